@@ -1,0 +1,1 @@
+"""Inference engines behind two small Protocols; each engine is one module that nothing else imports by name."""

@@ -1,0 +1,136 @@
+"""The border between TensorTriage and an inference engine: two Protocols and the plain data they speak in.
+
+An engine compiles an ONNX file into a session; a session turns a feed into outputs. What goes wrong inside an engine
+surfaces as one of the `EngineError` kinds, so that callers can treat a crash or a hang as an answer. Everything beyond
+that is an optional capability: a separate small Protocol that an engine may also satisfy.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from tensortriage.values.spec import ValueSpec
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether an engine can be used here.
+
+    Attributes:
+        usable: Installed, with a device it can run on.
+        version: Version of the engine's own library; empty when unknown.
+        device: Human-readable device, e.g. ``CPU`` or ``NVIDIA H200``; empty when unknown.
+        reason: Why it is not usable, one sentence; empty when it is.
+        cure: The exact command that makes it usable; empty when it is.
+    """
+
+    usable: bool
+    version: str = ""
+    device: str = ""
+    reason: str = ""
+    cure: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one build or run of an engine that works in its own process.
+
+    Attributes:
+        build_seconds: Longest build; the engine is killed and `EngineHung` raised beyond it.
+        run_seconds: Longest single run, likewise.
+        memory_bytes: Largest resident set of the engine's process, else `EngineOutOfMemory`; None for no limit.
+    """
+
+    build_seconds: float = 600.0
+    run_seconds: float = 60.0
+    memory_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Region:
+    """One unit of execution of an engine's plan: a kernel, with the ONNX nodes fused into it.
+
+    Attributes:
+        name: The engine's own name of the region.
+        nodes: Names of the ONNX nodes (or, where the engine kept only those, of their output values) it executes.
+        kind: The engine's layer type, e.g. ``FullyConnected``.
+        precision: Label of the element type it computes in, e.g. ``bfloat16``; empty when the engine does not say.
+        implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not say.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    kind: str = ""
+    precision: str = ""
+    implementation: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What an engine really runs for a model, in execution order."""
+
+    regions: tuple[Region, ...]
+
+
+class Session(Protocol):
+    """A compiled model, ready to run any number of times."""
+
+    inputs: Sequence[ValueSpec]
+    outputs: Sequence[ValueSpec]
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once.
+
+        Args:
+            feed: One array per input, with the dtypes of `inputs` (bf16, fp8, int4 as ml_dtypes arrays).
+
+        Returns:
+            One array per output, by ONNX value name, in the dtypes the model declares.
+
+        Raises:
+            EngineError: One of its kinds.
+        """
+        ...
+
+    def plan(self) -> Plan | None:
+        """Return what the engine really runs, or None when it cannot tell."""
+        ...
+
+    def close(self) -> None:
+        """Release everything the session holds; calling it twice is harmless."""
+        ...
+
+
+class Engine(Protocol):
+    """An inference engine. Constructed with keyword argument ``limits: Limits``, cheap, importing nothing heavy."""
+
+    name: ClassVar[str]
+    options: ClassVar[Mapping[str, str]]
+    """The option words this engine understands, each with one line of help."""
+
+    def availability(self) -> Availability:
+        """Say whether the engine can be used here; cheap, never raises."""
+        ...
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> Session:
+        """Build an ONNX file (external data beside it).
+
+        Raises:
+            UsageError: For an unknown option or option value.
+            EngineMissing: When the engine is not usable here.
+            BuildFailed: When the engine refuses the model; the message is the engine's own reason.
+            EngineError: Another of its kinds when the engine works in its own process.
+        """
+        ...
+
+
+@runtime_checkable
+class ReportsPrecision(Protocol):
+    """Capability of an engine: it can say which number format a set of options makes it compute in."""
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return a precision word (``fp32``, ``fp16``, ``bf16`` ...) for these options on this machine."""
+        ...

@@ -1,0 +1,67 @@
+"""Engine specs: how users name an engine and its options, ``NAME[:key=value,...]``."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensortriage.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """An engine's name and its options as written.
+
+    Attributes:
+        name: Registered name, e.g. ``onnxruntime``.
+        options: Option words to values, both as strings, in the order written. For ``script:FILE.py:NAME`` the file and
+            the name are the options ``file`` and ``attribute``.
+    """
+
+    name: str
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> "EngineSpec":
+        """Read ``NAME``, ``NAME:key=value,key=value`` or ``script:FILE.py[:ATTRIBUTE][,key=value...]``.
+
+        Raises:
+            UsageError: When the text has another form.
+        """
+        name, _, rest = text.strip().partition(":")
+        if not name:
+            raise _malformed(text)
+        options: dict[str, str] = {}
+        words = rest.split(",") if rest else []
+        if name == "script":
+            if not words or not words[0] or "=" in words[0]:
+                raise _malformed(text)
+            file, colon, attribute = words.pop(0).rpartition(":")
+            if not colon or attribute.endswith(".py"):
+                file, attribute = (f"{file}:{attribute}" if colon else attribute), ""
+            options["file"] = file
+            if attribute:
+                options["attribute"] = attribute
+        for word in words:
+            key, equals, value = word.partition("=")
+            if not key.strip() or not equals:
+                raise _malformed(text)
+            options[key.strip()] = value.strip()
+        return cls(name, options)
+
+    def __str__(self) -> str:
+        options = dict(self.options)
+        head = self.name
+        if self.name == "script":
+            head += ":" + options.pop("file", "")
+            if "attribute" in options:
+                head += ":" + options.pop("attribute")
+            return ",".join([head, *(f"{k}={v}" for k, v in options.items())])
+        return head + (":" + ",".join(f"{k}={v}" for k, v in options.items()) if options else "")
+
+
+def _malformed(text: str) -> UsageError:
+    return UsageError(
+        f"'{text}' is not an engine spec",
+        slug="engine-spec-malformed",
+        cure="write NAME[:key=value,...], e.g. onnxruntime:optimization=none, openvino:precision=bf16 or "
+        "script:my_engine.py:MyEngine",
+    )

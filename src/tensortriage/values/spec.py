@@ -1,0 +1,33 @@
+"""What is known of a value before it has numbers: its name, element type and shape."""
+
+import dataclasses
+
+import numpy as np
+
+from tensortriage.values.dtype import DType
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """Name, element type and shape of one tensor.
+
+    Attributes:
+        name: ONNX value name (never empty, never an engine's own name).
+        dtype: Element type; None when unknown.
+        shape: One entry per axis: an int, the name of a symbolic dimension, or None for an unknown one. None when even
+            the rank is unknown.
+    """
+
+    name: str
+    dtype: DType | None
+    shape: tuple[int | str | None, ...] | None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether dtype and every dimension are known."""
+        return self.dtype is not None and self.shape is not None and all(isinstance(d, int) for d in self.shape)
+
+    @classmethod
+    def of(cls, name: str, array: np.ndarray) -> "ValueSpec":
+        """Return the spec of a concrete array."""
+        return cls(name, DType.from_numpy(array.dtype), tuple(array.shape))
