@@ -1,0 +1,98 @@
+"""The layer-wise evidence of a diagnosis as plain rows: what reports draw and people sort.
+
+Errors are *relative RMS errors*: rms(target - reference) / rms(reference), so that tensors of any size and scale share
+an axis; -20*log10 of it is the SQNR in dB.
+"""
+
+import dataclasses
+
+LAYERS_FORMAT = "tensortriage.layers/1"
+OUTPUTS_FORMAT = "tensortriage.outputs/1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LayerRow:
+    """One intermediate tensor. None means not measured.
+
+    Attributes:
+        value: ONNX value name.
+        node: Name of the node that produces it.
+        op_type: Its operator.
+        scope: Module path from the exporter, empty when there is none.
+        dtype: Label of the element type.
+        shape: Shape on the first feed.
+        order: Position in topological order, from 0.
+        in_context_error: Relative RMS error in the target's own full run (inherited + new).
+        floor: Noise floor of ``in_context_error``: the relative RMS error a healthy engine of this format may have.
+        local_error: Relative RMS error of this op on the target with golden inputs (born here).
+        local_floor: Noise floor of ``local_error``.
+        floor_ratio: ``local_error / local_floor``.
+        influence: Relative RMS error at the model's outputs when only the local error is injected into the reference.
+        max_abs_reference: Largest finite magnitude in the reference.
+        max_abs_target: Largest finite magnitude in the target.
+        nonfinite_target: NaN and Inf elements in the target that the reference does not have.
+        note: One short remark, e.g. ``exceeds fp16 (65504)``.
+    """
+
+    value: str
+    node: str
+    op_type: str
+    scope: str = ""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    order: int = 0
+    in_context_error: float | None = None
+    floor: float | None = None
+    local_error: float | None = None
+    local_floor: float | None = None
+    floor_ratio: float | None = None
+    influence: float | None = None
+    max_abs_reference: float | None = None
+    max_abs_target: float | None = None
+    nonfinite_target: int = 0
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layers:
+    """The content of ``layers.json``."""
+
+    rows: tuple[LayerRow, ...] = ()
+    format: str = LAYERS_FORMAT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OutputRow:
+    """One model output compared between reference and target, worst feed.
+
+    Attributes:
+        name: Output name.
+        dtype: Label of the element type.
+        shape: Shape on the worst feed.
+        sqnr_db: Signal to quantisation-noise ratio in dB, larger is better; inf when equal.
+        max_abs_error: Largest absolute error.
+        relative_rms_error: RMS error over RMS of the reference.
+        floor: Relative RMS error that the noise floor (or tolerance) allows; None when not known.
+        within: Whether it passes.
+        nonfinite_target: NaN and Inf elements that the reference does not have.
+        feed: Name of the worst feed.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    sqnr_db: float
+    max_abs_error: float
+    relative_rms_error: float
+    floor: float | None
+    within: bool
+    nonfinite_target: int = 0
+    feed: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outputs:
+    """The content of ``outputs.json``."""
+
+    rows: tuple[OutputRow, ...] = ()
+    format: str = OUTPUTS_FORMAT

@@ -1,0 +1,130 @@
+"""What a diagnosis ends with: one verdict out of a closed set, who is to blame, and the path of evidence that led there.
+
+Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses are the content of ``verdict.json``.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+VERDICT_FORMAT = "tensortriage.verdict/1"
+
+
+class VerdictKind(enum.Enum):
+    """The closed set of verdicts; the value is the word in files and messages."""
+
+    MATCH = "match"
+    INPUT_SENSITIVE = "input-sensitive"
+    COMPARISON_UNSOUND = "comparison-unsound"
+    MODEL_CHANGED = "model-changed"
+    NON_FINITE = "non-finite"
+    RANGE_OVERFLOW = "range-overflow"
+    ROUNDING = "rounding"
+    LOCAL_FAULT = "local-fault"
+    FUSION_FAULT = "fusion-fault"
+    LAYOUT = "layout"
+    QUANTIZATION = "quantization"
+    INTERMITTENT = "intermittent"
+    NONDETERMINISTIC_RUN = "nondeterministic-run"
+    BUILD_FAILED = "build-failed"
+    ENGINE_CRASH = "engine-crash"
+    ENGINE_HANG = "engine-hang"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of ``triage diagnose``: 0 fine or explained by the format, 4 inconclusive, 1 a problem."""
+        if self in (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE):
+            return 0
+        return 4 if self is VerdictKind.INCONCLUSIVE else 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Culprit:
+    """One op held responsible, most influential first in a verdict.
+
+    Attributes:
+        node: ONNX node name.
+        op_type: ONNX operator.
+        value: The output value of the node in which the error is born.
+        local_error: Relative RMS error of the op run on the target with golden inputs; None when not measured.
+        influence: Relative RMS error at the model's outputs when only this local error is injected into the reference.
+        floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
+        reason: One sentence: what this op does wrong, with magnitudes.
+    """
+
+    node: str
+    op_type: str
+    value: str
+    local_error: float | None = None
+    influence: float | None = None
+    floor_ratio: float | None = None
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """One question of the ladder and the answer that was found.
+
+    Attributes:
+        question: E.g. ``does it fail above the noise floor?``.
+        answer: One short sentence.
+        evidence: Figures and names behind the answer, JSON-able.
+        seconds: Wall time of the step.
+        checks: Engine runs it took.
+    """
+
+    question: str
+    answer: str
+    evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+    checks: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """What the diagnosis cost.
+
+    Attributes:
+        seconds: Wall time.
+        builds: Models compiled by an engine.
+        checks: Runs of an engine.
+    """
+
+    seconds: float = 0.0
+    builds: int = 0
+    checks: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of ``triage diagnose``; the content of ``verdict.json``.
+
+    Attributes:
+        verdict: Word of a `VerdictKind`.
+        confidence: 0..1: how sure the evidence makes us that ``verdict`` (and the first culprit, where there is one)
+            is right.
+        summary: One sentence for people.
+        culprits: Most influential first; empty when there is none to name.
+        inputs: ``real`` or ``random``.
+        steps: The path taken through the guide.
+        next: Commands to run next, the most useful first.
+        cost: What it took.
+        format: Version of this file format.
+    """
+
+    verdict: str
+    confidence: float
+    summary: str
+    culprits: tuple[Culprit, ...] = ()
+    inputs: str = "real"
+    steps: tuple[Step, ...] = ()
+    next: tuple[str, ...] = ()
+    cost: Cost = Cost()
+    format: str = VERDICT_FORMAT
+
+    @property
+    def kind(self) -> VerdictKind:
+        """The verdict as an enum member."""
+        return VerdictKind(self.verdict)
