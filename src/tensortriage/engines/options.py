@@ -112,7 +112,7 @@ def read_options(given: Mapping[str, str], known: Mapping[str, str]) -> Options:
     families = tuple(word.removesuffix("KEY") for word in known if word.endswith(_FAMILY))
     for word in given:
         in_family = any(word.startswith(family) and len(word) > len(family) for family in families)
-        if not in_family and (word not in known or word.endswith(_FAMILY)):
+        if not in_family and word not in known:
             raise _unknown(word, tuple(known))
     return Options(dict(given))
 
