@@ -1,0 +1,22 @@
+"""The command groups of the guide whose members live in files of their own."""
+
+import click
+
+from tensortriage.cli.lazy import LazyGroup
+
+INSPECT = {
+    "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
+}
+CHECK = {
+    "accuracy": ("tensortriage.cli.check_accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
+}
+
+
+@click.group(cls=LazyGroup, commands_table=INSPECT)
+def inspect() -> None:
+    """Look into data and models."""
+
+
+@click.group(cls=LazyGroup, commands_table=CHECK)
+def check() -> None:
+    """Judge saved results again."""

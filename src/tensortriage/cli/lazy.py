@@ -1,0 +1,45 @@
+"""A click group whose commands are imported when used; listing them needs only the table (click's lazy-loading pattern)."""
+
+import importlib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group with a table ``name -> ("module:attribute", one-line help)``."""
+
+    def __init__(self, *args: Any, commands_table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._table = commands_table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        entry = self._table.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, with a suggestion when it is misspelt."""
+        if args and args[0] not in self._table and not args[0].startswith("-"):
+            near = get_close_matches(args[0], self._table, n=1)
+            hint = f", did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self._table)}"
+            ctx.fail(f"no command '{args[0]}'{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, importing none."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])

@@ -1,0 +1,94 @@
+"""Capturing intermediate values: mark them as outputs and run, all at once or in batches that fit memory.
+
+Marking changes what engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs
+with the deployed ones and says whether they moved. Values are yielded one at a time and not kept, so a consumer that
+compares or stores as it goes holds at most one batch.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.edit import select_outputs
+from tensortriage.model.model import Model
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+
+UNKNOWN_BYTES = 4 << 20
+"""Assumed size of a value whose shape is not known before it is captured."""
+
+
+def batches(values: Sequence[str], specs: Mapping[str, ValueSpec], *, batch_bytes: int | None) -> list[tuple[str, ...]]:
+    """Split values, in order, into batches of at most ``batch_bytes`` each (a larger single value is its own batch).
+
+    Args:
+        values: Value names in topological order.
+        specs: Shapes and dtypes, as far as known.
+        batch_bytes: Largest batch; None for one batch.
+    """
+    if batch_bytes is None:
+        return [tuple(values)] if values else []
+    groups: list[tuple[str, ...]] = []
+    current: list[str] = []
+    size = 0
+    for value in values:
+        cost = size_of(specs.get(value))
+        if current and size + cost > batch_bytes:
+            groups.append(tuple(current))
+            current, size = [], 0
+        current.append(value)
+        size += cost
+    if current:
+        groups.append(tuple(current))
+    return groups
+
+
+def size_of(spec: ValueSpec | None) -> int:
+    """Return the bytes a value takes in memory; `UNKNOWN_BYTES` when its shape or type is unknown."""
+    if spec is None or spec.dtype is None or spec.shape is None:
+        return UNKNOWN_BYTES
+    dimensions = [d for d in spec.shape if isinstance(d, int)]
+    if len(dimensions) < len(spec.shape):
+        return UNKNOWN_BYTES
+    return math.prod(dimensions) * spec.dtype.numpy.itemsize
+
+
+def capture(
+    spec: EngineSpec,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    workspace: Workspace,
+    specs: Mapping[str, ValueSpec],
+    limits: Limits | None = None,
+    tally: Tally | None = None,
+    batch_bytes: int | None = None,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield ``(value name, array)`` for each wanted value, in topological order.
+
+    Args:
+        spec: Engine to run on.
+        model: The model whose values are wanted.
+        feed: One set of inputs.
+        values: Wanted value names (node outputs or graph outputs), in topological order.
+        workspace: For the marked model files.
+        specs: Shapes for batching.
+        limits: For isolated engines.
+        tally: Where to count.
+        batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
+
+    Raises:
+        EngineError: When the engine refuses or fails the marked model.
+    """
+    for group in batches(values, specs, batch_bytes=batch_bytes):
+        marked = select_outputs(model, group)
+        with Runner(spec, marked, workspace=workspace, limits=limits, tally=tally) as runner:
+            outputs = dict(runner.run(feed))
+        for value in group:
+            yield value, outputs.pop(value)

@@ -1,0 +1,143 @@
+"""A case: the directory that holds everything about one investigation; rerunning in it resumes it.
+
+Nothing outside the directory is written. What is stored is keyed by content, so the same directory may serve another
+target or more data later without confusion.
+"""
+
+import dataclasses
+import datetime
+import importlib.metadata
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tensortriage.errors import StoreError, UsageError
+from tensortriage.runs.checks import CheckCache
+from tensortriage.values.serial import dump
+
+CASE_FORMAT = "tensortriage.case/1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """The model a case is about.
+
+    Attributes:
+        path: As the user named it.
+        sha256: Fingerprint of structure and weights.
+        nodes: Number of nodes in the main graph.
+        parameters: Number of initializer elements.
+        opset: Version of the default ONNX domain.
+    """
+
+    path: str
+    sha256: str
+    nodes: int
+    parameters: int
+    opset: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedFacts:
+    """A feed of a case: its name, ``real`` or ``random``, and the digest of its content."""
+
+    name: str
+    origin: str
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """What was asked in a case and on what; the content of ``case.json``."""
+
+    command: str
+    model: ModelFacts
+    reference: str
+    target: str
+    feeds: tuple[FeedFacts, ...]
+    target_model: ModelFacts | None = None
+    versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    created: str = ""
+    format: str = CASE_FORMAT
+
+
+class Case:
+    """An open case directory.
+
+    Args:
+        folder: The directory; created when missing. An existing one must be empty or a case.
+
+    Raises:
+        UsageError: When the directory holds something else; nothing in it is touched.
+        StoreError: When it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise UsageError(f"{folder} is not a directory", slug="case-not-a-directory", cure="give --case DIR")
+            known = folder / "checks.sqlite"
+            if folder.exists() and any(folder.iterdir()) and not known.exists():
+                raise UsageError(
+                    f"{folder} is not empty and is not a case",
+                    slug="case-foreign-directory",
+                    cure="give --case an empty or new directory, or an earlier case to resume",
+                )
+            self.runs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"case directory {folder} cannot be written: {error.strerror or error}",
+                slug="case-unwritable",
+                cure="give --case a directory that you may write",
+            ) from error
+        self.checks = CheckCache(known)
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    @property
+    def runs(self) -> Path:
+        """Where recorded tensors live, one folder per content key."""
+        return self.folder / "runs"
+
+    @property
+    def temporary(self) -> Path:
+        """Where model files live while an engine needs them; emptied on open."""
+        return self.folder / "tmp"
+
+    def write(self, name: str, content: object) -> None:
+        """Write one JSON document of the case, atomically."""
+        dump(content, self.folder / name)
+
+    def close(self) -> None:
+        """Release the check cache and remove temporary files."""
+        self.checks.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def __enter__(self) -> "Case":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result may depend on, of what is installed here."""
+    found = {"python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine()}
+    for package in ("tensortriage", "numpy", "onnx", "onnx_ir", "onnxruntime", "openvino", "tensorrt"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def now() -> str:
+    """Return the current time, UTC, ISO 8601, seconds."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def command_line() -> str:
+    """Return the command as the user typed it, with the program's own name."""
+    return " ".join(["triage", *sys.argv[1:]])

@@ -1,0 +1,91 @@
+"""The check cache: every question ever put to an engine in a case, with its answer, keyed by content.
+
+A key is a digest of everything the answer depends on (model, feed, engine with version and options, question), so a
+rerun asks nothing twice, whatever order it asks in, and a change of any ingredient asks anew. SQLite commits each answer
+before the next question, so a kill loses at most the question in flight.
+"""
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tensortriage.errors import StoreError
+from tensortriage.values.serial import from_json, to_json
+
+T = TypeVar("T")
+
+
+def digest(*parts: object) -> str:
+    """Return a short content key of JSON-able parts (dict order does not matter)."""
+    text = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class CheckCache:
+    """Answers on disk by content key.
+
+    Args:
+        path: The SQLite file, created when missing.
+
+    Raises:
+        StoreError: When the file is not a check cache or cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.hits = 0
+        self.misses = 0
+        try:
+            self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS checks (key TEXT PRIMARY KEY, question TEXT NOT NULL, answer TEXT NOT NULL,"
+                " seconds REAL NOT NULL, created REAL NOT NULL)"
+            )
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{path} is not a usable check cache: {error}",
+                slug="check-cache-unusable",
+                cure="remove the file, or give another --case directory",
+            ) from error
+
+    def get(self, key: str, kind: type[T]) -> T | None:
+        """Return the stored answer as ``kind``, or None when this was never asked (or was written by another version)."""
+        row = self._db.execute("SELECT answer FROM checks WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        try:
+            return from_json(row[0], kind)
+        except StoreError:
+            return None
+
+    def put(self, key: str, question: str, answer: Any, *, seconds: float) -> None:
+        """Store an answer (a dataclass or JSON-able value)."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?)",
+            (key, question, to_json(answer), seconds, time.time()),
+        )
+
+    def remember(self, key: str, question: str, kind: type[T], ask: Callable[[], T]) -> T:
+        """Return the stored answer, or ask and store it."""
+        known = self.get(key, kind)
+        if known is not None:
+            self.hits += 1
+            return known
+        started = time.perf_counter()
+        answer = ask()
+        self.misses += 1
+        self.put(key, question, answer, seconds=time.perf_counter() - started)
+        return answer
+
+    def __len__(self) -> int:
+        return int(self._db.execute("SELECT COUNT(*) FROM checks").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()

@@ -1,0 +1,71 @@
+"""How an attempt to build or run ended: success or one of the typed failures; a failure is an answer, not an accident."""
+
+import dataclasses
+import enum
+
+from tensortriage.errors import (
+    BuildFailed,
+    EngineCrashed,
+    EngineError,
+    EngineHung,
+    EngineOutOfMemory,
+    RunFailed,
+)
+
+
+class OutcomeKind(enum.Enum):
+    """How an attempt ended; the value is the word in files."""
+
+    OK = "ok"
+    BUILD_FAILED = "build-failed"
+    RUN_FAILED = "run-failed"
+    CRASH = "engine-crash"
+    HANG = "engine-hang"
+    OUT_OF_MEMORY = "out-of-memory"
+
+
+class Observation(enum.Enum):
+    """What was done to the model before the engine saw it; marking outputs changes what engines execute."""
+
+    DEPLOYED = "deployed"
+    INSTRUMENTED = "instrumented"
+    ISOLATED = "isolated"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended.
+
+    Attributes:
+        kind: Success, or which failure.
+        message: The engine's own words; empty on success.
+        cure: What may help; empty when nothing is known.
+    """
+
+    kind: OutcomeKind
+    message: str = ""
+    cure: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it succeeded."""
+        return self.kind is OutcomeKind.OK
+
+    @classmethod
+    def of(cls, error: EngineError) -> "Outcome":
+        """Return the outcome that an engine's error stands for."""
+        for kind, outcome in _KINDS.items():
+            if isinstance(error, kind):
+                return cls(outcome, error.message, error.cure)
+        return cls(OutcomeKind.RUN_FAILED, error.message, error.cure)
+
+
+OK = Outcome(OutcomeKind.OK)
+
+_KINDS: dict[type[EngineError], OutcomeKind] = {
+    BuildFailed: OutcomeKind.BUILD_FAILED,
+    RunFailed: OutcomeKind.RUN_FAILED,
+    EngineCrashed: OutcomeKind.CRASH,
+    EngineHung: OutcomeKind.HANG,
+    EngineOutOfMemory: OutcomeKind.OUT_OF_MEMORY,
+}

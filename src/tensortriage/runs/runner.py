@@ -1,0 +1,151 @@
+"""Running one model on one engine any number of times, with the accounting that verdicts report."""
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from tensortriage.engines.base import Limits, Plan, ReportsPrecision, Session
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import RunFailed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """What has been spent so far.
+
+    Attributes:
+        builds: Models compiled.
+        checks: Runs made.
+        build_seconds: Wall time in builds.
+        run_seconds: Wall time in runs.
+    """
+
+    builds: int = 0
+    checks: int = 0
+    build_seconds: float = 0.0
+    run_seconds: float = 0.0
+
+
+class Runner:
+    """A model compiled for an engine; building happens on the first run (or `build`).
+
+    Args:
+        spec: The engine and its options.
+        model: The model; an edited one is written to a temporary file of the workspace.
+        workspace: Where temporary model files go.
+        limits: Time and memory limits for engines that work in their own process.
+        tally: Where to count builds and runs.
+    """
+
+    def __init__(
+        self,
+        spec: EngineSpec,
+        model: Model,
+        *,
+        workspace: Workspace,
+        limits: Limits | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        self.spec = spec
+        self.model = model
+        self.tally = tally or Tally()
+        self._workspace = workspace
+        self._engine = create(spec, limits=limits or Limits())
+        self._session: Session | None = None
+        self._path: Path | None = None
+
+    def build(self) -> Session:
+        """Compile the model unless that is done.
+
+        Raises:
+            EngineError: When the engine fails.
+            EngineMissing: When it cannot be used here.
+            UsageError: For options it does not know.
+        """
+        if self._session is None:
+            self._path = self._workspace.file(self.model)
+            started = time.perf_counter()
+            self._session = self._engine.compile(self._path, self.spec.options)
+            self.tally.builds += 1
+            self.tally.build_seconds += time.perf_counter() - started
+        return self._session
+
+    def run(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once and return the outputs by ONNX value name.
+
+        Raises:
+            EngineError: When the build or the run fails, or an output that the model declares is missing.
+        """
+        session = self.build()
+        started = time.perf_counter()
+        outputs = session.run(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        self.tally.checks += 1
+        self.tally.run_seconds += time.perf_counter() - started
+        for name, value in outputs.items():
+            if not isinstance(value, np.ndarray):
+                raise RunFailed(f"{self.spec}: output '{name}' is not an array", slug="engine-output-not-array")
+        return outputs
+
+    def plan(self) -> Plan | None:
+        """Return what the engine really runs, when it can tell."""
+        return self.build().plan()
+
+    def close(self) -> None:
+        """Release the session and the temporary model file."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        if self._path is not None:
+            self._workspace.release(self._path)
+            self._path = None
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def precision_of(spec: EngineSpec) -> Precision:
+    """Return the number format an engine computes in with these options; fp32 when the engine does not say."""
+    engine = create(spec)
+    if isinstance(engine, ReportsPrecision):
+        return Precision.parse(engine.precision(spec.options))
+    return Precision.parse(spec.options.get("precision", "fp32"))
+
+
+def engine_identity(spec: EngineSpec) -> str:
+    """Return what identifies an engine for caching: its spec, its version, and for a script the digest of its file."""
+    available = create(spec).availability()
+    identity = f"{spec} {available.version} {available.device}"
+    if "file" in spec.options:
+        try:
+            identity += " " + hashlib.sha256(Path(spec.options["file"]).read_bytes()).hexdigest()
+        except OSError:
+            identity += " unreadable"
+    return identity
+
+
+def feed_digest(tensors: Mapping[str, np.ndarray]) -> str:
+    """Return the sha256 of names, dtypes, shapes and bytes of a feed."""
+    state = hashlib.sha256()
+    for name in sorted(tensors):
+        array = tensors[name]
+        state.update(f"{name}\0{array.dtype}\0{array.shape}\0".encode())
+        if array.dtype.kind == "O":
+            state.update(repr(array.tolist()).encode())
+        else:
+            state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return state.hexdigest()

@@ -1,0 +1,53 @@
+"""Temporary model files: engines compile files, so every edited model needs one, and none may outlive its use."""
+
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from tensortriage.model.model import ExternalData, Model
+
+
+class Workspace:
+    """A folder of temporary model files, removed on exit.
+
+    Args:
+        parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.
+    """
+
+    def __init__(self, parent: Path | None = None) -> None:
+        if parent is not None:
+            parent.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix="triage-", dir=parent))
+        self._count = itertools.count()
+
+    def file(self, model: Model) -> Path:
+        """Return a file that holds exactly this model: its own when unedited, else a new temporary one.
+
+        Weights kept in external data are referenced, not copied.
+        """
+        if model.path is not None:
+            return model.path
+        folder = self.folder / str(next(self._count))
+        folder.mkdir()
+        path = folder / "model.onnx"
+        model.save(path, external_data=ExternalData.KEEP)
+        return path
+
+    def release(self, path: Path) -> None:
+        """Remove a temporary file early; files outside the workspace are left alone."""
+        if self.folder in path.parents:
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
