@@ -1,0 +1,170 @@
+"""Frozen dataclasses to JSON and back, exactly: a NaN stays a NaN, a wrong type is named with its place in the file.
+
+JSON has no NaN or Infinity, and a debugger of numbers has many; they are the strings ``"NaN"``, ``"Infinity"`` and
+``"-Infinity"`` here, as in the JSON mapping of protocol buffers. Every dataclass that becomes a file has a field
+``format`` with a default such as ``tensortriage.run/1``; reading a file of another format is an error, not a guess.
+"""
+
+import dataclasses
+import enum
+import functools
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from tensortriage.errors import StoreError
+
+T = TypeVar("T")
+
+
+def to_json(obj: object) -> str:
+    """Return JSON text of dataclasses, mappings, sequences, sets, enums, paths, numbers (numpy's too) and strings.
+
+    Raises:
+        TypeError: For anything else (arrays belong into a tensor store).
+    """
+    return json.dumps(_plain(obj), allow_nan=False, ensure_ascii=False, indent=1)
+
+
+def from_json(text: str | bytes, kind: type[T], *, source: str = "") -> T:
+    """Read what `to_json` wrote.
+
+    Args:
+        text: JSON document.
+        kind: Dataclass (or other type that msgspec can convert to) expected at the top.
+        source: Where the text came from, for the message.
+
+    Raises:
+        StoreError: For bad JSON or a wrong type, with the place inside (``json-invalid``), or for a file of another
+            format or a newer version (``format-unknown``).
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(source, f"not JSON: {error}") from error
+    expected = _format_of(kind)
+    found = data.get("format") if isinstance(data, dict) else None
+    if expected and found != expected:
+        raise StoreError(
+            f"{source or 'this text'} has format {found!r}, expected '{expected}'",
+            slug="format-unknown",
+            cure="use the version of TensorTriage that wrote it, or make the file anew",
+        )
+    try:
+        return msgspec.convert(data, kind, strict=False, dec_hook=_decode_hook)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _invalid(source, str(error)) from error
+
+
+def dump(obj: object, path: Path) -> None:
+    """Write `to_json` of an object to a file that is replaced in one step, so a reader never sees half of it.
+
+    Raises:
+        StoreError: When the file cannot be written (``file-unwritable``).
+    """
+    path = Path(path)
+    text = to_json(obj)
+    try:
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            # mkstemp makes private files; reports and cases are shared like any other file of the user.
+            Path(partial).chmod(0o666 & ~_umask())
+            Path(partial).replace(path)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}",
+            slug="file-unwritable",
+            cure="free disk space or choose another directory",
+        ) from error
+
+
+def load(path: Path, kind: type[T]) -> T:
+    """Read a file that `dump` wrote.
+
+    Raises:
+        StoreError: When the file cannot be read (``file-unreadable``), and as `from_json`.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise StoreError(
+            f"cannot read {path}: {error.strerror or error}", slug="file-unreadable", cure="check the path"
+        ) from error
+    return from_json(text, kind, source=str(path))
+
+
+def _plain(obj: object) -> object:
+    """Return the JSON counterpart of an object."""
+    if isinstance(obj, enum.Enum):
+        return _plain(obj.value)
+    if obj is None or isinstance(obj, bool):
+        return obj
+    if isinstance(obj, str):
+        return str(obj)
+    if isinstance(obj, int):
+        return int(obj)
+    if isinstance(obj, float):
+        return _number(float(obj))
+    if isinstance(obj, np.generic):
+        return _plain_scalar(obj)
+    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
+        return {field.name: _plain(getattr(obj, field.name)) for field in dataclasses.fields(obj)}
+    if isinstance(obj, Mapping):
+        return {str(_plain(key)): _plain(value) for key, value in obj.items()}
+    if isinstance(obj, list | tuple):
+        return [_plain(item) for item in obj]
+    if isinstance(obj, set | frozenset):
+        return [_plain(item) for item in sorted(obj)]
+    if isinstance(obj, Path):
+        return str(obj)
+    raise TypeError(f"{type(obj).__name__} has no JSON form")
+
+
+def _plain_scalar(scalar: np.generic) -> object:
+    item = scalar.item()
+    if isinstance(item, np.generic) or not isinstance(item, bool | int | float | str):  # ml_dtypes, complex
+        return _number(float(scalar)) if not np.iscomplexobj(scalar) else _plain([scalar.real, scalar.imag])
+    return _plain(item)
+
+
+def _number(value: float) -> object:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _format_of(kind: Any) -> str:
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    default = next((field.default for field in fields if field.name == "format"), "")
+    return default if isinstance(default, str) else ""
+
+
+def _decode_hook(kind: type, value: Any) -> Any:
+    if issubclass(kind, Path):
+        return kind(value)
+    raise NotImplementedError(f"{kind.__name__} is not a type that files hold")
+
+
+@functools.cache
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _invalid(source: str, reason: str) -> StoreError:
+    return StoreError(
+        f"{source or 'this text'} is damaged: {reason}", slug="json-invalid", cure="delete it and run the command again"
+    )
