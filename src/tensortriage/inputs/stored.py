@@ -1,0 +1,143 @@
+"""Arrays that are still on disk, and how a set of them is one sample or many.
+
+The formats that hold named arrays and nothing else (npz, .npy files, safetensors) have no notion of samples. Two
+conventions give them one, both without loading anything:
+
+- numbered names ``0/NAME``, ``1/NAME``, ...: each number is a sample, shapes may differ between samples. This is what
+  we write.
+- one extra leading axis on every array, compared with the model's inputs: each index along it is a sample.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tensortriage.errors import DataError
+from tensortriage.inputs.conform import fits
+from tensortriage.values.spec import ValueSpec
+
+_NUMBERED = re.compile(r"(0|[1-9]\d{0,9})/(.+)", re.DOTALL)
+
+
+class Stored(Protocol):
+    """One array on disk."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape, known without reading the numbers."""
+        ...
+
+    def load(self) -> np.ndarray:
+        """Read the whole array."""
+        ...
+
+    def rows(self) -> Iterator[np.ndarray]:
+        """Yield the slices along the first axis, reading only one at a time."""
+        ...
+
+
+class LazyTensors(Mapping[str, np.ndarray]):
+    """A mapping whose arrays are read when asked for, each time anew."""
+
+    def __init__(self, loaders: Mapping[str, Callable[[], np.ndarray]]) -> None:
+        self._loaders = loaders
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._loaders[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+
+class ArrayStored:
+    """An array that is memory-mapped or in memory already."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """See `Stored`."""
+        return self._array.shape
+
+    def load(self) -> np.ndarray:
+        """See `Stored`."""
+        return self._array
+
+    def rows(self) -> Iterator[np.ndarray]:
+        """See `Stored`."""
+        return (self._array[i] for i in range(len(self._array)))
+
+
+def samples(stored: Mapping[str, Stored], specs: Sequence[ValueSpec], path: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield the samples that a set of named arrays holds.
+
+    Args:
+        stored: The arrays of one file or directory.
+        specs: The model's inputs; empty when there is no model, and then no leading axis is taken for samples.
+        path: Where they are, for messages.
+
+    Raises:
+        DataError: For numbered names with gaps (``samples-not-numbered``), or leading axes of different lengths
+            (``samples-unequal``).
+    """
+    known = {spec.name: spec for spec in specs}
+    if stored and all(_NUMBERED.fullmatch(name) and name not in known for name in stored):
+        yield from _numbered(stored, path)
+    elif known and _is_stacked(stored, known, path):
+        arrays = list(stored)
+        for row in zip(*(stored[name].rows() for name in arrays), strict=True):
+            yield dict(zip(arrays, row, strict=True))
+    else:
+        yield LazyTensors({name: array.load for name, array in stored.items()})
+
+
+def looks_numbered(names: Sequence[str]) -> bool:
+    """Say whether a reader would take these names for numbered samples."""
+    return bool(names) and all(_NUMBERED.fullmatch(name) for name in names)
+
+
+def _numbered(stored: Mapping[str, Stored], path: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    groups: dict[int, dict[str, Callable[[], np.ndarray]]] = {}
+    for full, array in stored.items():
+        match = _NUMBERED.fullmatch(full)
+        assert match is not None
+        groups.setdefault(int(match[1]), {})[match[2]] = array.load
+    if sorted(groups) != list(range(len(groups))):
+        lacking = next(i for i in range(len(groups)) if i not in groups)
+        raise DataError(
+            f"{path}: arrays are numbered by sample, but there is no '{lacking}/...'",
+            slug="samples-not-numbered",
+            cure="number the samples 0/NAME, 1/NAME, ... without gaps",
+        )
+    for index in range(len(groups)):
+        yield LazyTensors(groups[index])
+
+
+def _is_stacked(stored: Mapping[str, Stored], known: Mapping[str, ValueSpec], path: Path) -> bool:
+    """Say whether every array has exactly one more axis, at the front, than the input of its name."""
+    lengths = {}
+    for name, array in stored.items():
+        spec = known.get(name)
+        if spec is None or spec.shape is None or len(array.shape) != len(spec.shape) + 1:
+            return False
+        if not fits(array.shape[1:], spec):
+            return False
+        lengths[name] = array.shape[0]
+    if len(set(lengths.values())) > 1:
+        raise DataError(
+            f"{path}: a leading axis on every input holds the samples, but its lengths differ: "
+            + ", ".join(f"'{name}' {length}" for name, length in lengths.items()),
+            slug="samples-unequal",
+            cure="store the same number of samples for every input",
+        )
+    return bool(lengths)
