@@ -79,7 +79,7 @@ def read_array(stream: IO[bytes], header: Header, where: str) -> np.ndarray:
 def _fill(stream: IO[bytes], flat: np.ndarray, where: str) -> None:
     if not flat.nbytes:
         return
-    target = memoryview(flat.view(np.uint8)).cast("B")
+    target = flat.view(np.uint8).data
     position = 0
     while position < len(target):
         chunk = stream.read(min(len(target) - position, 1 << 20))
