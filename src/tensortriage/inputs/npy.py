@@ -6,6 +6,7 @@ slice, so a data set of many samples streams through a few megabytes.
 """
 
 import contextlib
+import io
 import math
 import struct
 import zipfile
@@ -106,8 +107,12 @@ def open_npy(path: Path) -> Stored:
     return ArrayStored(mapped.T if header.is_fortran else mapped)
 
 
-def open_npz(path: Path) -> dict[str, Stored]:
+def open_npz(file: Path | io.BytesIO, where: str) -> dict[str, Stored]:
     """Open a .npz archive; arrays are read when asked for.
+
+    Args:
+        file: The archive's path or its bytes.
+        where: What to call it in messages.
 
     Returns:
         Array name (without ``.npy``) to stored array, in the order of the archive.
@@ -116,18 +121,19 @@ def open_npz(path: Path) -> dict[str, Stored]:
         DataError: When it is no .npz archive (``npz-unreadable``), a member is not a whole array
             (``npy-unreadable``, ``npy-pickled``), or it expands without measure (``npz-expands-too-much``).
     """
-    with _translated(path):
-        archive = zipfile.ZipFile(path)
+    size = file.stat().st_size if isinstance(file, Path) else len(file.getbuffer())
+    with _translated(where):
+        archive = zipfile.ZipFile(file)
         members: dict[str, Stored] = {}
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             if name == info.filename or name in members:
-                raise _not_npz(path, f"it holds '{info.filename}'" + (" twice" if name in members else ""))
-            members[name] = NpzMember(archive, info, path)
+                raise _not_npz(where, f"it holds '{info.filename}'" + (" twice" if name in members else ""))
+            members[name] = NpzMember(archive, info, where)
         expanded = sum(info.file_size for info in archive.infolist())
-        if expanded > max(FREE_EXPANSION_BYTES, MAX_EXPANSION * path.stat().st_size):
+        if expanded > max(FREE_EXPANSION_BYTES, MAX_EXPANSION * size):
             raise DataError(
-                f"{path} would expand from {path.stat().st_size} to {expanded} bytes",
+                f"{where} would expand from {size} to {expanded} bytes",
                 slug="npz-expands-too-much",
                 cure="if it is meant to, save it uncompressed with numpy.savez",
             )
@@ -137,11 +143,11 @@ def open_npz(path: Path) -> dict[str, Stored]:
 class NpzMember:
     """One array of an archive, checked against the size that the archive's directory gives it."""
 
-    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None:
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> None:
         self._archive = archive
         self._info = info
-        self._path = path
-        self._where = f"{path}: '{info.filename.removesuffix('.npy')}'"
+        self._archive_where = where
+        self._where = f"{where}: '{info.filename.removesuffix('.npy')}'"
         with self._open() as (_, header):
             self._header = header
 
@@ -169,19 +175,19 @@ class NpzMember:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[tuple[IO[bytes], Header]]:
-        with _translated(self._path), self._archive.open(self._info) as stream:
+        with _translated(self._archive_where), self._archive.open(self._info) as stream:
             header = read_header(stream, self._where)
             _check_size(header, self._info.file_size - stream.tell(), self._where)
             yield stream, header
 
 
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translated(where: str) -> Iterator[None]:
     """Translate what zipfile raises for broken, encrypted and foreign archives."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise _not_npz(path, str(error)) from error
+        raise _not_npz(where, str(error)) from error
 
 
 def _check_size(header: Header, available: int, where: str) -> None:
@@ -195,9 +201,9 @@ def _unreadable(where: str, reason: str) -> DataError:
     )
 
 
-def _not_npz(path: Path, reason: str) -> DataError:
+def _not_npz(where: str, reason: str) -> DataError:
     return DataError(
-        f"{path} is not a .npz archive of arrays: {reason}",
+        f"{where} is not a .npz archive of arrays: {reason}",
         slug="npz-unreadable",
         cure="save it with numpy.savez(path, NAME=array, ...), named after the model's inputs",
     )
