@@ -1,0 +1,110 @@
+"""What the in-process engines share around a run: checking a feed, naming failures, packing sub-byte elements."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.errors import BuildFailed, DataError, RunFailed
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+MAX_REASON = 600
+"""Longest engine message passed on, in characters."""
+
+
+def checked_feed(feed: Mapping[str, np.ndarray], inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
+    """Return the feed as C-contiguous arrays in native byte order (the same arrays where they already are).
+
+    Args:
+        feed: One array per input.
+        inputs: What the session wants; an unknown dtype, rank or dimension accepts anything.
+
+    Raises:
+        DataError: For a missing or unknown input, another element type or another shape (slug ``feed-mismatch``).
+    """
+    wanted = {spec.name: spec for spec in inputs}
+    missing = [name for name in wanted if name not in feed]
+    unknown = [name for name in feed if name not in wanted]
+    if missing or unknown:
+        parts = [f"lacks {_quoted(missing)}"] if missing else []
+        parts += [f"has {_quoted(unknown)}, which is no input"] if unknown else []
+        raise _mismatch("the feed " + " and ".join(parts), f"feed exactly {_quoted(list(wanted))}")
+    return {name: _checked(np.asarray(feed[name]), spec) for name, spec in wanted.items()}
+
+
+def one_line(text: object) -> str:
+    """Return an engine's message on one line, at most `MAX_REASON` characters."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 3] + "..."
+
+
+def build_failed(engine: str, reason: object) -> BuildFailed:
+    """Return the error for a model that an engine refused, with the engine's reason on one line."""
+    return BuildFailed(f"{engine} refused the model: {one_line(reason) or 'no reason given'}", slug="build-failed")
+
+
+def run_failed(engine: str, reason: object) -> RunFailed:
+    """Return the error for a run that an engine gave up, with the engine's reason on one line."""
+    return RunFailed(f"{engine} failed to run: {one_line(reason) or 'no reason given'}", slug="run-failed")
+
+
+def closed(engine: str) -> RunFailed:
+    """Return the error for using a session after its close."""
+    return RunFailed(f"the {engine} session is closed", slug="session-closed", cure="compile the model again")
+
+
+def without_source_place(text: str) -> str:
+    """Return a C++ library's message without source file, line and function signature."""
+    return re.sub(r"/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]*\([^()]*\)+(?: const)? )?", "", text)
+
+
+def pack(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """Return sub-byte elements as ONNX packs them: flat uint8, the first element in the lowest bits, zero padded."""
+    per_byte = 8 // dtype.bits
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & np.uint8((1 << dtype.bits) - 1)
+    padded = np.zeros(-(-codes.size // per_byte) * per_byte, np.uint8)
+    padded[: codes.size] = codes
+    shifts = (np.arange(per_byte) * dtype.bits).astype(np.uint8)
+    packed: np.ndarray = np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1, dtype=np.uint8)
+    return packed
+
+
+def unpack(packed: np.ndarray, dtype: DType, shape: Sequence[int]) -> np.ndarray:
+    """Return the elements of a packed flat uint8 array, one ml_dtypes element each; the inverse of `pack`."""
+    shifts = (np.arange(8 // dtype.bits) * dtype.bits).astype(np.uint8)
+    codes = (packed[:, None] >> shifts).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
+    codes = codes & np.uint8((1 << dtype.bits) - 1)
+    if dtype.name.startswith("INT"):  # signed: ml_dtypes holds the element sign-extended to its byte
+        sign = np.uint8(1 << (dtype.bits - 1))
+        codes = (codes ^ sign) - sign
+    return codes.view(dtype.numpy).reshape(shape)
+
+
+def _checked(array: np.ndarray, spec: ValueSpec) -> np.ndarray:
+    found = DType.from_numpy(array.dtype)
+    if spec.dtype is not None and found is not spec.dtype:
+        raise _mismatch(
+            f"input '{spec.name}' wants {spec.dtype.label}, the feed has {found.label}", "convert the array first"
+        )
+    if spec.shape is not None and not _fits(array.shape, spec.shape):
+        wanted = ", ".join("?" if d is None else str(d) for d in spec.shape)
+        raise _mismatch(
+            f"input '{spec.name}' wants shape ({wanted}), the feed has {array.shape}", "feed an array of that shape"
+        )
+    return np.asarray(array, dtype=None if found is DType.STRING else found.numpy, order="C")
+
+
+def _fits(shape: tuple[int, ...], wanted: Sequence[int | str | None]) -> bool:
+    if len(shape) != len(wanted):
+        return False
+    return all(not isinstance(want, int) or want < 0 or want == have for have, want in zip(shape, wanted, strict=True))
+
+
+def _mismatch(message: str, cure: str) -> DataError:
+    return DataError(message, slug="feed-mismatch", cure=cure)
+
+
+def _quoted(names: list[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:10])
+    return (shown or "nothing") + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -1,0 +1,106 @@
+"""Which original nodes each kernel of an optimized ONNX graph executes, told from the value names that survived.
+
+Optimizers rewrite nodes but keep the names of the values between them: a fused kernel's output is an original value,
+and it executes every original node from there back to values that other kernels provide. Values an optimizer made up
+stand for an original one in three recognised ways: the name of the kernel that makes them carries it (``r1_nchwc``), an
+inserted cast carries it, or an inserted data movement (Reshape, ReorderOutput, ...) connects them. Where none applies,
+a region says no nodes rather than wrong ones.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from tensortriage.engines.base import Region
+from tensortriage.model.graph import Graph, Node
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.values.spec import ValueSpec
+
+_MOVEMENT = frozenset(
+    {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Cast", "ReorderInput", "ReorderOutput", "Identity"}
+)
+_INSERTED_CAST = "InsertedPrecisionFreeCast_"
+_BLOCKED_LAYOUT = "_nchwc"
+
+
+def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
+    """Return one region per node of the optimized graph, in its execution order.
+
+    Args:
+        original: The model as given to the engine.
+        optimized: The graph that the engine says it runs.
+    """
+    graph = original.graph
+    known = {*graph.values, *graph.constants, *(spec.name for spec in original.inputs)}
+    kernels = [node for node in optimized.graph.nodes if node.op_type != "Constant"]
+    stands_for = _stands_for(kernels, graph, known)
+    provided = {*optimized.graph.initializers, *stands_for.values()} & known
+    specs = value_specs(optimized)
+    return tuple(
+        Region(
+            name=kernel.name,
+            nodes=_executed(kernel, graph, stands_for, provided),
+            kind=kernel.op_type,
+            precision=_precision(kernel, specs),
+        )
+        for kernel in kernels
+    )
+
+
+def _stands_for(kernels: Iterable[Node], graph: Graph, known: set[str]) -> dict[str, str]:
+    """Return for each value of the optimized graph the original value that it holds, as far as can be told."""
+    kernels = list(kernels)
+    found = {name: name for kernel in kernels for name in (*kernel.inputs, *kernel.outputs) if name in known}
+    for kernel in kernels:
+        hint = kernel.name.removesuffix(_BLOCKED_LAYOUT)
+        if hint != kernel.name and hint in known:
+            found.setdefault(kernel.outputs[0], _after_fusion(kernel, hint, graph))
+        for name in kernel.outputs:
+            if name.removeprefix(_INSERTED_CAST) in known:
+                found.setdefault(name, name.removeprefix(_INSERTED_CAST))
+    moves = [kernel for kernel in kernels if _is_inserted_move(kernel, graph)]
+    for kernel in reversed(moves):
+        if kernel.outputs[0] in found:
+            found.setdefault(kernel.inputs[0], found[kernel.outputs[0]])
+    for kernel in moves:
+        if kernel.inputs[0] in found:
+            found.setdefault(kernel.outputs[0], found[kernel.inputs[0]])
+    return found
+
+
+def _after_fusion(kernel: Node, value: str, graph: Graph) -> str:
+    """Return the value after the Add and the activation that a kernel in blocked layout may have absorbed later."""
+    absorbed = [("Add", "Sum")] if kernel.op_type == "Conv" and len(kernel.inputs) > 3 and kernel.inputs[3] else []
+    if kernel.attributes.get("activation"):
+        absorbed.append((str(kernel.attributes["activation"]),))
+    for op_types in absorbed:
+        users = graph.consumers(value)
+        if len(users) == 1 and users[0].op_type in op_types:
+            value = users[0].outputs[0]
+    return value
+
+
+def _is_inserted_move(kernel: Node, graph: Graph) -> bool:
+    return kernel.op_type in _MOVEMENT and kernel.name not in graph and bool(kernel.inputs)
+
+
+def _executed(kernel: Node, graph: Graph, stands_for: Mapping[str, str], provided: set[str]) -> tuple[str, ...]:
+    own = {stands_for[name] for name in kernel.outputs if name in stands_for}
+    if _is_inserted_move(kernel, graph):
+        own -= {stands_for.get(kernel.inputs[0], "")}
+    pending = [node for node in map(graph.producer, own) if node is not None]
+    seen: dict[str, Node] = {node.name: node for node in pending}
+    while pending:
+        for value in pending.pop().uses:
+            node = graph.producer(value)
+            if node is not None and value not in provided and node.name not in seen and node.op_type != "Constant":
+                seen[node.name] = node
+                pending.append(node)
+    return tuple(node.name for node in sorted(seen.values(), key=lambda node: node.index))
+
+
+def _precision(kernel: Node, specs: Mapping[str, ValueSpec]) -> str:
+    for name in (*kernel.outputs, *kernel.inputs):
+        dtype = specs[name].dtype if name in specs else None
+        if dtype is not None and dtype.is_float:
+            return dtype.label
+    return ""
