@@ -49,8 +49,8 @@ class EmulateEngine:
             EngineMissing: When ONNX Runtime is not usable here.
             BuildFailed: When it refuses the rounding model.
         """
-        from tensortriage.model.edit import round_results
         from tensortriage.model.model import Model
+        from tensortriage.model.rounding import round_results
         from tensortriage.model.shapes import value_specs
 
         given = read_options(options, self.options)
@@ -59,4 +59,5 @@ class EmulateEngine:
         kept = [original.graph.node(name).name for name in given.words("kept")]
         rounding = round_results(original, precision, specs=value_specs(original), kept=kept)
         folder = tempfile.TemporaryDirectory(prefix="triage-emulate-")
-        return OnnxRuntimeSession(rounding.save(Path(folder.name) / "model.onnx"), UNOPTIMIZED, folder=folder)
+        path = rounding.save(Path(folder.name) / "model.onnx")
+        return OnnxRuntimeSession(path, UNOPTIMIZED, folder=folder, original=model)

@@ -2,9 +2,9 @@
 
 Optimizers rewrite nodes but keep the names of the values between them: a fused kernel's output is an original value,
 and it executes every original node from there back to values that other kernels provide. Values an optimizer made up
-stand for an original one in three recognised ways: the name of the kernel that makes them carries it (``r1_nchwc``), an
-inserted cast carries it, or an inserted data movement (Reshape, ReorderOutput, ...) connects them. Where none applies,
-a region says no nodes rather than wrong ones.
+stand for an original one in recognised ways: the kernel that makes them kept its name, or its name carries the value's
+(``r1_nchwc``); an inserted cast carries it; an inserted data movement (Reshape, ReorderOutput, ...) connects them.
+Where none applies, a region says no nodes rather than wrong ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,6 +54,9 @@ def _stands_for(kernels: Iterable[Node], graph: Graph, known: set[str]) -> dict[
         hint = kernel.name.removesuffix(_BLOCKED_LAYOUT)
         if hint != kernel.name and hint in known:
             found.setdefault(kernel.outputs[0], _after_fusion(kernel, hint, graph))
+        if kernel.name in graph:
+            for name, value in zip(kernel.outputs, graph.node(kernel.name).outputs, strict=False):
+                found.setdefault(name, value)
         for name in kernel.outputs:
             if name.removeprefix(_INSERTED_CAST) in known:
                 found.setdefault(name, name.removeprefix(_INSERTED_CAST))
@@ -69,7 +72,8 @@ def _stands_for(kernels: Iterable[Node], graph: Graph, known: set[str]) -> dict[
 
 def _after_fusion(kernel: Node, value: str, graph: Graph) -> str:
     """Return the value after the Add and the activation that a kernel in blocked layout may have absorbed later."""
-    absorbed = [("Add", "Sum")] if kernel.op_type == "Conv" and len(kernel.inputs) > 3 and kernel.inputs[3] else []
+    added = kernel.op_type == "Conv" and len(kernel.inputs) > 3 and bool(kernel.inputs[3])
+    absorbed: list[tuple[str, ...]] = [("Add", "Sum")] if added else []
     if kernel.attributes.get("activation"):
         absorbed.append((str(kernel.attributes["activation"]),))
     for op_types in absorbed:

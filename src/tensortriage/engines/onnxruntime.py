@@ -101,7 +101,9 @@ class OnnxRuntimeEngine:
         original = Model.load(model)
         folder = tempfile.TemporaryDirectory(prefix="triage-onnxruntime-")
         converted = convert(original, precision, specs=value_specs(original))
-        return OnnxRuntimeSession(converted.save(Path(folder.name) / "model.onnx"), settings, folder=folder)
+        return OnnxRuntimeSession(
+            converted.save(Path(folder.name) / "model.onnx"), settings, folder=folder, original=model
+        )
 
 
 class OnnxRuntimeSession:
@@ -111,6 +113,7 @@ class OnnxRuntimeSession:
         model: The ONNX file.
         settings: How to build it.
         folder: Temporary directory that holds the file, removed on close; None when the file is the user's.
+        original: The file that the model was made from, whose nodes `plan` names; None when it is the model itself.
 
     Raises:
         EngineMissing: When ONNX Runtime or a provider is not usable here.
@@ -118,9 +121,15 @@ class OnnxRuntimeSession:
     """
 
     def __init__(
-        self, model: Path, settings: Settings, *, folder: tempfile.TemporaryDirectory[str] | None = None
+        self,
+        model: Path,
+        settings: Settings,
+        *,
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+        original: Path | None = None,
     ) -> None:
         self._model = model
+        self._original = original or model
         self._settings = settings
         self._folder = folder
         self._session: Any = _build(model, settings)
@@ -165,7 +174,7 @@ class OnnxRuntimeSession:
             optimized = Path(folder) / "optimized.onnx"
             _build(self._model, self._settings, save_to=optimized)
             try:
-                return Plan(fused_regions(Model.load(self._model), Model.load(optimized)))
+                return Plan(fused_regions(Model.load(self._original), Model.load(optimized)))
             except TriageError:
                 return None
 
