@@ -1,0 +1,134 @@
+"""A report is plain data: what a case directory says, assembled once, looked at many times.
+
+Renderers take a `Report` and return text; none of them measures, opens a model or needs an engine, so an old case can
+be rendered in a new format on any machine. The few figures that every renderer shows but no file holds (the share of
+the output error that an op explains, which rows come first) are computed here, once, so that all formats agree.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tensortriage.diagnose.layers import LayerRow, Layers, OutputRow, Outputs
+from tensortriage.diagnose.verdict import Culprit, Verdict
+from tensortriage.errors import StoreError
+from tensortriage.report.words import KIND_WORDS, KindWords
+from tensortriage.runs.case import CaseFacts
+from tensortriage.values import serial
+
+T = TypeVar("T")
+
+REPORT_FORMAT = "tensortriage.report/1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a renderer may show.
+
+    Attributes:
+        verdict: What the diagnosis ended with.
+        case: What was asked, on what; None when the case has no ``case.json``.
+        layers: Layer-wise evidence; no rows when the verdict was reached without it.
+        outputs: Model outputs compared; no rows when none could be.
+        format: Version of the JSON form of a report.
+    """
+
+    verdict: Verdict
+    case: CaseFacts | None = None
+    layers: Layers = dataclasses.field(default_factory=Layers)
+    outputs: Outputs = dataclasses.field(default_factory=Outputs)
+    format: str = REPORT_FORMAT
+
+    @classmethod
+    def load(cls, folder: Path) -> "Report":
+        """Assemble the report of a case directory.
+
+        Args:
+            folder: Holds ``verdict.json`` and, each optional, ``case.json``, ``layers.json`` and ``outputs.json``.
+
+        Raises:
+            StoreError: When the directory or its verdict is missing (``case-missing``, ``verdict-missing``), or a file
+                in it is damaged (``json-invalid``, ``format-unknown``, ``verdict-unknown``).
+        """
+        if not folder.is_dir():
+            raise StoreError(
+                f"{folder} is not a case directory",
+                slug="case-missing",
+                cure="give the directory that 'triage diagnose' wrote (default ./triage-case)",
+            )
+        if not (folder / "verdict.json").is_file():
+            raise StoreError(
+                f"{folder} holds no verdict.json",
+                slug="verdict-missing",
+                cure=f"let 'triage diagnose MODEL --case {folder}' finish first",
+            )
+        verdict = serial.load(folder / "verdict.json", Verdict)
+        if verdict.verdict not in {kind.value for kind in KIND_WORDS}:
+            raise StoreError(
+                f"{folder / 'verdict.json'} has the unknown verdict {verdict.verdict!r}",
+                slug="verdict-unknown",
+                cure="use the version of TensorTriage that wrote it",
+            )
+        return cls(
+            verdict=verdict,
+            case=_optional(folder / "case.json", CaseFacts),
+            layers=_optional(folder / "layers.json", Layers) or Layers(),
+            outputs=_optional(folder / "outputs.json", Outputs) or Outputs(),
+        )
+
+    @property
+    def words(self) -> KindWords:
+        """The verdict in words."""
+        return KIND_WORDS[self.verdict.kind]
+
+    @property
+    def confidence(self) -> float:
+        """Confidence within 0..1, whatever the file says."""
+        confidence = self.verdict.confidence
+        return min(1.0, max(0.0, confidence)) if math.isfinite(confidence) else 0.0
+
+    @property
+    def output_error(self) -> float | None:
+        """Largest relative RMS error of an output; None when unknown or when an output holds NaN or Inf."""
+        if not self.outputs.rows or any(row.nonfinite_target for row in self.outputs.rows):
+            return None
+        errors = [row.relative_rms_error for row in self.outputs.rows]
+        return max(errors) if all(math.isfinite(error) for error in errors) else None
+
+    def explained_share(self, culprit: Culprit) -> float | None:
+        """Return how much of the output error one culprit explains, 0..1; None when it cannot be said.
+
+        It is the error at the outputs when only this op's local error is injected into the reference, over the error
+        that the target shows there. Errors of several ops may cancel, so a share above one counts as all of it.
+        """
+        error = self.output_error
+        if not error or culprit.influence is None or not math.isfinite(culprit.influence):
+            return None
+        return min(1.0, culprit.influence / error)
+
+    def worst_outputs(self) -> Sequence[OutputRow]:
+        """Return the outputs, failing ones first, then by relative RMS error (NaN and Inf count as the largest)."""
+        return sorted(
+            self.outputs.rows,
+            key=lambda row: (row.within, not row.nonfinite_target, -_rank(row.relative_rms_error), row.name),
+        )
+
+    def ranked_layers(self) -> Sequence[LayerRow]:
+        """Return the layer rows by influence, then local error, then error in context; unmeasured ones last."""
+        return sorted(
+            self.layers.rows,
+            key=lambda row: (-_rank(row.influence), -_rank(row.local_error), -_rank(row.in_context_error), row.order),
+        )
+
+
+def _rank(value: float | None) -> float:
+    """Order numbers so that NaN counts as infinite and a missing one as less than zero."""
+    if value is None:
+        return -1.0
+    return math.inf if math.isnan(value) else value
+
+
+def _optional(path: Path, kind: type[T]) -> T | None:
+    return serial.load(path, kind) if path.exists() else None

@@ -1,0 +1,194 @@
+"""The report as the text of an issue: what was asked, what is wrong, the evidence, how to go on; ready to paste.
+
+Names are shown as code spans, in which no Markdown, HTML, mention or issue reference works. A code span is closed only
+by as many backticks as opened it, so the fence is one longer than the longest run inside (CommonMark 0.31, section
+6.1); in tables the pipe is escaped too (GitHub Flavored Markdown, section 4.10).
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tensortriage.report.document import Report
+from tensortriage.report.text import (
+    count,
+    decibel,
+    duration,
+    magnitude,
+    percent,
+    printable,
+    shape,
+    shorten,
+    times,
+)
+from tensortriage.values.serial import to_json
+
+MAX_ROWS = 12
+_LONGEST_NAME = 200
+_LONGEST_EVIDENCE = 1500
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
+_REFERENCE = re.compile(r"([@#](?=\w)|:(?=//))")
+
+
+def render(report: Report) -> str:
+    """Return GitHub-flavoured Markdown."""
+    sections = (_head(report), _environment(report), _culprits(report), _outputs(report), _steps(report), _next(report))
+    return "\n".join(itertools.chain.from_iterable(sections))
+
+
+def _head(report: Report) -> Iterable[str]:
+    words = report.words
+    yield f"## {report.verdict.verdict}: {words.title}"
+    yield ""
+    yield plain(report.verdict.summary)
+    yield ""
+    cost = report.verdict.cost
+    yield (
+        f"Confidence {percent(report.confidence)}, {plain(report.verdict.inputs)} inputs; "
+        f"{duration(cost.seconds)}, {count(cost.builds, 'build')}, {count(cost.checks, 'check')}. {words.meaning}"
+    )
+    yield ""
+
+
+def _environment(report: Report) -> Iterable[str]:
+    case = report.case
+    if case is None:
+        return
+    model = case.model
+    yield "### Environment"
+    yield ""
+    facts = [
+        ("Model", f"{code(model.path)}: {count(model.nodes, 'node')}, {count(model.parameters, 'parameter')}, "
+                  f"opset {model.opset}, sha256 {code(model.sha256)}"),
+        ("Target model", code(case.target_model.path) if case.target_model else ""),
+        ("Reference", code(case.reference)),
+        ("Target", code(case.target)),
+        ("Inputs", ", ".join(f"{code(feed.name)} ({plain(feed.origin)})" for feed in case.feeds[:MAX_ROWS])),
+        ("Versions", ", ".join(f"{plain(name)} {plain(version)}" for name, version in case.versions.items())),
+        ("Command", code(case.command)),
+        ("Created", plain(case.created)),
+    ]  # fmt: skip
+    yield from (f"- {title}: {fact}" for title, fact in facts if fact)
+    yield ""
+
+
+def _culprits(report: Report) -> Iterable[str]:
+    culprits = report.verdict.culprits
+    if not culprits:
+        return
+    yield "### Culprits"
+    yield ""
+    yield from _table(
+        ("op", "node", "local error", "x floor", "influence", "explains", "why"),
+        (
+            (
+                cell_code(c.op_type), cell_code(c.node), magnitude(c.local_error), times(c.floor_ratio),
+                magnitude(c.influence), percent(report.explained_share(c)), plain(c.reason) or "-",
+            )
+            for c in culprits[:MAX_ROWS]
+        ),
+    )  # fmt: skip
+    yield from _more(len(culprits), "culprit")
+    yield ""
+
+
+def _outputs(report: Report) -> Iterable[str]:
+    rows = report.worst_outputs()
+    if not rows:
+        return
+    yield "### Outputs"
+    yield ""
+    yield from _table(
+        ("output", "type", "SQNR dB", "relative RMS error", "floor", "max abs error", "NaN/Inf", "within"),
+        (
+            (
+                cell_code(row.name), plain(f"{row.dtype} {shape(row.shape)}"), decibel(row.sqnr_db),
+                magnitude(row.relative_rms_error), magnitude(row.floor), magnitude(row.max_abs_error),
+                str(row.nonfinite_target or "-"), "yes" if row.within else "**no**",
+            )
+            for row in rows[:MAX_ROWS]
+        ),
+    )  # fmt: skip
+    yield from _more(len(rows), "output")
+    yield ""
+
+
+def _steps(report: Report) -> Iterable[str]:
+    if not report.verdict.steps:
+        return
+    yield "### Path taken"
+    yield ""
+    for number, step in enumerate(report.verdict.steps, 1):
+        yield f"{number}. {plain(step.question)} **{plain(step.answer)}** ({duration(step.seconds)})"
+        if step.evidence:
+            yield ""
+            yield from ("   " + line for line in _evidence(step.evidence))
+            yield ""
+    yield ""
+
+
+def _evidence(evidence: Mapping[str, Any]) -> Iterable[str]:
+    yield "<details><summary>evidence</summary>"
+    yield ""
+    for name, value in evidence.items():
+        text = json.dumps(json.loads(to_json(value)), ensure_ascii=False)
+        yield f"- {plain(name)}: {code(text, _LONGEST_EVIDENCE)}"
+    yield ""
+    yield "</details>"
+
+
+def _next(report: Report) -> Iterable[str]:
+    if not report.verdict.next:
+        return
+    commands = [printable(command) for command in report.verdict.next]
+    fence = "`" * max(3, _longest_backtick_run("\n".join(commands)) + 1)
+    yield "### Next"
+    yield ""
+    yield f"{fence}sh"
+    yield from commands
+    yield fence
+    yield ""
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+    yield "| " + " | ".join(titles) + " |"
+    yield "|" + "---|" * len(titles)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def _more(total: int, noun: str) -> Iterable[str]:
+    if total > MAX_ROWS:
+        yield ""
+        yield f"... and {count(total - MAX_ROWS, noun)} more."
+
+
+def plain(text: str) -> str:
+    """Return text in which no character means anything to Markdown, HTML or an issue tracker.
+
+    Mentions, issue numbers and bare addresses are found in the *rendered* text, where backslashes are gone; an empty
+    comment keeps them apart.
+    """
+    return _REFERENCE.sub(r"\1<!-- -->", _SPECIAL.sub(r"\\\1", printable(text)))
+
+
+def code(text: str, width: int = _LONGEST_NAME) -> str:
+    """Return a code span that shows exactly ``text`` (shortened in the middle beyond ``width`` characters)."""
+    text = shorten(printable(text), width)
+    if not text.strip():
+        return "(empty)" if not text else "(blank)"
+    run = _longest_backtick_run(text)
+    fence = "`" * (run + 1)
+    pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def cell_code(text: str) -> str:
+    """Return a code span for a table cell, where a pipe must be escaped even inside code."""
+    return code(text).replace("|", "\\|")
+
+
+def _longest_backtick_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)

@@ -1,0 +1,101 @@
+"""One table of formats: a new way to see a report is one module with ``render(report) -> str`` and one line here."""
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from tensortriage.errors import StoreError, UsageError
+from tensortriage.report.document import Report
+
+
+class Renderer(Protocol):
+    """Turns a report into text."""
+
+    def __call__(self, report: Report, /) -> str:
+        """Return the whole document."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Format:
+    """One output format.
+
+    Attributes:
+        name: The word after ``--format``.
+        module: Module whose function ``render`` is the `Renderer`; imported when used.
+        suffixes: File name endings that imply this format.
+        file_name: Where it goes inside the case when no other place is named; empty for formats that go to stdout.
+    """
+
+    name: str
+    module: str
+    suffixes: tuple[str, ...]
+    file_name: str = ""
+
+    def render(self, report: Report) -> str:
+        """Return the report in this format."""
+        renderer: Renderer = importlib.import_module(self.module).render
+        return renderer(report)
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        f.name: f
+        for f in (
+            Format("console", "tensortriage.report.console", (".txt",)),
+            Format("html", "tensortriage.report.html", (".html", ".htm"), "report.html"),
+            Format("json", "tensortriage.report.json_", (".json",)),
+            Format("markdown", "tensortriage.report.markdown", (".md", ".markdown")),
+            Format("model-explorer", "tensortriage.report.model_explorer", (), "model-explorer.json"),
+        )
+    }
+)
+
+
+def find_format(name: str | None, output: Path | None) -> Format:
+    """Return the format that was asked for by name, else the one that the output file's ending implies, else console.
+
+    Raises:
+        UsageError: For an unknown name or ending (``format-unknown``); the cure lists the known ones.
+    """
+    if name is not None:
+        if name in FORMATS:
+            return FORMATS[name]
+        near = get_close_matches(name, FORMATS, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise UsageError(
+            f"'{name}' is not a report format", slug="format-unknown", cure=f"{hint}use one of: {', '.join(FORMATS)}"
+        )
+    if output is None:
+        return FORMATS["console"]
+    for candidate in FORMATS.values():
+        if output.suffix.lower() in candidate.suffixes:
+            return candidate
+    raise UsageError(
+        f"the ending of {output} implies no report format",
+        slug="format-unknown",
+        cure=f"add --format, one of: {', '.join(FORMATS)}",
+    )
+
+
+def write(text: str, path: Path) -> None:
+    """Write a rendered report as UTF-8, replacing the file in one step.
+
+    A lone surrogate, which UTF-8 cannot hold, is written as its escape (in JSON that is the same string).
+
+    Raises:
+        StoreError: When the file cannot be written (``file-unwritable``).
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+        partial.replace(path)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}",
+            slug="file-unwritable",
+            cure="choose another place with -o FILE",
+        ) from error

@@ -1,0 +1,120 @@
+"""Names and numbers made safe and short for people's eyes.
+
+Names come from model files, which nobody has vetted: a name may hold terminal escape sequences, line breaks or
+characters that reverse the reading direction. Every renderer shows names through `printable`, so that what a reader
+sees is what the file holds, and nothing in it can act.
+"""
+
+import math
+import unicodedata
+
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ELLIPSIS = "…"
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` with control, format, surrogate and line-separator characters written as escapes.
+
+    Example:
+        >>> printable("a\x1b[2Jb\n")
+        'a\\x1b[2Jb\\n'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE_CATEGORIES else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def shorten(text: str, width: int) -> str:
+    """Return ``text`` cut in the middle to at most ``width`` characters.
+
+    Both ends stay: exporters put the module path first and the op last, and a reader needs both.
+
+    Example:
+        >>> shorten("encoder.layer.11.attention.Softmax", 16)
+        'encoder….Softmax'
+    """
+    if len(text) <= width:
+        return text
+    if width <= 1:
+        return _ELLIPSIS[:width]
+    tail = width // 2
+    return text[: width - tail - 1] + _ELLIPSIS + text[len(text) - tail :]
+
+
+def magnitude(value: float | None) -> str:
+    """Return a number with three significant digits; ``-`` when it was not measured.
+
+    Example:
+        >>> magnitude(0.000012345)
+        '1.23e-05'
+    """
+    if value is None:
+        return "-"
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    if value != 0 and 1e4 <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    return f"{value:.3g}"
+
+
+def times(value: float | None) -> str:
+    """Return a ratio as ``310x``; ``-`` when it was not measured."""
+    return "-" if value is None else magnitude(value) + ("x" if math.isfinite(value) else "")
+
+
+def decibel(value: float | None) -> str:
+    """Return a level in dB with one decimal, without unit; ``exact`` for an infinite signal-to-noise ratio."""
+    if value is None:
+        return "-"
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "exact" if value > 0 else "-Inf"
+    return f"{value:.1f}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 1 in percent; never ``100 %`` or ``0 %`` for what is only close to it."""
+    if share is None or math.isnan(share):
+        return "-"
+    if 0 < share < 0.01:
+        return "< 1 %"
+    if 0.99 < share < 1:
+        return "> 99 %"
+    return f"{share * 100:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """Return a wall time, e.g. ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    if not math.isfinite(seconds):
+        return "-"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 check``, ``3 checks``, ``12,345 nodes``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def shape(dims: tuple[int, ...]) -> str:
+    """Return a shape as ``[1, 128, 384]``; ``scalar`` without dimensions."""
+    return "[" + ", ".join(map(str, dims)) + "]" if dims else "scalar"

@@ -1,0 +1,119 @@
+"""What each verdict word means, said once, for every renderer.
+
+The words of `VerdictKind` are for files and scripts; a person who meets ``fusion-fault`` for the first time needs a
+title and one sentence. ``Tone`` is how loud a verdict is, and is always shown as a word and a sign too, never by
+colour alone.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tensortriage.diagnose.verdict import VerdictKind
+
+
+class Tone(enum.Enum):
+    """How loud a verdict is; the value is the word that style sheets use."""
+
+    GOOD = "good"
+    NOTICE = "notice"
+    PROBLEM = "problem"
+    UNSURE = "unsure"
+
+    @property
+    def sign(self) -> str:
+        """One character for people who do not see colours."""
+        return {Tone.GOOD: "✓", Tone.NOTICE: "i", Tone.PROBLEM: "✗", Tone.UNSURE: "?"}[self]
+
+    @property
+    def label(self) -> str:
+        """Short words for screen readers and plain text."""
+        return {
+            Tone.GOOD: "no problem found",
+            Tone.NOTICE: "explained",
+            Tone.PROBLEM: "problem found",
+            Tone.UNSURE: "not decided",
+        }[self]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KindWords:
+    """A verdict in words.
+
+    Attributes:
+        title: A few words, capitalised, without full stop.
+        meaning: One sentence: what this verdict says in general.
+        tone: How loud it is.
+    """
+
+    title: str
+    meaning: str
+    tone: Tone
+
+
+def _problem(title: str, meaning: str) -> KindWords:
+    return KindWords(title, meaning, Tone.PROBLEM)
+
+
+KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
+    {
+        VerdictKind.MATCH: KindWords(
+            "The outputs match", "Every output is within the noise floor, or the tolerance that was given.", Tone.GOOD
+        ),
+        VerdictKind.INPUT_SENSITIVE: KindWords(
+            "Fails on random data only",
+            "Real inputs pass; the random ones drive the model where it is not meant to work.",
+            Tone.NOTICE,
+        ),
+        VerdictKind.ROUNDING: KindWords(
+            "The number format explains the error",
+            "The error is what rounding to the requested format costs; no op does worse than it must.",
+            Tone.NOTICE,
+        ),
+        VerdictKind.COMPARISON_UNSOUND: _problem(
+            "The comparison itself is not sound",
+            "Reference and target cannot be compared as they stand, so nothing can be said about the target yet.",
+        ),
+        VerdictKind.MODEL_CHANGED: _problem(
+            "The two models differ",
+            "The target runs another model than the reference: the answer changed before any engine.",
+        ),
+        VerdictKind.NON_FINITE: _problem(
+            "NaN or Inf that the reference does not have",
+            "The target produces NaN or Inf where the reference is finite.",
+        ),
+        VerdictKind.RANGE_OVERFLOW: _problem(
+            "A value the number format cannot hold",
+            "A finite value of the reference exceeds the range of the target's format.",
+        ),
+        VerdictKind.LOCAL_FAULT: _problem(
+            "An op computes wrong numbers",
+            "Fed with correct inputs, the op still returns wrong results on the target.",
+        ),
+        VerdictKind.FUSION_FAULT: _problem(
+            "Ops go wrong only when fused", "Each op is right alone; the fused region of the target is wrong."
+        ),
+        VerdictKind.LAYOUT: _problem(
+            "The numbers are right but in the wrong place", "The target's values are a permutation of the reference's."
+        ),
+        VerdictKind.QUANTIZATION: _problem(
+            "A scale or zero point is wrong",
+            "A quantize or dequantize op of the model does not fit the values it meets.",
+        ),
+        VerdictKind.INTERMITTENT: _problem(
+            "Some builds are wrong, others are not", "The same model built again gives another answer."
+        ),
+        VerdictKind.NONDETERMINISTIC_RUN: _problem(
+            "The same engine gives different answers", "Running one built engine twice on one input gives two results."
+        ),
+        VerdictKind.BUILD_FAILED: _problem("The engine refuses the model", "The target could not build the model."),
+        VerdictKind.ENGINE_CRASH: _problem("The engine crashes", "The process of the target died."),
+        VerdictKind.ENGINE_HANG: _problem("The engine hangs", "The target did not finish within its time limit."),
+        VerdictKind.INCONCLUSIVE: KindWords(
+            "Not decided",
+            "The evidence does not single out one explanation; the steps say what is missing.",
+            Tone.UNSURE,
+        ),
+    }
+)
