@@ -86,19 +86,12 @@ def walk_bodies(node: ir.Node) -> Iterator[tuple[ir.Graph, ir.Node | None]]:
             pending.extend(reversed(bodies(inner)))
 
 
-def walk(graph: ir.Graph) -> Iterator[ir.Node]:
-    """Yield every node of a graph, each followed by the nodes of its bodies."""
-    for node in graph:
-        yield node
-        yield from (inner for _, inner in walk_bodies(node) if inner is not None)
-
-
 class Names:
     """Hands out value and node names that are free in a whole model, bodies included."""
 
     def __init__(self, graph: ir.Graph) -> None:
         self._taken: set[str | None] = {value.name for value in (*graph.inputs, *graph.initializers.values())}
-        for node in walk(graph):
+        for node in ir.traversal.RecursiveGraphIterator(graph):
             self._taken.add(node.name)
             self._taken.update(value.name for value in node.outputs)
             for body in bodies(node):
@@ -176,7 +169,7 @@ def called_functions(functions: Mapping[ir.OperatorIdentifier, ir.Function], gra
     called: dict[ir.OperatorIdentifier, ir.Function] = {}
     pending = [graph]
     while pending:
-        for node in walk(pending.pop()):
+        for node in ir.traversal.RecursiveGraphIterator(pending.pop()):
             identifier = node.op_identifier()
             if identifier in functions and identifier not in called:
                 called[identifier] = functions[identifier]

@@ -18,6 +18,7 @@ from tensortriage.values.spec import ValueSpec
 _FLOAT = ir.TensorType(ir.DataType.FLOAT)
 _INT64 = ir.TensorType(ir.DataType.INT64)
 _BOOL = ir.TensorType(ir.DataType.BOOL)
+_NO_TENSOR = ir.OptionalType(ir.TensorType(ir.DataType.UNDEFINED))
 
 DTYPE_ATTRIBUTES = {
     "Bernoulli": "dtype", "BlackmanWindow": "output_datatype", "Cast": "to", "DequantizeLinear": "output_dtype",
@@ -115,6 +116,8 @@ def _body_results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Seq
 
 def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence[ir.TypeProtocol | None]:
     fed = [None if value is None else found.get(value) for value in node.inputs]
+    if node.domain == "ai.onnx.ml" and node.op_type == "ZipMap":
+        return (_NO_TENSOR,)  # a sequence of maps, for which onnx_ir has no type
     if node.domain in ("", "ai.onnx") and (special := _special(node, fed)) is not None:
         return (special, *_by_schema(node, fed, opsets)[1:])
     return _by_schema(node, fed, opsets)

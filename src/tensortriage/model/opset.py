@@ -1,0 +1,57 @@
+"""Raise a model's opset when an edit needs an operator the old one cannot express.
+
+The conversion is ONNX's own version converter, given the graph without its large weights. Names of nodes and values do
+not change; some operators gain Constants where an attribute became an input.
+"""
+
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError
+from tensortriage.model.model import Model
+from tensortriage.model.serializing import hollow_proto
+
+_SMALL_BYTES = 4096
+
+
+def require_opset(model: Model, version: int) -> Model:
+    """Return the model itself when its opset is high enough, else a converted copy that shares the weights.
+
+    Args:
+        model: The model; it is not changed.
+        version: Lowest version of the standard operator set that will do.
+
+    Raises:
+        ModelError: When the model cannot be converted (slug ``opset-too-old``).
+    """
+    if model.opset >= version:
+        return model
+    proto = hollow_proto(model.ir, above_bytes=_SMALL_BYTES)
+    try:
+        converted = ir.from_proto(onnx.version_converter.convert_version(proto, version))
+    except Exception as error:  # the converter is C++ behind pybind and raises RuntimeError, IndexError and its own
+        reason = str(error).strip().partition("\n")[0][:200]
+        raise ModelError(
+            f"opset {version} is needed, but the model has opset {model.opset} and cannot be converted: {reason}",
+            slug="opset-too-old",
+            cure=f"export the model with opset {version} or higher",
+        ) from error
+    _restore(converted, model.ir)
+    return Model.from_ir(converted)
+
+
+def _restore(converted: ir.Model, original: ir.Model) -> None:
+    """Turn the inputs that stood for large weights back into initializers."""
+    real_inputs = {value.name for value in original.graph.inputs}
+    inputs: dict[str | None, Any] = {value.name: value for value in converted.graph.inputs}
+    for name, old in original.graph.initializers.items():
+        if name not in converted.graph.initializers and name in inputs:
+            value = inputs[name]
+            value.const_value = old.const_value
+            converted.graph.register_initializer(value)
+            if name not in real_inputs:
+                converted.graph.inputs.remove(value)
+    converted.ir_version = max(original.ir_version, converted.ir_version)
+    converted.metadata_props.update(original.metadata_props)
