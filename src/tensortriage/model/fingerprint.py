@@ -1,17 +1,63 @@
 """One hash for what a model computes: structure and weights, wherever the weights are stored."""
 
 import hashlib
+from typing import Any
 
+import onnx
 import onnx_ir as ir
+
+from tensortriage.model.serializing import Hollow, to_bytes, to_proto
+from tensortriage.model.walk import all_graphs
+from tensortriage.model.weights import content_sha256
 
 
 def fingerprint(model: ir.Model) -> str:
-    """Return the SHA-256, in hex, over structure and weights of a model."""
+    """Return the SHA-256, in hex, over a model.
+
+    Equal for two files that hold the same graph (names included), the same numbers and the same operator sets, whether
+    the weights are embedded or external. Documentation, metadata, producer and declared intermediate shapes do not
+    count. The hash of a tensor is computed once and kept with it, so that the hundreds of variants of one model that a
+    search makes, which share their weights, cost only their structure.
+    """
+    proto = to_proto(model, lambda _, tensor: Hollow(tensor))
     digest = hashlib.sha256()
-    for node in model.graph:
-        digest.update(ir.to_proto(node).SerializeToString())
-    for name, value in sorted(model.graph.initializers.items()):
-        digest.update(name.encode())
-        if value.const_value is not None:
-            digest.update(value.const_value.tobytes())
+    for opset in sorted(proto.opset_import, key=lambda opset: opset.domain):
+        digest.update(f"{opset.domain}:{opset.version};".encode())
+    _strip(proto.graph)
+    digest.update(to_bytes(proto.graph))
+    for function in proto.functions:
+        for node in function.node:
+            _strip_node(node)
+        digest.update(to_bytes(onnx.FunctionProto(name=function.name, domain=function.domain, node=function.node)))
+        digest.update(repr((list(function.input), list(function.output))).encode())
+    for tensor in _tensors(model):
+        digest.update(content_sha256(tensor).encode())
     return digest.hexdigest()
+
+
+def _tensors(model: ir.Model) -> list[Any]:
+    """Return every initializer's tensor in the order of serialization, within the order of graphs."""
+    return [
+        v.const_value for graph in all_graphs(model) for v in graph.initializers.values() if v.const_value is not None
+    ]
+
+
+def _strip(graph: onnx.GraphProto) -> None:
+    for field in ("doc_string", "metadata_props", "value_info", "name"):
+        graph.ClearField(field)
+    for value in (*graph.input, *graph.output, *graph.initializer):
+        value.ClearField("doc_string")
+        value.ClearField("metadata_props")
+    for node in graph.node:
+        _strip_node(node)
+
+
+def _strip_node(node: onnx.NodeProto) -> None:
+    node.ClearField("doc_string")
+    node.ClearField("metadata_props")
+    for attribute in node.attribute:
+        attribute.ClearField("doc_string")
+        if attribute.HasField("g"):
+            _strip(attribute.g)
+        for body in attribute.graphs:
+            _strip(body)

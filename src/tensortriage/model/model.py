@@ -1,29 +1,54 @@
-"""A model: an onnx_ir graph with its weights left on disk, an index, and a fingerprint."""
+"""A model: an onnx_ir graph with its weights left on disk, an index, and a fingerprint.
 
-import enum
+What can be wrong with a file that `Model.load` is given, all as `ModelError`:
+
+| slug | meaning |
+|---|---|
+| ``model-missing``, ``model-unreadable`` | no such file; not ONNX, truncated, a directory, empty, nested too deeply |
+| ``model-empty`` | no nodes or no outputs |
+| ``model-invalid`` | ONNX, but onnx_ir cannot read it |
+| ``name-invalid``, ``value-defined-twice``, ``value-undefined``, ``graph-cycle`` | the graph does not hang together |
+| ``dtype-unsupported``, ``tensor-invalid`` | a tensor is not what it says |
+| ``external-data-missing``, ``-outside``, ``-invalid``, ``-truncated``, ``-changed`` | its weights are not there |
+"""
+
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+import onnx
 import onnx_ir as ir
 
+from tensortriage.errors import ModelError
 from tensortriage.model.fingerprint import fingerprint
 from tensortriage.model.graph import Graph
 from tensortriage.model.naming import name_nodes
+from tensortriage.model.ordering import sort_nodes
+from tensortriage.model.quoting import first_line
+from tensortriage.model.reading import read_model
+from tensortriage.model.serializing import hollow_proto, to_bytes
 from tensortriage.model.specs import value_spec
+from tensortriage.model.writing import ExternalData, save_model
 from tensortriage.values.spec import ValueSpec
 
+__all__ = ["ExternalData", "Model"]
 
-class ExternalData(enum.Enum):
-    """Where the weights of a saved model go."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    KEEP = "keep"
+_CHECKED_BYTES = 1024
 
 
 class Model:
-    """An ONNX model, treated as immutable: to change it, `clone` it, edit the clone's `ir`, wrap it with `from_ir`."""
+    """An ONNX model, treated as immutable: to change it, `clone` it, edit the clone's `ir`, wrap that with `from_ir`.
+
+    Attributes:
+        ir: The onnx_ir model. Every node of its main graph has a unique name, and its nodes are in topological order.
+        path: The file it was loaded from; None when it was made otherwise.
+
+    Example:
+        >>> model = Model.load("model.onnx")
+        >>> edited = model.clone().ir
+        >>> edited.graph.node("/encoder/MatMul").name = "first"
+        >>> Model.from_ir(edited).save("edited.onnx")
+    """
 
     def __init__(self, model: ir.Model, path: Path | None) -> None:
         self.ir = model
@@ -31,31 +56,61 @@ class Model:
 
     @classmethod
     def load(cls, path: Path | str, *, external_data_dir: Path | None = None) -> Self:
-        """Load an ONNX file; external data stay on disk."""
+        """Load an ONNX file; large weights stay on disk and are read when asked for.
+
+        Args:
+            path: The file.
+            external_data_dir: Where external data are, when not beside the file.
+
+        Raises:
+            ModelError: When anything is wrong with it; see the table above.
+        """
         path = Path(path)
-        model = ir.load(path)
-        if external_data_dir is not None:
-            ir.external_data.set_base_dir(model.graph, external_data_dir)
-        return cls.from_ir(model, path)
+        return cls.from_ir(read_model(path, external_data_dir=external_data_dir), path)
 
     @classmethod
     def from_ir(cls, model: ir.Model, path: Path | None = None) -> Self:
-        """Wrap an onnx_ir model, which is sorted and gets unique node names in place."""
-        model.graph.sort()
+        """Wrap an onnx_ir model; its nodes are sorted when they need to be, and get unique names, in place.
+
+        Raises:
+            ModelError: When values depend on each other in a circle (slug ``graph-cycle``).
+        """
+        sort_nodes(model)
         name_nodes(model)
         return cls(model, path)
 
     def save(self, path: Path | str, *, external_data: ExternalData = ExternalData.AUTO) -> Path:
-        """Write the model and return the path."""
+        """Write the model, streaming the weights, and return the path.
+
+        The file appears when it is complete. Overwriting the file that the model was loaded from is fine.
+
+        Raises:
+            ModelError: ``model-unwritable``, ``model-too-large``, ``external-data-changed``.
+        """
         path = Path(path)
-        size = sum(v.const_value.nbytes for v in self.ir.graph.initializers.values() if v.const_value is not None)
-        apart = external_data is not ExternalData.AUTO or size > 3 << 29
-        ir.save(self.ir, path, external_data=path.name + ".data" if apart else None)
+        save_model(self.ir, path, external_data)
         return path
 
     def clone(self) -> "Model":
         """Return an independent copy of structure and metadata; the weights are shared."""
         return type(self)(self.ir.clone(), self.path)
+
+    def check(self) -> None:
+        """Let onnx.checker judge the model: operator signatures, attribute types, opset rules.
+
+        Large weights are shown to it as inputs, so that a model of any size is checked without reading them; that
+        their bytes are there was checked when the model was loaded.
+
+        Raises:
+            ModelError: With the checker's first complaint (slug ``model-invalid``).
+        """
+        serialized = to_bytes(hollow_proto(self.ir, above_bytes=_CHECKED_BYTES))
+        try:
+            onnx.checker.check_model(serialized)
+        except Exception as error:  # ValidationError, and whatever else the C++ checker lets through
+            raise ModelError(
+                f"onnx.checker refuses the model: {first_line(error)}", slug="model-invalid", cure="export it again"
+            ) from error
 
     @cached_property
     def graph(self) -> Graph:
@@ -64,20 +119,26 @@ class Model:
 
     @cached_property
     def inputs(self) -> tuple[ValueSpec, ...]:
-        """Inputs the caller must feed: graph inputs without an initializer as default."""
-        return tuple(value_spec(v) for v in self.ir.graph.inputs if v.name not in self.ir.graph.initializers)
+        """What has to be fed: the graph's inputs without those that have an initializer as default."""
+        defaults = self.ir.graph.initializers
+        return tuple(value_spec(value) for value in self.ir.graph.inputs if value.name not in defaults)
 
     @cached_property
     def outputs(self) -> tuple[ValueSpec, ...]:
-        """Graph outputs."""
-        return tuple(value_spec(v) for v in self.ir.graph.outputs)
+        """What the model returns; dtype is None for sequences, maps and optionals."""
+        return tuple(value_spec(value) for value in self.ir.graph.outputs)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over structure and weights."""
+        """SHA-256, in hex, over structure and weights: see `tensortriage.model.fingerprint`."""
         return fingerprint(self.ir)
 
     @property
     def opset(self) -> int:
-        """Version of the standard operator set."""
+        """Version of the standard operator set; 0 when the model does not import it."""
         return self.ir.opset_imports.get("", 0)
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of elements in all initializers of the main graph."""
+        return sum(v.const_value.size for v in self.ir.graph.initializers.values() if v.const_value is not None)

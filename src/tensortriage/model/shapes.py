@@ -1,23 +1,76 @@
-"""What is known of every value before anything ran: declared, inferred, or recorded from a run."""
+"""What is known of every value before anything ran: declared in the file, inferred, or recorded from a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
+import onnx
 
 from tensortriage.model.model import Model
+from tensortriage.model.serializing import hollow_proto, to_bytes
 from tensortriage.model.specs import value_spec
+from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
 _NOTHING: Mapping[str, ValueSpec] = MappingProxyType({})
+_READ_BYTES = 1024
+_DTYPES = {dtype.value: dtype for dtype in DType}
 
 
 def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> Mapping[str, ValueSpec]:
-    """Return a spec for every value of the main graph whose type is known: recorded ones win, then inferred ones."""
-    clone = model.ir.clone()
-    ShapeInferencePass(strict_mode=False, check_type=False)(clone)
-    specs: dict[str, ValueSpec] = {}
-    for name, value in ir.convenience.create_value_mapping(clone.graph, include_subgraphs=False).items():
-        specs[name] = value_spec(value)
+    """Return what is known of every value of the main graph.
+
+    Inferred types fill in what the file leaves open: a declared dtype or dimension is kept. Inference is onnx's own
+    (onnx.shape_inference, with data propagation); where it fails, only what is declared remains.
+
+    Args:
+        model: The model.
+        recorded: Specs of arrays that a run produced; they win over everything.
+
+    Returns:
+        A spec for every input, initializer and node output, also for those of which nothing is known.
+    """
+    declared = [*model.ir.graph.inputs, *model.ir.graph.initializers.values()]
+    declared += [value for node in model.ir.graph for value in node.outputs if value.name]
+    specs = {value.name or "": value_spec(value) for value in declared}
+    for spec in _inferred(model):
+        if spec.name in specs:
+            specs[spec.name] = _merged(specs[spec.name], spec)
     return MappingProxyType({**specs, **recorded})
+
+
+def _inferred(model: Model) -> Iterable[ValueSpec]:
+    serialized = to_bytes(hollow_proto(model.ir, above_bytes=_READ_BYTES))
+    try:
+        inferred = onnx.ModelProto.FromString(
+            onnx.shape_inference.infer_shapes(serialized, check_type=False, strict_mode=False, data_prop=True)
+        )
+    except Exception:  # inference raises anything on odd models, and it is only a help
+        return ()
+    return tuple(map(_proto_spec, (*inferred.graph.value_info, *inferred.graph.output)))
+
+
+def _proto_spec(info: onnx.ValueInfoProto) -> ValueSpec:
+    if not info.type.HasField("tensor_type"):
+        return ValueSpec(info.name, None, None)
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        return ValueSpec(info.name, _DTYPES.get(tensor.elem_type), None)
+    shape = tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param if dim.dim_param else None
+        for dim in tensor.shape.dim
+    )
+    return ValueSpec(info.name, _DTYPES.get(tensor.elem_type), shape)
+
+
+def _merged(declared: ValueSpec, inferred: ValueSpec) -> ValueSpec:
+    """Fill in what a declaration leaves open; a number is worth more than a symbol, a symbol more than nothing."""
+    shape = inferred.shape if declared.shape is None else declared.shape
+    if declared.shape and inferred.shape and len(declared.shape) == len(inferred.shape):
+        shape = tuple(map(_known, declared.shape, inferred.shape))
+    return ValueSpec(declared.name, declared.dtype or inferred.dtype, shape)
+
+
+def _known(declared: int | str | None, inferred: int | str | None) -> int | str | None:
+    if isinstance(declared, int) or (declared is not None and not isinstance(inferred, int)):
+        return declared
+    return inferred

@@ -1,0 +1,137 @@
+"""Whether the graph of a model file hangs together: every name defined once, every use of a name defined.
+
+Checked on the protobuf message, before onnx_ir sees it: onnx_ir repairs some of these faults silently, and a debugging
+tool must not investigate another model than the one it was given.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import onnx
+
+from tensortriage.errors import ModelError
+from tensortriage.model.quoting import quoted
+from tensortriage.model.tensors import check_tensor, densify, known_dtype
+
+_NOTHING_LIFTED: Mapping[int, int] = {}
+
+
+def check_structure(proto: onnx.ModelProto, *, lifted: Mapping[int, int] = _NOTHING_LIFTED) -> None:
+    """Check a whole model; makes sparse tensors dense in place.
+
+    Args:
+        proto: The model.
+        lifted: Initializers of the main graph whose data were lifted out: position to length in bytes.
+
+    Raises:
+        ModelError: With the slug of the first fault found.
+    """
+    for what, found in (("node", proto.graph.node), ("output", proto.graph.output)):
+        if not found:
+            raise ModelError(f"the model has no {what}s", slug="model-empty", cure=f"export a model with {what}s")
+    _check_graph(proto.graph, (), "the main graph", lifted)
+    for function in proto.functions:
+        where = f"function {quoted(function.name)}"
+        names: set[str] = set()
+        _define(names, function.input, "input", where)
+        _check_nodes(function.node, (names,), where)
+        _require(function.output, "output", (names,), where)
+
+
+def _check_graph(
+    graph: onnx.GraphProto,
+    outer: tuple[set[str], ...],
+    where: str,
+    lifted: Mapping[int, int] = _NOTHING_LIFTED,
+) -> None:
+    densify(graph, where)
+    for index, tensor in enumerate(graph.initializer):
+        check_tensor(tensor, f"initializer {quoted(tensor.name)} of {where}", lifted_bytes=lifted.get(index))
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type:
+            known_dtype(value.type.tensor_type.elem_type, f"value {quoted(value.name)} of {where}")
+    names: set[str] = set()
+    _define(names, (value.name for value in graph.input), "input", where)
+    # An initializer may repeat the name of an input: it is that input's default.
+    initializers: set[str] = set()
+    _define(initializers, (tensor.name for tensor in graph.initializer), "initializer", where)
+    names |= initializers
+    _check_nodes(graph.node, (*outer, names), where)
+    # Outer scopes do not count: engines refuse a body that returns an outer value as it is.
+    _require((value.name for value in graph.output), "output", (names,), where)
+
+
+def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], where: str) -> None:
+    """Check the nodes of one graph, whose own names are the last of the scopes and are completed here.
+
+    The order of the nodes does not matter: `Model` sorts them.
+    """
+    for node in nodes:
+        _define(scopes[-1], filter(None, node.output), "output", where)
+    for node in nodes:
+        _require(filter(None, node.input), "input", scopes, where, node)
+        for attribute in node.attribute:
+            if attribute.type in _HOLD_NOTHING:
+                continue
+            at = f"attribute {quoted(attribute.name)} of node {quoted(node.name)} ({node.op_type}) of {where}"
+            for tensor in _tensors(attribute):
+                check_tensor(tensor, at)
+            for body in _bodies(attribute):
+                _check_graph(body, scopes, at)
+
+
+_HOLD_NOTHING = frozenset(
+    {
+        onnx.AttributeProto.INT,
+        onnx.AttributeProto.INTS,
+        onnx.AttributeProto.FLOAT,
+        onnx.AttributeProto.FLOATS,
+        onnx.AttributeProto.STRING,
+        onnx.AttributeProto.STRINGS,
+    }
+)
+
+
+def _tensors(attribute: onnx.AttributeProto) -> Iterator[onnx.TensorProto]:
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+
+
+def _bodies(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:
+    for name in new:
+        if not isinstance(name, str) or not name:  # protobuf gives bytes for what is not UTF-8
+            raise ModelError(
+                f"an {what} of {where} has no usable name: {quoted(name)}",
+                slug="name-invalid",
+                cure="the file is damaged or was written by a faulty exporter: export the model again",
+            )
+        if name in names:
+            raise ModelError(
+                f"{quoted(name)}, an {what} of {where}, is defined more than once",
+                slug="value-defined-twice",
+                cure="give every value one name and one definition: export the model again",
+            )
+        names.add(name)
+
+
+def _require(
+    used: Iterable[str],
+    what: str,
+    scopes: Sequence[set[str]],
+    where: str,
+    node: onnx.NodeProto | None = None,
+) -> None:
+    for name in used:
+        if not any(name in scope for scope in scopes):
+            user = "" if node is None else f"node {quoted(node.name)} ({node.op_type}) of "
+            raise ModelError(
+                f"{quoted(name)}, an {what} of {user}{where}, is not defined by any node, input or initializer",
+                slug="value-undefined",
+                cure="the file is damaged or was cut wrongly: export the model again",
+            )

@@ -1,0 +1,38 @@
+"""Every graph, node and tensor of an onnx_ir model: main graph, bodies of If, Loop and Scan, and functions."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import onnx_ir as ir
+
+
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Yield every node: main graph, functions, and the bodies in both."""
+    for graph in (model.graph, *model.functions.values()):
+        yield from ir.traversal.RecursiveGraphIterator(graph)
+
+
+def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """Yield the main graph and every body, those in functions included."""
+    yield model.graph
+    yield from model.graph.subgraphs()
+    for function in model.functions.values():
+        yield from function.subgraphs()
+
+
+def replace_tensors(model: ir.Model, replace: Callable[[Any], Any]) -> None:
+    """Apply a function to every tensor of a model, in place: initializers and attributes."""
+    for graph in all_graphs(model):
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                value.const_value = replace(value.const_value)
+    for node in all_nodes(model):
+        for name, attr in list(node.attributes.items()):
+            if attr.is_ref():
+                continue
+            if attr.type == ir.AttributeType.TENSOR:
+                tensor = attr.as_tensor()
+                if (new := replace(tensor)) is not tensor:
+                    node.attributes[name] = ir.AttrTensor(name, new)
+            elif attr.type == ir.AttributeType.TENSORS:
+                node.attributes[name] = ir.AttrTensors(name, [replace(tensor) for tensor in attr.as_tensors()])

@@ -1,0 +1,192 @@
+"""Weights that stay in their file until somebody needs the numbers.
+
+A `MappedTensor` knows where its bytes are. Reading maps the file into memory, so that the system can drop the pages
+again; copying to another file never passes through this process's memory at all where the system can do it. The map
+lives as long as an array on it: an open map holds a file descriptor, and models with thousands of weight files exist.
+
+onnx_ir's own ExternalTensor is not used: it keeps one map, hence one descriptor, per tensor, and refuses files with
+several hard links, which package managers and data version control make routinely.
+"""
+
+import errno
+import hashlib
+import mmap
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError
+
+_CHUNK = 1 << 20
+_SHA256 = "tensortriage.sha256"
+_NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV, errno.EBADF}
+
+
+class WeightFile:
+    """A file that tensors point into, remembered as it was when the model was loaded.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        stat = path.stat()
+        self.size = stat.st_size
+        self._identity = _identity(stat)
+        self._lock = threading.Lock()
+        self._map: weakref.ref[mmap.mmap] | None = None
+        self._pinned: mmap.mmap | None = None
+
+    def map(self) -> mmap.mmap:
+        """Return the file mapped into memory, read-only; every array on it keeps the map alive.
+
+        Raises:
+            ModelError: When the file was replaced, changed or removed since the model was loaded.
+        """
+        with self._lock:
+            found = self._map() if self._map is not None else None
+            if found is None:
+                with self.open() as file:
+                    found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._map = weakref.ref(found)
+            return found
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading (same errors as `map`)."""
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise self._changed(error.strerror or "unreadable") from error
+        if _identity(os.fstat(file.fileno())) != self._identity:
+            file.close()
+            raise self._changed("changed")
+        return file
+
+    def pin(self) -> None:
+        """Keep the present contents readable for as long as this object lives, even when the path is replaced."""
+        self._pinned = self.map()
+
+    def copy_range(self, offset: int, length: int, target: BinaryIO) -> None:
+        """Append bytes of this file to another one, inside the kernel where it can."""
+        if self._pinned is not None:
+            for start in range(offset, offset + length, _CHUNK):
+                target.write(self._pinned[start : min(start + _CHUNK, offset + length)])
+            return
+        with self.open() as source:
+            done = _kernel_copy(source, target, offset, length)
+            source.seek(offset + done)
+            while done < length:
+                chunk = source.read(min(_CHUNK, length - done))
+                if not chunk:
+                    raise self._changed("truncated")
+                target.write(chunk)
+                done += len(chunk)
+
+    def _changed(self, how: str) -> ModelError:
+        return ModelError(
+            f"the weights in {self.path} cannot be read any more: {how} since the model was loaded",
+            slug="external-data-changed",
+            cure="leave the model's files in place while it is in use, or load it again",
+        )
+
+
+class MappedTensor(ir.LazyTensor):
+    """A tensor whose numbers are in a file, at a known place; arrays made from it are read-only maps of the file.
+
+    Args:
+        file: The file.
+        offset: First byte; the data are little endian, packed as ONNX packs sub-byte types.
+        dtype: Element type; anything but STRING.
+        shape: Dimensions.
+        name: Name of the tensor.
+        metadata_props: Metadata to save with it.
+    """
+
+    __slots__ = ("file", "offset")
+
+    def __init__(
+        self,
+        file: WeightFile,
+        offset: int,
+        *,
+        dtype: ir.DataType,
+        shape: ir.Shape,
+        name: str,
+        metadata_props: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(self._map, dtype, shape, name=name, metadata_props=metadata_props)
+        self.file = file
+        self.offset = offset
+
+    def tofile(self, file: BinaryIO) -> None:
+        """Append the raw bytes to a file without holding them in memory."""
+        self.file.copy_range(self.offset, self.nbytes, file)
+
+    def _map(self) -> Any:
+        if not self.nbytes:
+            return ir.Tensor(np.empty(self.shape.numpy(), self.dtype.numpy()), dtype=self.dtype, shape=self.shape)
+        data = np.frombuffer(self.file.map(), np.uint8, self.nbytes, self.offset)
+        if self.dtype.itemsize < 1:
+            return ir.PackedTensor(data, self.dtype, shape=self.shape)
+        little = np.dtype(self.dtype.numpy()).newbyteorder("<")
+        aligned = data if data.ctypes.data % little.alignment == 0 else data.copy()
+        return ir.Tensor(aligned.view(little).reshape(self.shape.numpy()), dtype=self.dtype, shape=self.shape)
+
+    def __repr__(self) -> str:
+        return f"MappedTensor<{self.dtype},{self.shape}>({str(self.file.path)!r}, offset={self.offset})"
+
+
+def content_sha256(tensor: Any) -> str:
+    """Return the SHA-256, in hex, of an onnx_ir tensor's raw bytes; computed once per tensor, streamed from its file."""
+    known = tensor.meta.get(_SHA256)
+    if known is None:
+        sink = _HashSink()
+        if tensor.dtype == ir.DataType.STRING:
+            for word in tensor.numpy().ravel():
+                text = word if isinstance(word, bytes) else str(word).encode()
+                sink.write(len(text).to_bytes(8, "little") + text)
+        else:
+            tensor.tofile(sink)
+        known = tensor.meta[_SHA256] = sink.digest.hexdigest()
+    return str(known)
+
+
+class _HashSink:
+    """A file that forgets everything but the hash."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return len(data)
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _kernel_copy(source: BinaryIO, target: BinaryIO, offset: int, length: int) -> int:
+    """Copy with copy_file_range and return how many bytes it managed; 0 where the system or the target cannot."""
+    copy = getattr(os, "copy_file_range", None)
+    if copy is None or not hasattr(target, "fileno"):
+        return 0
+    target.flush()
+    start, done = target.tell(), 0
+    try:
+        while done < length:
+            count = copy(source.fileno(), target.fileno(), length - done, offset + done, start + done)
+            if not count:
+                break
+            done += count
+    except OSError as error:
+        if error.errno not in _NO_KERNEL_COPY:
+            raise
+    target.seek(start + done)
+    return done
