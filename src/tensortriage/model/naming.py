@@ -18,7 +18,7 @@ def name_nodes(model: ir.Model) -> None:
         seen.add(node.name)
 
 
-def _free(wanted: str, taken: set[str | None]) -> str:
+def _free(wanted: str, taken: set[str]) -> str:
     name, count = wanted, 1
     while name in taken:
         count += 1

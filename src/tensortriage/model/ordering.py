@@ -8,6 +8,7 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.model.attributes import bodies
 from tensortriage.model.quoting import quoted
+from tensortriage.model.walk import top_graphs
 
 
 def sort_nodes(model: ir.Model) -> None:
@@ -16,7 +17,7 @@ def sort_nodes(model: ir.Model) -> None:
     Raises:
         ModelError: When values depend on each other in a circle (slug ``graph-cycle``).
     """
-    for graph in (model.graph, *model.functions.values()):
+    for graph in top_graphs(model):
         if _in_order(graph, set()):
             continue
         try:

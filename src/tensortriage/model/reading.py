@@ -12,7 +12,6 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
 
 from tensortriage.errors import ModelError
 from tensortriage.model.external import ExternalFiles
@@ -21,7 +20,7 @@ from tensortriage.model.quoting import first_line
 from tensortriage.model.structure import check_structure
 from tensortriage.model.walk import replace_tensors
 from tensortriage.model.weights import MappedTensor, WeightFile
-from tensortriage.model.wire import Buffer, WireError, lift_weights
+from tensortriage.model.wire import Buffer, lift_weights
 
 _LARGE_FILE = 32 << 20
 _LARGE_WEIGHT = 16 << 10
@@ -72,7 +71,7 @@ def _parse(path: Path) -> tuple[onnx.ModelProto, Mapping[int, tuple[int, int]]]:
         lifted = lift_weights(data, threshold=_LARGE_WEIGHT if len(data) >= _LARGE_FILE else len(data) + 1)
         proto = onnx.ModelProto()
         proto.ParseFromString(lifted.skeleton)
-    except (WireError, DecodeError, ValueError) as error:
+    except Exception as error:  # WireError, or what protobuf raises, whose type has no stable home
         raise _not_onnx(path, data[:64], str(error)) from error
     if not proto.HasField("graph"):
         raise _not_onnx(path, data[:64], "it holds no graph")

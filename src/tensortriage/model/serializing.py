@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import EncodeError
 
 from tensortriage.errors import ModelError
 from tensortriage.model.foreign_types import restore_foreign_types
@@ -109,7 +108,7 @@ def to_bytes(message: Any) -> bytes:
     """
     try:
         serialized: bytes = message.SerializeToString(deterministic=True)
-    except (EncodeError, ValueError, MemoryError) as error:
+    except Exception as error:  # EncodeError, ValueError or MemoryError, depending on the version of protobuf
         raise ModelError(
             f"the model without its initializers does not fit into one ONNX file: {first_line(error)}",
             slug="model-too-large",

@@ -6,9 +6,14 @@ from typing import Any
 import onnx_ir as ir
 
 
+def top_graphs(model: ir.Model) -> tuple[ir.Graph | ir.Function, ...]:
+    """Return the main graph and the functions."""
+    return (model.graph, *model.functions.values())
+
+
 def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
     """Yield every node: main graph, functions, and the bodies in both."""
-    for graph in (model.graph, *model.functions.values()):
+    for graph in top_graphs(model):
         yield from ir.traversal.RecursiveGraphIterator(graph)
 
 

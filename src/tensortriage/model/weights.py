@@ -143,7 +143,7 @@ class MappedTensor(ir.LazyTensor):
 
 
 def content_sha256(tensor: Any) -> str:
-    """Return the SHA-256, in hex, of an onnx_ir tensor's raw bytes; computed once per tensor, streamed from its file."""
+    """Return the SHA-256, in hex, of an onnx_ir tensor's raw bytes; streamed, and computed once per tensor."""
     known = tensor.meta.get(_SHA256)
     if known is None:
         sink = _HashSink()

@@ -37,8 +37,9 @@ class ExternalData(enum.Enum):
     """Where the weights of a saved model go.
 
     AUTO embeds them, unless they exceed 1.5 GiB (protobuf ends at 2 GiB): then as ALWAYS. ALWAYS writes one file,
-    ``NAME.onnx.data``, beside the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in the directory ``weights`` beside the
-    model, named by their SHA-256, and all models saved into the same directory share them.
+    ``NAME.onnx.data``, beside the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
+    the directory ``weights`` beside the model, named by their SHA-256, and all models saved into the same directory
+    share them.
     """
 
     AUTO = "auto"
@@ -152,7 +153,7 @@ def _reference(weight: _Weight, location: str, offset: int) -> ir.ExternalTensor
 
 
 def _streamed(model: ir.Model, placed: dict[int, ir.ExternalTensor]) -> dict[int, Any]:
-    """Return the tensors of the main graph that go into the model file, but not through protobuf, by id of the value."""
+    """Return the tensors of the main graph that go around protobuf into the model file, by id of the value."""
     return {
         id(value): value.const_value
         for value in model.graph.initializers.values()
