@@ -1,9 +1,9 @@
 """The report as one HTML file that works offline, is safe to open, and can be attached to an issue.
 
-A hostile name stays harmless because the template escapes every expression (Jinja's autoescape), and the data travel as
-JSON in a block that browsers do not execute, with ``<`` escaped so that nothing in it can end the block; the script puts
-them on the page as text only. Should one of these ever fail, a content security policy still allows no more than the one
-script and the one style sheet of this package, by hash, and no network at all.
+A hostile name stays harmless because the template escapes every expression (Jinja's autoescape), and the data travel
+as JSON in a block that browsers do not execute, with ``<`` escaped so that nothing in it can end the block; the script
+puts them on the page as text only. Should one of these ever fail, a content security policy still allows no more than
+the one script and the one style sheet of this package, by hash, and no network at all.
 """
 
 import base64
@@ -84,7 +84,7 @@ def _template() -> jinja2.Template:
         "percent": words.percent,
         "shape": words.shape,
         "shorten": words.shorten,
-        "times": words.times,
+        "times": _times,
     }
     return environment.get_template("report.html.j2")
 
@@ -92,6 +92,10 @@ def _template() -> jinja2.Template:
 def _visible(value: object) -> object:
     """Make control characters visible in everything the template shows, except in markup of its own."""
     return words.printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _times(ratio: float | None) -> str:
+    return words.times(ratio).replace("x", "×")
 
 
 def _file_name(path: str) -> str:

@@ -124,7 +124,7 @@ def _steps(report: Report) -> Iterable[str]:
         yield f"{number}. {plain(step.question)} **{plain(step.answer)}** ({duration(step.seconds)})"
         if step.evidence:
             yield ""
-            yield from ("   " + line for line in _evidence(step.evidence))
+            yield from (f"   {line}".rstrip() for line in _evidence(step.evidence))
             yield ""
     yield ""
 

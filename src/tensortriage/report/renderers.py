@@ -59,7 +59,7 @@ def find_format(name: str | None, output: Path | None) -> Format:
     """Return the format that was asked for by name, else the one that the output file's ending implies, else console.
 
     Raises:
-        UsageError: For an unknown name or ending (``format-unknown``); the cure lists the known ones.
+        UsageError: For an unknown name or ending (``report-format-unknown``); the cure lists the known ones.
     """
     if name is not None:
         if name in FORMATS:
@@ -67,7 +67,9 @@ def find_format(name: str | None, output: Path | None) -> Format:
         near = get_close_matches(name, FORMATS, n=1)
         hint = f"did you mean '{near[0]}'? " if near else ""
         raise UsageError(
-            f"'{name}' is not a report format", slug="format-unknown", cure=f"{hint}use one of: {', '.join(FORMATS)}"
+            f"'{name}' is not a report format",
+            slug="report-format-unknown",
+            cure=f"{hint}use one of: {', '.join(FORMATS)}",
         )
     if output is None:
         return FORMATS["console"]
@@ -76,7 +78,7 @@ def find_format(name: str | None, output: Path | None) -> Format:
             return candidate
     raise UsageError(
         f"the ending of {output} implies no report format",
-        slug="format-unknown",
+        slug="report-format-unknown",
         cure=f"add --format, one of: {', '.join(FORMATS)}",
     )
 

@@ -18,7 +18,7 @@ function readRows() {
   const byNode = new Map();
   report.verdict.culprits.forEach((culprit, index) => {
     const blame = { rank: index + 1, reason: culprit.reason };
-    byValue.set(culprit.value, blame);
+    if (!byValue.has(culprit.value)) byValue.set(culprit.value, blame);
     if (!byNode.has(culprit.node)) byNode.set(culprit.node, blame);
   });
   const known = new Set(report.layers.rows.map((row) => row.value));

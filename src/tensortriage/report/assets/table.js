@@ -12,6 +12,12 @@ const COLUMNS = [
   { field: "influence", title: "Influence", hint: "relative RMS error at the outputs from this op's local error alone", number: true },
   { field: "nonfinite_target", title: "NaN/Inf", hint: "elements the reference does not have", number: true, show: (row) => row.nonfinite_target ? String(row.nonfinite_target) : "-" },
 ];
+
+// A column in which nothing was measured would only take room.
+function measured(rows) {
+  return COLUMNS.filter(({ field, number }) => !number || field === "order" || rows.some((row) => row[field] !== null && row[field] !== 0));
+}
+
 const CSV_FIELDS = [
   "order", "op_type", "node", "value", "scope", "dtype", "shape", "in_context_error", "floor", "local_error",
   "local_floor", "floor_ratio", "influence", "max_abs_reference", "max_abs_target", "nonfinite_target", "note",
@@ -29,7 +35,7 @@ function opCell(row) {
 }
 
 function nodeCell(row) {
-  return nameElement(row.node, 44);
+  return nameElement(row.node, 42);
 }
 
 // Missing values come last in either direction. NaN counts as the largest number, and so does the influence of a culprit
@@ -52,6 +58,7 @@ function compareBy(field, direction) {
 class OpsTable {
   constructor(host, tools, count, rows, onSelect) {
     Object.assign(this, { host, count, rows, onSelect });
+    this.columns = measured(rows);
     this.limit = FIRST_ROWS;
     this.sort = this.firstSort();
     this.filter = { text: "", op: "", kind: "all" };
@@ -94,7 +101,7 @@ class OpsTable {
 
   buildTable() {
     const head = element("tr");
-    this.headers = COLUMNS.map((column) => {
+    this.headers = this.columns.map((column) => {
       const button = element("button", { type: "button", title: column.hint || `sort by ${column.title}` }, column.title);
       button.addEventListener("click", () => this.sortBy(column));
       const cell = element("th", { scope: "col", class: column.number ? "number" : "" }, button);
@@ -132,7 +139,7 @@ class OpsTable {
       .filter((row) => test(row) && (!op || row.op_type === op) && (!text || this.haystack(row).includes(text)))
       .sort(compareBy(this.sort.field, this.sort.direction));
     this.headers.forEach((cell, index) => {
-      const sorted = COLUMNS[index].field === this.sort.field;
+      const sorted = this.columns[index].field === this.sort.field;
       cell.setAttribute("aria-sort", sorted ? (this.sort.direction > 0 ? "ascending" : "descending") : "none");
     });
     const total = this.rows.length;
@@ -156,7 +163,7 @@ class OpsTable {
 
   line(row) {
     const line = element("tr", { tabindex: "-1" });
-    for (const column of COLUMNS) {
+    for (const column of this.columns) {
       const cell = element("td", { class: column.number ? "number" : "" }, column.show ? column.show(row) : magnitude(row[column.field]));
       if (column.field === "influence" && row.influence > 0 && this.maxInfluence > 0) {
         cell.classList.add("bar");

@@ -1,0 +1,68 @@
+"""``triage report``: render a case again, in any format, without any engine."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tensortriage.cli.options import GuideCommand, common, option
+
+if TYPE_CHECKING:
+    from tensortriage.report.document import Report
+
+EPILOG = """\b
+Examples:
+  triage report                             the verdict of ./triage-case in the terminal
+  triage report study --format html         writes study/report.html
+  triage report study --format markdown     text for an issue, on stdout
+  triage report study -o verdict.md         the ending picks the format
+  triage report study --format model-explorer -o colours.json
+"""
+
+
+@click.command(cls=GuideCommand, epilog=EPILOG)
+@click.argument("case", type=click.Path(path_type=Path), default="triage-case")
+@option("--format", "-f", "format_name", metavar="FORMAT", heading="Result",
+        help="console, html, json, markdown or model-explorer; else as -o ends, else console.")  # fmt: skip
+@option("--output", "-o", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", heading="Result",
+        help="Where to write, - for stdout; else html and model-explorer go into CASE, others to stdout.")  # fmt: skip
+@common
+def report(case: Path, format_name: str | None, output: Path | None, as_json: bool) -> None:
+    """Render CASE, the directory that 'triage diagnose' wrote, again.
+
+    Exits with 0 whatever the verdict: the exit code of the verdict is that of 'triage diagnose'. With --json, stdout
+    holds the report as JSON, whatever else is written.
+    """
+    from tensortriage.report.document import Report
+    from tensortriage.report.renderers import FORMATS, find_format, write
+
+    to_stdout = output is not None and str(output) == "-"
+    chosen = find_format(format_name, None if to_stdout else output)
+    loaded = Report.load(case)
+    if output is None and chosen.file_name:
+        output = case / chosen.file_name
+    if output is not None and not to_stdout:
+        write(chosen.render(loaded), output)
+        click.echo(f"wrote {output}", err=as_json)
+    elif not (as_json and format_name in (None, "json")):
+        _print(loaded, chosen.name, err=as_json)
+    if as_json:
+        _echo_utf8(FORMATS["json"].render(loaded), err=False)
+
+
+def _print(loaded: "Report", format_name: str, *, err: bool) -> None:
+    from tensortriage.report import console
+    from tensortriage.report.renderers import FORMATS
+
+    if format_name == "console":
+        console.show(loaded, sys.stderr if err else sys.stdout)
+    else:
+        _echo_utf8(FORMATS[format_name].render(loaded), err=err)
+
+
+def _echo_utf8(text: str, *, err: bool) -> None:
+    """Write a document to a standard stream as UTF-8, whatever the locale says: a file format has one encoding."""
+    stream = (sys.stderr if err else sys.stdout).buffer
+    stream.write(text.encode("utf-8", errors="backslashreplace"))
+    stream.flush()
