@@ -5,18 +5,17 @@ Runtime with all optimizations off, where such pairs survive. No fusion, no othe
 format: an engine that works right in this format cannot do much worse, and one that does has another fault.
 """
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeSession
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeSession, open_rewritten
 from tensortriage.engines.options import read_options
 from tensortriage.engines.ortsettings import UNOPTIMIZED
 from tensortriage.values.dtype import Precision
 
-FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
+FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
 """Formats that results can be rounded to."""
 
 
@@ -25,7 +24,7 @@ class EmulateEngine:
 
     name: ClassVar[str] = "emulate"
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "format of every result: fp16, bf16, fp8e4m3 or fp8e5m2 (required)",
+        "precision": "format of every result: fp16, bf16, fp8e4m3, fp8e5m2 or int8 (required)",
         "kept": "nodes whose results stay float32, joined with +",
     }
 
@@ -45,19 +44,16 @@ class EmulateEngine:
 
         Raises:
             UsageError: For an unknown option, a missing or unknown precision, or a kept node that does not exist.
-            ModelError: When the model cannot be read.
             EngineMissing: When ONNX Runtime is not usable here.
-            BuildFailed: When it refuses the rounding model.
+            BuildFailed: When the file is no model, or ONNX Runtime refuses the rounding model.
         """
-        from tensortriage.model.model import Model
         from tensortriage.model.rounding import round_results
-        from tensortriage.model.shapes import value_specs
 
         given = read_options(options, self.options)
         precision = given.precision("precision", FORMATS)
-        original = Model.load(model)
-        kept = [original.graph.node(name).name for name in given.words("kept")]
-        rounding = round_results(original, precision, specs=value_specs(original), kept=kept)
-        folder = tempfile.TemporaryDirectory(prefix="triage-emulate-")
-        path = rounding.save(Path(folder.name) / "model.onnx")
-        return OnnxRuntimeSession(path, UNOPTIMIZED, folder=folder, original=model)
+        return open_rewritten(
+            model,
+            UNOPTIMIZED,
+            lambda original, specs: round_results(original, precision, specs=specs, kept=given.words("kept")),
+            engine=self.name,
+        )

@@ -39,9 +39,10 @@ def one_line(text: object) -> str:
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 3] + "..."
 
 
-def build_failed(engine: str, reason: object) -> BuildFailed:
+def build_failed(engine: str, reason: object, *, cure: str = "") -> BuildFailed:
     """Return the error for a model that an engine refused, with the engine's reason on one line."""
-    return BuildFailed(f"{engine} refused the model: {one_line(reason) or 'no reason given'}", slug="build-failed")
+    message = f"{engine} refused the model: {one_line(reason) or 'no reason given'}"
+    return BuildFailed(message, slug="build-failed", cure=cure)
 
 
 def run_failed(engine: str, reason: object) -> RunFailed:

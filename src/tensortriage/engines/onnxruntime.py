@@ -11,9 +11,9 @@ import contextlib
 import ctypes
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,9 +30,12 @@ from tensortriage.engines.feeding import (
 )
 from tensortriage.engines.options import read_options
 from tensortriage.engines.ortsettings import CONVERTED, PRECISIONS, Settings, nominal_precision, read_settings
-from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, TriageError
+from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
 
 NAME = "ONNX Runtime"
 _BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DType.STRING)
@@ -95,14 +98,9 @@ class OnnxRuntimeEngine:
         if precision not in CONVERTED:
             return OnnxRuntimeSession(model, settings)
         from tensortriage.model.convert import convert
-        from tensortriage.model.model import Model
-        from tensortriage.model.shapes import value_specs
 
-        original = Model.load(model)
-        folder = tempfile.TemporaryDirectory(prefix="triage-onnxruntime-")
-        converted = convert(original, precision, specs=value_specs(original))
-        return OnnxRuntimeSession(
-            converted.save(Path(folder.name) / "model.onnx"), settings, folder=folder, original=model
+        return open_rewritten(
+            model, settings, lambda original, specs: convert(original, precision, specs=specs), engine=self.name
         )
 
 
@@ -186,6 +184,39 @@ class OnnxRuntimeSession:
         if self._folder is not None:
             self._folder.cleanup()
         _trim_heap()
+
+
+def open_rewritten(
+    model: Path,
+    settings: Settings,
+    rewrite: Callable[["Model", Mapping[str, ValueSpec]], "Model"],
+    *,
+    engine: str,
+) -> OnnxRuntimeSession:
+    """Return a session on a rewritten copy of a model, which lives in a temporary directory until the session closes.
+
+    Args:
+        model: The user's file; `OnnxRuntimeSession.plan` speaks of its nodes.
+        settings: How to build the copy.
+        rewrite: From the model and its value specs to the copy.
+        engine: Name for messages.
+
+    Raises:
+        BuildFailed: When the file is no model, cannot be rewritten, or its copy is refused.
+    """
+    from tensortriage.model.model import Model
+    from tensortriage.model.shapes import value_specs
+
+    folder = tempfile.TemporaryDirectory(prefix=f"triage-{engine}-")
+    try:
+        original = Model.load(model)
+        path = rewrite(original, value_specs(original)).save(Path(folder.name) / "model.onnx")
+        return OnnxRuntimeSession(path, settings, folder=folder, original=model)
+    except BaseException as error:
+        folder.cleanup()
+        if isinstance(error, ModelError):
+            raise build_failed(engine, error.message, cure=error.cure) from error
+        raise
 
 
 def library() -> Any:
