@@ -1,0 +1,132 @@
+"""OpenVINO, in a worker process: options and names here, the engine itself in `tensortriage_worker.openvino_adapter`.
+
+OpenVINO chooses bfloat16 by itself on CPUs that have it, so the precision that options ask for and the one it computes
+in are two things; the second is read back. With ``precision=fp32`` and ``dynamic`` it honours the Casts of a typed ONNX
+model, so a mixed-precision model runs as typed.
+"""
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from tensortriage.engines.base import Availability, Limits, Plan, Region
+from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.options import Options, read_options
+from tensortriage.errors import TriageError, UsageError
+from tensortriage.values.dtype import DType, Precision
+
+AUTO = "auto"
+DYNAMIC = "dynamic"
+_PRECISIONS = (Precision.FP32, Precision.BF16, Precision.FP16)
+_WORDS = (AUTO, DYNAMIC)
+_HINTS = ("performance", "execution", "requests")
+
+
+class OpenVinoEngine:
+    """The engine ``openvino``."""
+
+    name: ClassVar[str] = "openvino"
+    options: ClassVar[Mapping[str, str]] = {
+        "precision": "fp32, bf16, fp16, dynamic (as the model is typed) or auto (what the device does by default)",
+        "device": "OpenVINO device (default CPU)",
+        "threads": "threads for inference (default: all cores)",
+        "hint.KEY": "OpenVINO hint: hint.performance, hint.execution or hint.requests",
+        "config.KEY": "any OpenVINO property, e.g. config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0",
+        "worker": WORKER_OPTION,
+    }
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._isolated = IsolatedEngine("openvino", title="OpenVINO", limits=self.limits)
+
+    def availability(self) -> Availability:
+        """Say whether OpenVINO is installed for this interpreter; nothing is imported or started."""
+        try:
+            if importlib.util.find_spec("openvino") is not None:
+                return Availability(usable=True, version=importlib.metadata.version("openvino"), device="CPU")
+        except (ImportError, ValueError):  # ValueError: a half-initialised module of that name
+            pass
+        return Availability(usable=False, reason="OpenVINO is not installed", cure="pip install openvino")
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return the precision word these options make the device compute in; asks OpenVINO when they leave it open.
+
+        For ``dynamic`` that is fp32, the widest format that a typed model can ask for.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+            EngineMissing: When OpenVINO has to be asked and cannot be used here.
+        """
+        settings = _settings(read_options(options, self.options))
+        word = settings.get("precision", AUTO)
+        if word == AUTO:
+            word = str(self._isolated.probe(settings)["precision"])
+        return Precision.FP32.value if word == DYNAMIC else word
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
+        """Build an ONNX file in a worker.
+
+        Raises:
+            UsageError: For an unknown option or option value, or a property the device does not have.
+            EngineMissing: When OpenVINO, the device or the precision is not to be had here.
+            EngineError: When the build fails, crashes, hangs or runs out of memory.
+        """
+        settings = _settings(read_options(options, self.options))
+        return self._isolated.compile(model, settings, translate=_in_terms_of_onnx)
+
+
+def _settings(options: Options) -> dict[str, str]:
+    """Return the options in the words of the adapter."""
+    settings = {key: options.text(key) for key in ("device", "worker") if key in options}
+    if "threads" in options:
+        settings["threads"] = str(options.integer("threads", 1, minimum=1))
+    if "precision" in options:
+        word = options.text("precision").strip().lower()
+        settings["precision"] = word if word in _WORDS else options.precision("precision", _PRECISIONS).value
+    for key, value in options.family("hint").items():
+        if key not in _HINTS:
+            raise UsageError(
+                f"OpenVINO has no hint '{key}'", slug="engine-option-unknown", cure="known hints: " + ", ".join(_HINTS)
+            )
+        settings[f"hint.{key}"] = value
+    settings.update((f"config.{key}", value) for key, value in options.family("config").items())
+    return settings
+
+
+def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
+    """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types.
+
+    OpenVINO calls an operation after its ONNX node or, if its value is a model output, after that value; operations
+    that it splits off while converting precisions get a number behind a dot. Names that it makes up
+    (``Constant_17``, ``Convert_9165``) have no ONNX node and are left out.
+    """
+    from tensortriage.model.model import Model
+
+    graph = Model.load(model).graph
+
+    def node_name(name: str) -> str:
+        bare = re.sub(r"(\.\d+)+$", "", name)
+        for candidate in (name, bare):
+            if candidate in graph:
+                return candidate
+            producer = graph.producer(candidate)
+            if producer is not None:
+                return producer.name
+        return ""
+
+    def translated(region: Region) -> Region:
+        names = dict.fromkeys(filter(None, map(node_name, region.nodes)))
+        return dataclasses.replace(region, nodes=tuple(names), precision=_label(region.precision))
+
+    return Plan(tuple(map(translated, plan.regions)))
+
+
+def _label(word: str) -> str:
+    try:
+        return DType.parse(word).label
+    except TriageError:
+        return word

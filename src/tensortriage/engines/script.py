@@ -1,0 +1,68 @@
+"""A user's Python file as an engine, in a worker process: whatever it does there, it cannot do here.
+
+``script:FILE.py[:ATTRIBUTE][,key=value]``. The file needs one thing with ``compile(model_path, options)`` that returns
+an object with ``run(feed) -> dict of arrays``; see `tensortriage_worker.script_adapter` for what else it may offer.
+"""
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from tensortriage.engines.base import Availability, Limits
+from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.errors import UsageError
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+
+class ScriptEngine:
+    """The engine ``script``; options it does not know are the script's own and are passed on as they are."""
+
+    name: ClassVar[str] = "script"
+    options: ClassVar[Mapping[str, str]] = {
+        "file": "the Python file (written after the colon)",
+        "attribute": "class, factory or object in it (written after a second colon; default: its only class with "
+        "compile, else Engine)",
+        "precision": "the precision the script computes in, for noise floors; passed on to it (default fp32)",
+        "worker": WORKER_OPTION,
+    }
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+
+    def availability(self) -> Availability:
+        """Say that this interpreter can run scripts; whether a certain script works shows when it compiles."""
+        return Availability(usable=True, version=f"Python {platform.python_version()}", device="CPU")
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return what option ``precision`` says; fp32 without it.
+
+        Raises:
+            UsageError: For an unknown precision word.
+        """
+        return Precision.parse(options.get("precision", Precision.FP32.value)).value
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
+        """Let the script build a model in a worker.
+
+        Raises:
+            UsageError: When the file or the attribute does not exist or has no ``compile``.
+            BuildFailed: When the script or its ``compile`` raises.
+            EngineError: When it crashes, hangs or runs out of memory.
+            ModelError: When the script declares no inputs or outputs and the model cannot be read for them.
+        """
+        file = Path(options.get("file", "")).expanduser().absolute()
+        if not file.is_file():
+            raise UsageError(
+                f"script {file} does not exist", slug="script-missing", cure="write script:FILE.py[:ATTRIBUTE]"
+            )
+        isolated = IsolatedEngine("script", title=file.name, limits=self.limits)
+        return isolated.compile(model, {**options, "file": str(file)}, affinity=str(file), declared=_declared)
+
+
+def _declared(model: Path) -> tuple[Sequence[ValueSpec], Sequence[ValueSpec]]:
+    from tensortriage.model.model import Model
+
+    loaded = Model.load(model)
+    return loaded.inputs, loaded.outputs

@@ -1,0 +1,247 @@
+"""Worker processes as the host sees them: started through execnet, asked one thing at a time, pooled, never abandoned.
+
+A `Worker` is a supervisor (see `tensortriage_worker.supervisor`), which lives as long as the connection, and an engine
+process, which may die any number of times. The engine's side of the package travels as text, so the interpreter may be
+another one that sees nothing of ours. Starting costs a few tenths of a second, so idle workers are kept for the next
+compile in this process, whichever engine object asks.
+"""
+
+import atexit
+import functools
+import importlib.resources
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from tensortriage.errors import EngineMissing
+
+MAX_IDLE = 2
+START_SECONDS = 60.0
+KILL_SECONDS = 10.0
+_PACKAGE = "tensortriage_worker"
+_CHECK = "import sys; assert sys.version_info >= (3, 8), 'it is older than Python 3.8'; import numpy"
+
+
+class WorkerDied(Exception):
+    """The engine process ended without an answer.
+
+    Args:
+        death: What the supervisor tells: ``code`` (exit status, negative for a signal, None when unknown), ``cause``
+            (why it was killed, empty when nobody did), ``tail`` (end of its log), ``oom_killed``, ``peak_bytes``.
+    """
+
+    def __init__(self, death: Mapping[str, Any]) -> None:
+        super().__init__(str(death))
+        self.death = death
+
+
+class WorkerTimeout(Exception):
+    """No answer within the time allowed; the engine process has been killed."""
+
+
+class Worker:
+    """One supervisor and its engine process; used by one thread at a time.
+
+    Args:
+        interpreter: Path of the Python to run.
+        affinity: What the worker may be reused for; see `lease`.
+
+    Attributes:
+        folders: Where tensors are exchanged, best first.
+        hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
+        alive: Whether the engine process runs.
+
+    Raises:
+        EngineMissing: When the interpreter cannot be used (``worker-unusable``).
+    """
+
+    def __init__(self, interpreter: str, affinity: str) -> None:
+        import execnet  # 20 ms that only isolated engines need to spend
+
+        self.interpreter = interpreter
+        self.affinity = affinity
+        self.hello: Mapping[str, Any] = {}
+        self.alive = False
+        self.owner = os.getpid()
+        self._timeout_error: type[Exception] = execnet.TimeoutError
+        self._group = execnet.Group()
+        try:
+            gateway = self._group.makegateway(f"popen//python={shlex.quote(interpreter)}")
+            self._channel = gateway.remote_exec(_package_texts()["supervisor.py"])
+            self._channel.send(json.dumps(_package_texts()))
+            answer = json.loads(self._channel.receive(timeout=START_SECONDS))
+        except (OSError, EOFError, AssertionError, execnet.RemoteError) as error:
+            self.close()
+            raise _unusable(interpreter, str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+        self.folders: tuple[str, ...] = tuple(answer["folders"])
+
+    def ask(self, request: Mapping[str, Any], *, seconds: float, memory_bytes: int | None = None) -> dict[str, Any]:
+        """Send one request to the engine process, started if need be, and return its answer.
+
+        Args:
+            request: ``op`` and what that operation needs, JSON types only.
+            seconds: Longest wait for the answer.
+            memory_bytes: Largest resident set of the engine process and its children while it works on this.
+
+        Raises:
+            WorkerTimeout: The engine process has been killed for being late.
+            WorkerDied: It ended by itself or was killed for its memory.
+            EngineMissing: It cannot be started.
+        """
+        if not self.alive:
+            self._start()
+        try:
+            self._channel.send(json.dumps({**request, "memory": memory_bytes}))
+            return self._answer(seconds)
+        except self._timeout_error:
+            self.kill("time limit")
+            raise WorkerTimeout from None
+        except WorkerDied:
+            raise
+        except BaseException:  # Ctrl-C: what the engine is doing is of no more use
+            self.close()
+            raise
+
+    def settle(self) -> bool:
+        """Take note of a death since the last answer; return whether the worker can be used again."""
+        try:
+            while self.alive:
+                self._answer(0.0)
+        except (self._timeout_error, WorkerDied):
+            pass
+        return not self._channel.isclosed()
+
+    def kill(self, cause: str) -> None:
+        """Kill the engine process; the supervisor stays and can start another."""
+        if not self.alive:
+            return
+        try:
+            self._channel.send(json.dumps({"op": "kill", "cause": cause}))
+            while self.alive:
+                self._answer(KILL_SECONDS)
+        except (WorkerDied, self._timeout_error, OSError):
+            if self.alive:
+                self.close()
+
+    def close(self) -> None:
+        """End supervisor and engine process and remove their folders; calling it twice is harmless."""
+        self.alive = False
+        if self.owner != os.getpid():
+            return  # a forked child does not own its parent's workers
+        self._group.terminate(timeout=KILL_SECONDS)
+        for folder in getattr(self, "folders", ()):  # the supervisor has done this unless it was killed
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        try:
+            self._channel.send(json.dumps({"op": "start"}))
+            self.alive = True
+            self.hello = self._answer(START_SECONDS)
+        except WorkerDied as error:
+            raise _unusable(self.interpreter, str(error.death["tail"])) from error
+        except self._timeout_error as error:
+            self.close()
+            raise _unusable(self.interpreter, f"its engine process said nothing for {START_SECONDS:g} s") from error
+        if not self.hello["numpy"]:
+            self.close()
+            raise _unusable(self.interpreter, self.hello["reason"])
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        try:
+            text = self._channel.receive(timeout=min(seconds, threading.TIMEOUT_MAX))
+        except self._timeout_error:
+            raise
+        except (EOFError, OSError, self._channel.RemoteError) as error:
+            self.close()
+            raise WorkerDied({"code": None, "cause": "connection lost", "tail": str(error)}) from error
+        answer: dict[str, Any] = json.loads(text)
+        if "died" in answer:
+            self.alive = False
+            raise WorkerDied(answer["died"])
+        return answer
+
+
+_idle: list[Worker] = []
+_lock = threading.Lock()
+
+
+def lease(interpreter: str, affinity: str) -> Worker:
+    """Return an idle worker, or a new one, for the exclusive use of the caller until `give_back`.
+
+    Args:
+        interpreter: Path of the Python to run; checked once per process unless it is our own.
+        affinity: Workers are reused only for the same affinity, so that one script's leftovers never meet another's.
+
+    Raises:
+        EngineMissing: When the interpreter cannot be used (``worker-unusable``).
+    """
+    while True:
+        with _lock:
+            fitting = [w for w in _idle if (w.interpreter, w.affinity, w.owner) == (interpreter, affinity, os.getpid())]
+            if not fitting:
+                break
+            _idle.remove(fitting[-1])
+        if fitting[-1].settle():
+            return fitting[-1]
+        fitting[-1].close()
+    return Worker(interpreter, affinity)
+
+
+def give_back(worker: Worker) -> None:
+    """Keep a worker for the next `lease`; the oldest idle one is ended when there are more than `MAX_IDLE`."""
+    with _lock:
+        _idle.append(worker)
+        surplus = [_idle.pop(0) for _ in range(len(_idle) - MAX_IDLE)]
+    for old in surplus:
+        old.close()
+
+
+@atexit.register
+def close_idle() -> None:
+    """End every idle worker."""
+    with _lock:
+        workers, _idle[:] = list(_idle), []
+    for worker in workers:
+        worker.close()
+
+
+@functools.cache
+def check_interpreter(word: str) -> str:
+    """Return the absolute path of another Python interpreter after trying it.
+
+    Raises:
+        EngineMissing: When it is no Python >= 3.8 with numpy (``worker-unusable``).
+    """
+    path = shutil.which(os.path.expanduser(word))
+    if path is None:
+        raise _unusable(word, "there is no such program")
+    try:
+        trial = subprocess.run([path, "-c", _CHECK], capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unusable(word, str(error)) from error
+    if trial.returncode:
+        raise _unusable(word, (trial.stderr or trial.stdout).strip())
+    return os.path.abspath(path)
+
+
+@functools.cache
+def _package_texts() -> Mapping[str, str]:
+    files = importlib.resources.files(_PACKAGE).iterdir()
+    return {file.name: file.read_text(encoding="utf-8") for file in files if file.name.endswith(".py")}
+
+
+def _unusable(interpreter: str, reason: str) -> EngineMissing:
+    lines = reason.splitlines()
+    return EngineMissing(
+        f"no worker can be run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",
+        slug="worker-unusable",
+        cure="name a Python >= 3.8 that has numpy and the engine: worker=/path/to/python",
+    )

@@ -1,0 +1,86 @@
+"""The border inside the worker: what an engine adapter is, and how it says what went wrong.
+
+An adapter is a module of this package with two functions:
+
+    probe(options) -> dict              what it finds here: version, device, precision; cheap
+    compile(model, options) -> session  a session with run, plan, close and the attributes inputs, outputs
+
+They speak plain types only, so that everything can be told to a host running another Python.
+"""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Protocol
+
+from tensortriage_worker.exchange import Item
+
+Spec = Dict[str, Any]
+"""A tensor's ``name``, ``dtype`` (label) and ``shape`` (list of int, str or None; or None)."""
+
+
+class Failure(enum.Enum):
+    """Kinds of failure that an adapter tells apart; the host turns each into its own error."""
+
+    USAGE = "usage"
+    MISSING = "missing"
+    BUILD = "build"
+    RUN = "run"
+    MEMORY = "memory"
+
+
+class AdapterError(Exception):
+    """A failure that the adapter understands.
+
+    Args:
+        kind: Which one.
+        message: What is wrong, one sentence without a final full stop.
+        slug: Stable identifier of the problem; empty when it is the engine's own reason for refusing to build or run.
+        cure: What the user can do about it.
+    """
+
+    def __init__(self, kind: Failure, message: str, slug: str = "", cure: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.slug = slug
+        self.cure = cure
+
+
+class AdapterSession(Protocol):
+    """A compiled model.
+
+    Attributes:
+        inputs: Specs in the model's order; None when the session does not know.
+        outputs: Likewise.
+        info: Facts for the host, e.g. the effective precision.
+    """
+
+    inputs: Optional[List[Spec]]
+    outputs: Optional[List[Spec]]
+    info: Dict[str, Any]
+
+    def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
+        """Run once; outputs may be yielded one by one."""
+        ...
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the executed regions in order: name, nodes, kind, precision, implementation; None when unknown."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+class Adapter(Protocol):
+    """An engine's module."""
+
+    def probe(self, options: Mapping[str, str]) -> Dict[str, Any]:
+        """Say what is here."""
+        ...
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> AdapterSession:
+        """Build a model."""
+        ...

@@ -1,0 +1,241 @@
+"""OpenVINO: what it is asked, what it really does (precision, fusion map), and tensors in the types the ONNX declares.
+
+Three habits of OpenVINO (seen with 2026.4.1) shape this module. Its binding looks numpy dtypes up by identity and
+refuses some int64 arrays ("Unsupported data type: int64"), so tensors are built from bytes with the element type that
+the model states. It runs with garbage when an input is not fed, so feeds are checked. And it hands bfloat16 out as a
+float16 view, so outputs are reinterpreted by element type, never by what numpy says.
+
+Inputs, outputs and nodes are told apart by friendly name: the ONNX front end gives a Parameter the name of the graph
+input, a Result the name of the graph output with `RESULT_SUFFIX`, an operation the name of its ONNX node or, where its
+value is a graph output, of that value.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, Failure, Spec
+from tensortriage_worker.exchange import Item
+
+RESULT_SUFFIX = "/sink_port_"
+_PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "dynamic": "dynamic"}
+_WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "dynamic": "dynamic"}
+_NEEDS = {"bf16": "BF16", "fp16": "FP16"}
+_HINTS = {
+    "performance": "PERFORMANCE_HINT",
+    "execution": "EXECUTION_MODE_HINT",
+    "requests": "PERFORMANCE_HINT_NUM_REQUESTS",
+}
+_NOT_KERNELS = ("Input", "Output", "Const")
+# OpenVINO's names of element types: label, and bits per element if packed (low bits first, as ONNX packs).
+_LABELS = {
+    "boolean": ("bool", 0), "f32": ("float32", 0), "f16": ("float16", 0), "bf16": ("bfloat16", 0),
+    "f64": ("float64", 0),
+    "i8": ("int8", 0), "i16": ("int16", 0), "i32": ("int32", 0), "i64": ("int64", 0), "u8": ("uint8", 0),
+    "u16": ("uint16", 0), "u32": ("uint32", 0), "u64": ("uint64", 0), "f8e4m3": ("float8_e4m3fn", 0),
+    "f8e5m2": ("float8_e5m2", 0), "f8e8m0": ("float8_e8m0fnu", 0), "i4": ("int4", 4), "u4": ("uint4", 4),
+    "f4e2m1": ("float4_e2m1fn", 4), "string": ("string", 0),
+}  # fmt: skip
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return version, name of the device, and the precision word that these options make it compute in."""
+    openvino = _import()
+    core = openvino.Core()
+    device = _device(core, options)
+    wanted = _PRECISIONS.get(options.get("precision", "auto"), "")
+    default = core.get_property(device, "INFERENCE_PRECISION_HINT").get_type_name()
+    return {
+        "version": openvino.get_version(),
+        "device": str(core.get_property(device, "FULL_DEVICE_NAME")).strip(),
+        "precision": _WORDS.get(wanted or default, wanted or default),
+    }
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "Session":
+    """Build an ONNX file for a device; options as in `tensortriage.engines.openvino`, already checked there."""
+    openvino = _import()
+    core = openvino.Core()
+    device = _device(core, options)
+    config = _config(core, device, options)
+    try:
+        compiled = core.compile_model(core.read_model(str(model)), device, config)
+        return Session(openvino, compiled)
+    except RuntimeError as error:
+        raise AdapterError(Failure.BUILD, plain_words(str(error))) from error
+
+
+class Session:
+    """A compiled model; see `AdapterSession`."""
+
+    def __init__(self, openvino: Any, compiled: Any) -> None:
+        self._openvino = openvino
+        self._compiled = compiled
+        self._request = compiled.create_infer_request()
+        self.inputs = [_spec(port) for port in compiled.inputs]  # type: Optional[List[Spec]]
+        self.outputs = [_spec(port) for port in compiled.outputs]  # type: Optional[List[Spec]]
+        precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+        self.info = {"precision": _WORDS.get(precision, precision)}  # type: Dict[str, Any]
+
+    def run(self, feed: Mapping[str, Item]) -> Iterator[Item]:
+        """Run once; the outputs are views of memory that the next run overwrites."""
+        try:
+            for index, port in enumerate(self._compiled.inputs):
+                self._request.set_input_tensor(index, self._tensor(port, feed))
+            self._request.infer()
+        except RuntimeError as error:
+            raise AdapterError(Failure.RUN, plain_words(str(error))) from error
+        return self._results()
+
+    def _results(self) -> Iterator[Item]:
+        for index, port in enumerate(self._compiled.outputs):
+            tensor = self._request.get_output_tensor(index)
+            label, bits = _label(port)
+            shape = tuple(tensor.shape)
+            if label == "string":
+                yield Item(_name(port), np.asarray(tensor.str_data, dtype=object).reshape(shape), label)
+            elif bits:
+                yield Item(_name(port), _unpack4(tensor.data.reshape(-1), shape, signed=label == "int4"), label)
+            else:
+                data = tensor.data
+                raw = data.view("u{}".format(data.itemsize)) if label not in _NATIVE else data
+                yield Item(_name(port), raw.reshape(shape), label)
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the executed nodes of the runtime model in execution order."""
+        rows = []  # type: List[Tuple[int, Dict[str, Any]]]
+        for node in self._compiled.get_runtime_model().get_ops():
+            info = {key: value.astype(str) for key, value in node.get_rt_info().items()}
+            if info.get("layerType") in _NOT_KERNELS:
+                continue
+            region = {
+                "name": node.get_friendly_name(),
+                "nodes": [name for name in info.get("originalLayersNames", "").split(",") if name],
+                "kind": info.get("layerType", ""),
+                "precision": info.get("runtimePrecision", ""),
+                "implementation": info.get("primitiveType", ""),
+            }
+            rows.append((int(info.get("execOrder", "0")), region))
+        return [region for _, region in sorted(rows, key=lambda row: row[0])]
+
+    def close(self) -> None:
+        """Release the engine's memory."""
+        self._request = self._compiled = None
+
+    def _tensor(self, port: Any, feed: Mapping[str, Item]) -> Any:
+        name = _name(port)
+        label, bits = _label(port)
+        item = feed.get(name)
+        if item is None or item.label != label:
+            told = "is not fed" if item is None else "is {}, fed as {}".format(label, item.label)
+            raise AdapterError(Failure.USAGE, "input '{}' {}".format(name, told), "feed-mismatch")
+        shape = self._openvino.Shape(list(item.array.shape))
+        if label == "string":
+            return self._openvino.Tensor(np.array(item.array.tolist(), dtype=str).reshape(item.array.shape))
+        if item.array.size == 0:
+            return self._openvino.Tensor(port.element_type, shape)
+        flat = np.ascontiguousarray(item.array).reshape(-1).view(np.uint8)
+        return self._openvino.Tensor(_pack4(flat) if bits else flat, shape, port.element_type)
+
+
+_NATIVE = frozenset(label for label, _ in _LABELS.values() if hasattr(np, label) or label == "bool")
+
+
+def plain_words(text: str) -> str:
+    """Return an OpenVINO error without the source lines it wraps around its reason."""
+    lines = [line.strip() for line in text.splitlines()]
+    kept = [line for line in lines if line and not re.match(r"Exception from |Check '.*' failed at ", line)]
+    return " ".join(kept or lines).strip().rstrip(".")
+
+
+def _import() -> Any:
+    try:
+        import openvino
+    except ImportError as error:
+        raise AdapterError(
+            Failure.MISSING, "openvino cannot be imported: {}".format(error), "openvino-missing", "pip install openvino"
+        ) from error
+    return openvino
+
+
+def _device(core: Any, options: Mapping[str, str]) -> str:
+    device = options.get("device", "CPU").upper()
+    available = list(core.available_devices)
+    if not any(name == device or name.startswith(device + ".") for name in available):
+        raise AdapterError(
+            Failure.MISSING,
+            "OpenVINO finds no device {} here".format(device),
+            "device-missing",
+            "use one of: " + ", ".join(available),
+        )
+    wanted = _NEEDS.get(options.get("precision", ""))
+    if wanted and wanted not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
+        raise AdapterError(
+            Failure.MISSING,
+            "{} cannot compute in {}".format(device, options["precision"]),
+            "precision-unsupported",
+            "use precision=fp32, or a machine that has it",
+        )
+    return device
+
+
+def _config(core: Any, device: str, options: Mapping[str, str]) -> Dict[str, str]:
+    config = {}  # type: Dict[str, str]
+    for key, value in options.items():
+        family, _, rest = key.partition(".")
+        if family == "config":
+            config[rest] = value
+        elif family == "hint":
+            config[_HINTS[rest]] = value.upper()
+    precision = _PRECISIONS.get(options.get("precision", "auto"))
+    if precision:
+        config["INFERENCE_PRECISION_HINT"] = precision
+    if "threads" in options:
+        config["INFERENCE_NUM_THREADS"] = options["threads"]
+    known = core.get_property(device, "SUPPORTED_PROPERTIES")
+    for key in config:
+        if key not in known:
+            raise AdapterError(
+                Failure.USAGE,
+                "{} has no property {}".format(device, key),
+                "engine-option-value",
+                "use one of: " + ", ".join(sorted(known)),
+            )
+    return config
+
+
+def _name(port: Any) -> str:
+    node = port.get_node()
+    name = str(node.get_friendly_name())
+    return name.rsplit(RESULT_SUFFIX, 1)[0] if node.get_type_name() == "Result" else name
+
+
+def _label(port: Any) -> Tuple[str, int]:
+    word = port.get_element_type().get_type_name()
+    if word not in _LABELS:
+        raise AdapterError(Failure.BUILD, "'{}' has type {}".format(_name(port), word), "openvino-type-unknown")
+    return _LABELS[word]
+
+
+def _spec(port: Any) -> Spec:
+    shape = port.get_partial_shape()
+    dimensions = None  # type: Optional[List[Optional[int]]]
+    if not shape.rank.is_dynamic:
+        dimensions = [None if dimension.is_dynamic else dimension.get_length() for dimension in shape]
+    return {"name": _name(port), "dtype": _label(port)[0], "shape": dimensions}
+
+
+def _pack4(items: np.ndarray) -> np.ndarray:
+    even = np.append(items, np.zeros(items.size % 2, np.uint8)) & 15
+    packed = even[0::2] | (even[1::2] << 4)
+    return packed.astype(np.uint8)
+
+
+def _unpack4(packed: np.ndarray, shape: Tuple[int, ...], *, signed: bool) -> np.ndarray:
+    nibbles = np.stack([packed.view(np.uint8) & 15, packed.view(np.uint8) >> 4], axis=1).reshape(-1)
+    items = nibbles[: int(np.prod(shape))].reshape(shape)
+    return ((items ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else items

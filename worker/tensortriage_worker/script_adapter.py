@@ -1,0 +1,207 @@
+"""A user's Python file as an engine: anything with ``compile(model_path, options)`` whose result has ``run(feed)``.
+
+Everything else is optional. A session may declare ``inputs`` and ``outputs`` (objects or mappings with name, dtype and
+shape, or such triples), a ``plan()`` (regions as objects or mappings, or an object with ``regions``) and a ``close()``.
+The file is executed anew for every compile, so that an edited script is an edited engine.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Mapping as AnyMapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, Failure, Spec
+from tensortriage_worker.exchange import Item
+
+MODULE_NAME = "tensortriage_script"
+_REGION_FIELDS = ("name", "kind", "precision", "implementation")
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return nothing: only running a script could tell more."""
+    return {}
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "Session":
+    """Execute the script named by option ``file`` and let it build the model; other options are passed on."""
+    path = Path(options["file"])
+    module = _load(path)
+    engine = _engine(module, path, options.get("attribute", ""))
+    rest = {key: value for key, value in options.items() if key not in ("file", "attribute")}
+    session = engine.compile(model, rest)
+    if not callable(getattr(session, "run", None)):
+        raise AdapterError(
+            Failure.BUILD,
+            "compile() of {} returned {}, which has no run()".format(path.name, _kind_of(session)),
+            "script-session",
+            "return an object with run(feed) -> dict of arrays",
+        )
+    return Session(session, path.name)
+
+
+class Session:
+    """Wraps what the script's ``compile`` returned; see `AdapterSession`."""
+
+    def __init__(self, session: Any, script: str) -> None:
+        self._session = session
+        self._script = script
+        self.inputs = self._specs("inputs")
+        self.outputs = self._specs("outputs")
+        self.info = {}  # type: Dict[str, Any]
+
+    def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
+        """Run once with a plain dict of arrays; what comes back is checked one by one."""
+        results = self._session.run({name: item.array for name, item in feed.items()})
+        if not isinstance(results, AnyMapping):
+            raise self._wrong("run() returned {} instead of a dict of arrays".format(_kind_of(results)))
+        return [self._item(name, value) for name, value in results.items()]
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the script's plan in plain types; None when it has none."""
+        tell = getattr(self._session, "plan", None)
+        plan = tell() if callable(tell) else None
+        if plan is None:
+            return None
+        regions = _get(plan, "regions", plan)
+        try:
+            return [
+                dict(
+                    {field: str(_get(region, field, "")) for field in _REGION_FIELDS},
+                    nodes=[str(node) for node in _get(region, "nodes", ())],
+                )
+                for region in regions
+            ]
+        except TypeError:
+            raise self._wrong("plan() returned {} instead of a list of regions".format(_kind_of(plan))) from None
+
+    def close(self) -> None:
+        """Let the session close itself if it can."""
+        close = getattr(self._session, "close", None)
+        if callable(close):
+            close()
+
+    def _specs(self, attribute: str) -> Optional[List[Spec]]:
+        declared = getattr(self._session, attribute, None)
+        if declared is None:
+            return None
+        try:
+            return [_spec(entry) for entry in declared]
+        except (TypeError, ValueError) as error:
+            wanted = "list objects with name, dtype and shape, or leave the attribute out"
+            raise AdapterError(
+                Failure.BUILD, "{}: session.{}: {}".format(self._script, attribute, error), "script-session", wanted
+            ) from None
+
+    def _item(self, name: Any, value: Any) -> Item:
+        if not isinstance(name, str):
+            raise self._wrong("run() returned an output named by {} instead of a str".format(_kind_of(name)))
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError) as error:
+            raise self._wrong("output '{}' is not an array: {}".format(name, error)) from None
+        if array.dtype.kind == "O" and not all(isinstance(item, (str, bytes)) for item in array.reshape(-1).tolist()):
+            raise self._wrong("output '{}' is {}, not an array of numbers".format(name, _kind_of(value)))
+        return Item(name, array)
+
+    def _wrong(self, what: str) -> AdapterError:
+        return AdapterError(
+            Failure.RUN,
+            "{}: {}".format(self._script, what),
+            "script-result",
+            "return a dict of numpy arrays, one per model output",
+        )
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, str(path))
+    if spec is None or spec.loader is None:
+        raise AdapterError(Failure.USAGE, "{} is not a Python file".format(path), "script-unreadable")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module  # dataclasses and pickle look there
+    folder = os.path.dirname(os.path.abspath(str(path)))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as `python FILE` does
+    spec.loader.exec_module(module)
+    return module
+
+
+def _engine(module: ModuleType, path: Path, attribute: str) -> Any:
+    made = _attribute(module, path, attribute) if attribute else _default(module, path)
+    if callable(made) and not _compiles(made):
+        made = made()  # a factory
+    elif inspect.isclass(made):
+        made = made()
+    if not _compiles(made):
+        raise AdapterError(
+            Failure.USAGE,
+            "'{}' of {} has no compile(model_path, options)".format(attribute or "Engine", path.name),
+            "script-engine",
+            "name a class, factory or object that has it: script:{}:NAME".format(path),
+        )
+    return made
+
+
+def _attribute(module: ModuleType, path: Path, attribute: str) -> Any:
+    if hasattr(module, attribute):
+        return getattr(module, attribute)
+    raise AdapterError(
+        Failure.USAGE,
+        "{} has no attribute '{}'".format(path.name, attribute),
+        "script-attribute-missing",
+        "it has: " + (", ".join(name for name in vars(module) if not name.startswith("_")) or "nothing"),
+    )
+
+
+def _default(module: ModuleType, path: Path) -> Any:
+    own = [value for value in vars(module).values() if getattr(value, "__module__", "") == MODULE_NAME]
+    classes = [value for value in own if inspect.isclass(value) and _compiles(value)]
+    if len(classes) == 1:
+        return classes[0]
+    if hasattr(module, "Engine"):
+        return module.Engine
+    if _compiles(module):
+        return module
+    raise AdapterError(
+        Failure.USAGE,
+        "{} defines {} classes with a compile method and no Engine".format(path.name, len(classes) or "no"),
+        "script-engine",
+        "name the one to use: script:{}:NAME".format(path),
+    )
+
+
+def _compiles(value: Any) -> bool:
+    return callable(getattr(value, "compile", None))
+
+
+def _spec(entry: Any) -> Spec:
+    if isinstance(entry, (tuple, list)):
+        name, dtype, shape = entry
+    else:
+        name, dtype, shape = (_get(entry, field, None) for field in ("name", "dtype", "shape"))
+    if not isinstance(name, str):
+        raise ValueError("a name is missing")
+    sizes = None if shape is None else [d if d is None or isinstance(d, str) else int(d) for d in shape]
+    return {"name": name, "dtype": None if dtype is None else _dtype_label(dtype), "shape": sizes}
+
+
+def _dtype_label(dtype: Any) -> str:
+    label = getattr(dtype, "label", None)  # tensortriage's DType
+    if isinstance(label, str):
+        return label
+    return dtype if isinstance(dtype, str) else str(np.dtype(dtype).name)
+
+
+def _get(value: Any, field: str, default: Any) -> Any:
+    return value.get(field, default) if isinstance(value, AnyMapping) else getattr(value, field, default)
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else "a " + type(value).__name__

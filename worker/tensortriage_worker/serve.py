@@ -1,0 +1,152 @@
+"""The engine's process: one request after the other, each answered, whatever the engine or a user's script does.
+
+Requests and answers are lines of JSON on private copies of stdin and stdout. The standard ones are then replaced, so
+that a script that prints, or reads, cannot disturb the conversation: everything printed, by Python or by native code,
+goes to the log whose tail the supervisor quotes when the process dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import IO, Any, Dict, Tuple
+
+from tensortriage_worker.supervisor import resident_bytes
+
+ADAPTERS = {"openvino": "tensortriage_worker.openvino_adapter", "script": "tensortriage_worker.script_adapter"}
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+_OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "cudaErrorMemoryAllocation")
+
+
+def main() -> None:
+    """Serve until the supervisor closes the pipe."""
+    requests, answers = _private_pipes()
+    _die_with(int(sys.argv[2]))
+    faulthandler.enable()
+    server = _Server()
+    _answer(answers, server.hello())
+    for line in requests:
+        _answer(answers, server.handle(json.loads(line)))
+
+
+class _Server:
+    """Holds the one open session."""
+
+    def __init__(self) -> None:
+        self._session = None  # type: Any
+
+    def hello(self) -> Dict[str, Any]:
+        """Say who is here; numpy is imported now so that its absence is the first thing told."""
+        here = {"python": platform.python_version(), "executable": sys.executable, "pid": os.getpid()}
+        try:
+            import numpy
+        except ImportError as error:
+            return dict(here, numpy="", reason=str(error))
+        return dict(here, numpy=numpy.__version__, ml_dtypes=importlib.util.find_spec("ml_dtypes") is not None)
+
+    def handle(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Do what a request asks and return the answer; a failure is an answer."""
+        started = time.perf_counter()
+        try:
+            answer = getattr(self, "_" + request["op"])(request)
+        except BaseException as error:  # scripts may raise anything, SystemExit included
+            answer = {"error": describe(error, during=request["op"])}
+        return dict(answer, seconds=time.perf_counter() - started)
+
+    def _probe(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        return {"info": _adapter(request).probe(request["options"])}
+
+    def _compile(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        self._session = session = _adapter(request).compile(Path(request["model"]), request["options"])
+        return {"inputs": session.inputs, "outputs": session.outputs, "info": session.info}
+
+    def _run(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        from tensortriage_worker import exchange
+
+        feed = {item.name: item for item in exchange.take(request["shards"])}
+        return {"shards": exchange.put(request["folders"], self._session.run(feed))}
+
+    def _plan(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        return {"plan": self._session.plan()}
+
+    def _close(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+        del session
+        gc.collect()
+        if hasattr(_LIBC, "malloc_trim"):
+            _LIBC.malloc_trim(0)
+        return {"resident_bytes": resident_bytes(os.getpid())}
+
+
+def describe(error: BaseException, *, during: str) -> Dict[str, str]:
+    """Return kind, message, slug and cure of an exception, for the host.
+
+    Errors that carry a slug (this package's, and those of `tensortriage.errors` raised by a script that uses the
+    library) keep their own words; others get their type, text and the place in the user's code.
+    """
+    text = " ".join(str(error).split())
+    memory = isinstance(error, MemoryError) or any(word in text for word in _OUT_OF_MEMORY)
+    kind = "memory" if memory else str(getattr(getattr(error, "kind", None), "value", "")) or type(error).__name__
+    slug = getattr(error, "slug", "")
+    if slug and not memory:
+        return {"kind": kind, "message": text, "slug": slug, "cure": str(getattr(error, "cure", ""))}
+    if isinstance(error, SystemExit):
+        message = "it called sys.exit({})".format(error.code)
+    else:
+        message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
+    kind = kind if memory else ("run" if during in ("run", "plan", "close") else "build")
+    return {"kind": kind, "message": message + _place(error), "slug": "", "cure": ""}
+
+
+def _place(error: BaseException) -> str:
+    """Return `` (FILE:LINE)`` of the innermost frame outside this package and installed ones."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith((here, "<")) and "site-packages" not in f.filename]
+    own = [f for f in own if not f.filename.startswith(sys.base_prefix)]
+    return " ({}:{})".format(os.path.basename(own[-1].filename), own[-1].lineno) if own else ""
+
+
+def _adapter(request: Dict[str, Any]) -> Any:
+    return importlib.import_module(ADAPTERS[request["adapter"]])
+
+
+def _answer(answers: IO[bytes], answer: Dict[str, Any]) -> None:
+    answers.write(json.dumps(answer).encode("ascii") + b"\n")
+
+
+def _private_pipes() -> Tuple[IO[bytes], IO[bytes]]:
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _die_with(supervisor: int) -> None:
+    """Ask the kernel for SIGKILL when the supervisor dies, and to pick this process first when memory runs out."""
+    if not sys.platform.startswith("linux"):
+        return
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        sys.exit(1)
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass  # a hardened host may refuse; the engine then takes its chance with the rest

@@ -1,0 +1,286 @@
+"""Keeps an engine's process on a lead: starts it, relays to it, watches its memory, tells how it died, leaves no trace.
+
+An engine that crashes, hangs or eats memory takes its own process down, so somebody else on the same machine must
+remain to say what happened. That is this module. It is sent as source text to the chosen interpreter (on this host or
+another one) and needs nothing but the standard library: no engine, no numpy, nothing that could fail with the engine.
+When the connection to its host closes, for whatever reason, it kills the engine's process group, removes its folders
+and ends; so not even ``kill -9`` of the host leaves a process or a file behind.
+
+Messages are JSON texts. From the host: ``start`` and ``kill`` are for the supervisor, anything else is for the engine's
+process (field ``memory``: the largest resident set, in bytes, allowed while it works on this). To the host: the
+engine's answers as they come, and ``{"died": {...}}`` once per start, when the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import IO, Any
+
+PREFIX = "tensortriage-worker-"
+BUSY_POLL_SECONDS = 0.02
+IDLE_POLL_SECONDS = 1.0
+LOG_LIMIT_BYTES = 16 << 20
+TAIL_BYTES = 4000
+FAST_FOLDER = "/dev/shm"
+FAST_FOLDER_MINIMUM_BYTES = 32 << 20
+STALE_SECONDS = 60.0
+KILL_SECONDS = 5.0
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from tensortriage_worker.serve import main; main()"
+
+
+class Supervisor:
+    """One engine process at a time, and the folders through which it exchanges tensors with the host.
+
+    Attributes:
+        folders: Where tensors may be exchanged, best first; all are removed at the end.
+    """
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+        self._inbox = queue.Queue()  # type: queue.Queue[tuple[int, Any]]
+        self._generation = 0  # of the engine process; 0 marks messages of the host
+        self._process = None  # type: subprocess.Popen[bytes] | None
+        self._watch = None  # type: MemoryWatch | None
+        self._cause = ""
+        self._oom_kills = 0
+        self._locks = []  # type: list[IO[bytes]]
+        self._home = self._new_folder(tempfile.gettempdir())
+        self._log = os.path.join(self._home, "engine.log")
+        self.folders = [self._home]
+        if has_room(FAST_FOLDER, FAST_FOLDER_MINIMUM_BYTES):
+            self.folders.insert(0, self._new_folder(FAST_FOLDER))
+
+    def unpack(self, files: dict[str, str]) -> None:
+        """Write the engine's side of the package, by file name, to where the engine's process imports it from."""
+        package = os.path.join(self._home, "tensortriage_worker")
+        os.mkdir(package)
+        for name, text in files.items():
+            with open(os.path.join(package, name), "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def serve(self) -> None:
+        """Work until the host goes away."""
+        self._host.setcallback(lambda text: self._inbox.put((0, text)), endmarker=None)
+        try:
+            while self._step():
+                pass
+        finally:
+            self._kill("the host is gone")
+            for folder in self.folders:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _step(self) -> bool:
+        try:
+            generation, text = self._inbox.get(timeout=BUSY_POLL_SECONDS if self._watch else IDLE_POLL_SECONDS)
+        except queue.Empty:
+            self._look_after()
+            return True
+        if generation == 0:
+            if text is None:
+                return False
+            self._from_host(json.loads(text), text)
+        elif generation == self._generation and self._process is not None:
+            if text:
+                self._watch = None
+                self._host.send(text.decode("ascii"))
+            else:
+                self._report_death()
+        return True
+
+    def _from_host(self, message: dict[str, Any], text: str) -> None:
+        if message["op"] == "start":
+            self._start()
+        elif message["op"] == "kill":
+            self._kill(message["cause"])
+        elif self._process is not None and self._process.stdin is not None:
+            self._watch = MemoryWatch(self._process.pid, message.get("memory"))
+            # A broken pipe needs no answer: the death behind it is reported anyway.
+            with contextlib.suppress(OSError):
+                self._process.stdin.write(text.encode("ascii") + b"\n")
+
+    def _start(self) -> None:
+        self._kill("replaced")
+        self._generation += 1
+        self._cause, self._oom_kills = "", count_oom_kills()
+        open(self._log, "wb").close()
+        with open(self._log, "ab") as log:  # appending, so that the file may be cut short under its writer
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-c", _BOOT, self._home, str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                bufsize=0,
+            )
+        self._watch = MemoryWatch(self._process.pid, None)
+        reader = threading.Thread(target=self._read, args=(self._process.stdout, self._generation), daemon=True)
+        reader.start()
+
+    def _read(self, pipe: IO[bytes], generation: int) -> None:
+        with contextlib.suppress(OSError, ValueError), open(pipe.fileno(), "rb", closefd=False) as answers:
+            for line in answers:
+                self._inbox.put((generation, line.rstrip(b"\n")))
+        self._inbox.put((generation, b""))
+
+    def _look_after(self) -> None:
+        """Check what no message tells: a death behind a pipe that a grandchild holds open, memory, an endless log."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is not None:
+            self._report_death()
+        elif self._watch is not None and self._watch.exceeded():
+            self._kill("memory")
+        if os.path.getsize(self._log) > LOG_LIMIT_BYTES:
+            os.truncate(self._log, 0)
+
+    def _kill(self, cause: str) -> None:
+        if self._process is not None:
+            self._cause = cause
+            kill_group(self._process.pid)
+            self._report_death()
+
+    def _report_death(self) -> None:
+        process, watch = self._process, self._watch
+        if process is None:
+            return
+        self._process = self._watch = None
+        kill_group(process.pid)  # whatever it started
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process stuck in a driver outlives SIGKILL
+            code = process.wait(timeout=KILL_SECONDS)
+        if process.stdin is not None:
+            process.stdin.close()
+        death = {
+            "code": code,
+            "cause": self._cause,
+            "tail": self._tail(),
+            "peak_bytes": watch.peak_bytes if watch else 0,
+            "oom_killed": code == -signal.SIGKILL and not self._cause and count_oom_kills() > self._oom_kills,
+        }
+        for folder in self.folders:
+            for leftover in glob.glob(os.path.join(folder, "*.safetensors*")):
+                with contextlib.suppress(OSError):
+                    os.unlink(leftover)
+        with contextlib.suppress(OSError):  # the host may be gone
+            self._host.send(json.dumps({"died": death}))
+
+    def _tail(self) -> str:
+        with open(self._log, "rb") as log:
+            log.seek(max(0, os.path.getsize(self._log) - TAIL_BYTES))
+            return log.read().decode("utf-8", "replace")
+
+    def _new_folder(self, parent: str) -> str:
+        sweep_stale_folders(parent)
+        folder = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
+        lock = open(os.path.join(folder, "lock"), "wb")  # noqa: SIM115 - held until this process ends
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        self._locks.append(lock)
+        return folder
+
+
+class MemoryWatch:
+    """Resident memory of a process and its descendants while it works on one request.
+
+    Args:
+        pid: The process.
+        limit_bytes: Largest total resident set; None for no limit.
+    """
+
+    def __init__(self, pid: int, limit_bytes: int | None) -> None:
+        self._pid = pid
+        self._limit_bytes = limit_bytes
+        self._pids = [pid]
+        self._polls = 0
+        self.peak_bytes = 0
+
+    def exceeded(self) -> bool:
+        """Measure once and say whether the limit is exceeded."""
+        if self._limit_bytes is None:
+            return False
+        if self._polls % 10 == 0:  # finding descendants costs more than reading sizes
+            self._pids = [self._pid, *descendants(self._pid)]
+        self._polls += 1
+        self.peak_bytes = max(self.peak_bytes, sum(resident_bytes(pid) for pid in self._pids))
+        return self.peak_bytes > self._limit_bytes
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident set of a process; 0 when it is gone."""
+    try:
+        with open("/proc/{}/statm".format(pid)) as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all processes that `pid` started, directly or not."""
+    found = []  # type: list[int]
+    for path in glob.glob("/proc/{}/task/*/children".format(pid)):
+        with contextlib.suppress(OSError, ValueError), open(path) as file:
+            for child in map(int, file.read().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def count_oom_kills() -> int:
+    """Return how many processes the kernel's out-of-memory killer has ended since boot; 0 where that is not told."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/vmstat") as file:
+        for line in file:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def kill_group(pid: int) -> None:
+    """Kill the process group that `pid` leads."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def has_room(folder: str, minimum_bytes: int) -> bool:
+    """Say whether a folder is writable and has at least so much free space."""
+    try:
+        return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= minimum_bytes
+    except OSError:
+        return False
+
+
+def sweep_stale_folders(parent: str) -> None:
+    """Remove folders whose supervisor ended without removing them: nobody holds their lock."""
+    for folder in glob.glob(os.path.join(parent, PREFIX + "*")):
+        with contextlib.suppress(OSError):
+            if time.time() - os.path.getmtime(folder) < STALE_SECONDS:
+                continue  # perhaps just made and not locked yet
+            with open(os.path.join(folder, "lock"), "ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(host: Any) -> None:
+    """Be the supervisor of a host at the other end of an execnet channel."""
+    with contextlib.suppress(OSError):
+        os.setsid()  # Ctrl-C at the host's terminal is the host's business
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    supervisor = Supervisor(host)
+    supervisor.unpack(json.loads(host.receive()))
+    host.send(json.dumps({"folders": supervisor.folders, "pid": os.getpid()}))
+    supervisor.serve()
+
+
+if __name__ == "__channelexec__":
+    main(globals()["channel"])  # execnet puts it there
