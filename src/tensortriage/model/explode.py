@@ -54,8 +54,8 @@ def explode(
     Args:
         model: The model to explode; it is not changed.
         units: Sets of names of nodes that stay wired to each other, e.g. the nodes an engine fused; together they need
-            not cover the model. None for every node by itself (nodes that exchange sequences or optionals, which
-            cannot be fed, stay together).
+            not cover the model. None for every node by itself. Units that exchange sequences or optionals, which
+            cannot be fed, become one.
         specs: Types and shapes of values, for the inputs.
         shape_values: Golden values that may become constants: where such a value is a shape operand (the target of a
             Reshape, the bounds of a Slice, ...) or is used to compute one, the use gets a constant ``frozen::VALUE``,
@@ -66,7 +66,9 @@ def explode(
         ModelError: When the type of an input is not known (``value-type-unknown``).
     """
     types = infer_types(model.ir, specs)
-    groups = _single_nodes(model.ir.graph, types) if units is None else _named_groups(model, units)
+    units = [[node.name] for node in model.graph.nodes] if units is None else units
+    position = {node: index for index, node in enumerate(model.ir.graph)}
+    groups = [sorted(group, key=position.__getitem__) for group in _together(_named_groups(model, units), types)]
     freeze = _Freezer(model.graph.shape_like, shape_values)
     carving = Carving(model, specs=specs, input_name=lambda name: PREFIX + name, frozen=freeze)
     outputs: list[ir.Value] = []
@@ -113,26 +115,24 @@ def _makes_constant(value: ir.Value) -> bool:
     return producer is not None and is_standard(producer, "Constant")
 
 
-def _single_nodes(graph: ir.Graph, types: Mapping[ir.Value, ir.TypeProtocol]) -> list[list[ir.Node]]:
-    """Return every node but Constants by itself, those that exchange sequences or optionals together."""
-    group_of: dict[ir.Node, list[ir.Node]] = {}
-    for node in graph:
-        if is_standard(node, "Constant"):
-            continue
-        group = [node]
-        group_of[node] = group
-        for value in node.inputs:
-            producer = value.producer() if value is not None else None
-            if value is None or producer is None or isinstance(types.get(value, _TENSOR), ir.TensorType):
-                continue
-            earlier = group_of[producer]
-            if earlier is not group:
-                group[:0] = earlier
-                for member in earlier:
-                    group_of[member] = group
-    position = {node: index for index, node in enumerate(graph)}
-    unique = {id(group): group for group in group_of.values()}
-    return [sorted(group, key=position.__getitem__) for group in unique.values()]
+def _together(groups: Sequence[Sequence[ir.Node]], types: Mapping[ir.Value, ir.TypeProtocol]) -> list[list[ir.Node]]:
+    """Merge the groups that exchange sequences or optionals, which cannot be fed; all in topological order."""
+    merged: dict[ir.Node, list[ir.Node]] = {node: [node] for group in groups for node in group}
+    links = [(group[0], node) for group in groups for node in group]
+    links += [
+        (producer, node)
+        for node in merged
+        for value in node.inputs
+        if value is not None
+        and not isinstance(types.get(value, _TENSOR), ir.TensorType)
+        and (producer := value.producer()) in merged
+    ]
+    for first, second in links:
+        group, other = merged[first], merged[second]
+        if group is not other:
+            group.extend(other)
+            merged.update((node, group) for node in other)
+    return list({id(group): group for group in merged.values()}.values())
 
 
 def _named_groups(model: Model, units: Sequence[Collection[str]]) -> list[tuple[ir.Node, ...]]:

@@ -67,7 +67,8 @@ def decide(
 
     Raises:
         UsageError: When a kept node is unknown (``node-unknown``, ``node-in-body``).
-        ModelError: When a model-local function cannot be inlined (``function-not-inlined``).
+        ModelError: When a model-local function cannot be inlined (``function-not-inlined``), or the type of a value
+            that a lowered node uses or makes is not known (``value-type-unknown``).
     """
     clone = model.clone()
     for node in find_nodes(clone, kept_nodes):
@@ -77,12 +78,26 @@ def decide(
     kept: set[ir.Node] = set()
     op_types = frozenset(kept_op_types)
     _keep(clone.ir.graph, kept, op_types=op_types, constants=frozenset(), whole=False)
-    return Lowering(clone.ir, infer_types(clone.ir, specs), frozenset(kept))
+    lowering = Lowering(clone.ir, infer_types(clone.ir, specs), frozenset(kept))
+    for node in lowering.lowered():
+        _check_types(node, lowering.types)
+    return lowering
 
 
 def is_exempt_operand(node: ir.Node, index: int) -> bool:
     """Say whether an operand decides shapes (sizes and scales of Resize, limits of Range, ...)."""
     return node.domain in STANDARD_DOMAINS and index in SHAPE_OPERANDS.get(node.op_type, ())
+
+
+def _check_types(node: ir.Node, types: Types) -> None:
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and value.name and value not in types:
+            raise ModelError(
+                f"the element type of value {value.name!r} at {node.op_type} node {node.name!r} is not known, so it "
+                "cannot be told whether it has to be rounded",
+                slug="value-type-unknown",
+                cure="save the model with shape inference done, or keep that node as it is",
+            )
 
 
 def _inline(model: ir.Model) -> None:

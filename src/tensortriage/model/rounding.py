@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import UsageError
 from tensortriage.model.attributes import bodies
 from tensortriage.model.lowering import Lowering, decide, is_exempt_operand
 from tensortriage.model.model import Model
@@ -123,12 +123,6 @@ class _Rounding:
     def _rounds_result(self, node: ir.Node, value: ir.Value) -> bool:
         if not value.name or bodies(node):
             return False
-        if self._lowering.types.get(value) is None:
-            raise ModelError(
-                f"the element type of value {value.name!r}, made by {node.op_type} node {node.name!r}, is not known",
-                slug="value-type-unknown",
-                cure="record the values of the model first, or run shape inference on it",
-            )
         moves = is_standard(node, *_MOVES_DATA) and not self._picks_constant(node)
         return self._is_wide(value) and not moves
 

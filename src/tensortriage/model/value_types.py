@@ -28,7 +28,7 @@ DTYPE_ATTRIBUTES = {
 }  # fmt: skip
 """Attributes that name the element type of an operator's output."""
 
-_DEFAULTS = {
+DEFAULT_TYPES = {
     "BlackmanWindow": _FLOAT, "HammingWindow": _FLOAT, "HannWindow": _FLOAT, "MelWeightMatrix": _FLOAT,
     "Multinomial": ir.TensorType(ir.DataType.INT32), "QuantizeLinear": ir.TensorType(ir.DataType.UINT8),
     "RandomNormal": _FLOAT, "RandomUniform": _FLOAT, "SequenceEmpty": _FLOAT,
@@ -36,6 +36,15 @@ _DEFAULTS = {
 """Output types where the attribute that names them is absent."""
 
 _LIKE_INPUT = frozenset({"Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"})
+
+_LIKE_FIRST_INPUT = frozenset(
+    {
+        "BiasAdd", "BiasGelu", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "GroupQueryAttention",
+        "MatMulNBits", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding", "SimplifiedLayerNormalization",
+        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    }
+)  # fmt: skip
+"""Operators of ONNX Runtime (domain com.microsoft) whose results have the type of their first input."""
 
 Types = dict[ir.Value, ir.TypeProtocol]
 
@@ -126,6 +135,8 @@ def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence
 def _by_schema(
     node: ir.Node, fed: Sequence[ir.TypeProtocol | None], opsets: Mapping[str, int]
 ) -> list[ir.TypeProtocol | None]:
+    if node.domain == "com.microsoft" and node.op_type in _LIKE_FIRST_INPUT:
+        return [fed[0] if fed else None] * len(node.outputs)
     schema = signature(node.domain, node.op_type, node.version or opsets.get(node.domain, opsets.get("", 1)))
     if schema is None:
         return []
@@ -178,5 +189,5 @@ def _named_type(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> ir.Type
         return fed[0] if fed else None
     if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
         source = 2 if node.op_type == "QuantizeLinear" else 1
-        return fed[source] if source < len(fed) and fed[source] is not None else _DEFAULTS.get(node.op_type)
-    return _DEFAULTS.get(node.op_type)
+        return fed[source] if source < len(fed) and fed[source] is not None else DEFAULT_TYPES.get(node.op_type)
+    return DEFAULT_TYPES.get(node.op_type)
