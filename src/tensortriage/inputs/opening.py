@@ -1,0 +1,226 @@
+"""Which format a path holds, by its name and its first bytes, and the reader for it.
+
+Name and contents must agree: a renamed file is an error that says so, since a guess would decide what is tested.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+
+from tensortriage.errors import DataError
+from tensortriage.inputs.datafile import DataFile, Format, Iteration, Kind, Series
+from tensortriage.inputs.npy import open_npy, open_npz
+from tensortriage.inputs.polygraphy import open_polygraphy
+from tensortriage.inputs.stored import ArrayStored, Stored, samples
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import INDEX_NAME, MappedStore
+from tensortriage_worker.shards import ShardError, ShardReader
+
+_SUFFIXES = {
+    ".npz": Format.NPZ, ".npy": Format.NPY, ".json": Format.POLYGRAPHY, ".safetensors": Format.SAFETENSORS,
+}  # fmt: skip
+_MAGIC = {Format.NPZ: (b"PK",), Format.NPY: (b"\x93NUMPY",)}
+_INPUT_FILE = re.compile(r"input_(\d+)\.pb")
+_TEST_SET = re.compile(r"test_data_set_(\d+)")
+_HELP = (
+    "give a .npz, .npy, .safetensors or Polygraphy .json file, a directory of .npy or .json files, or a "
+    "test_data_set_* directory"
+)
+_PICKLE = "a pickle, which is never loaded"
+_FOREIGN = {
+    ".pkl": _PICKLE, ".pickle": _PICKLE, ".pt": _PICKLE, ".pth": _PICKLE,
+    ".onnx": "a model, not data", ".bin": "raw bytes without shape or type", ".raw": "raw bytes without shape or type",
+    ".pb": "one tensor of a test data set",
+}  # fmt: skip
+
+
+def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
+    """Open a file or directory of feeds or saved outputs; nothing is read that is not asked for.
+
+    Args:
+        path: What the user named.
+        specs: The model's inputs; they decide whether a leading axis holds samples, and name unnamed test tensors.
+
+    Raises:
+        DataError: When it does not exist (``feed-file-missing``), is of no known format (``feed-format-unknown``), is
+            not what its name says (``feed-format-mismatch``), or is damaged (the slug of its format).
+
+    Example:
+        >>> for iteration in open_data(Path("digits.npz")).series[0]:  # doctest: +SKIP
+        ...     print({name: array.shape for name, array in iteration.tensors.items()})
+    """
+    found = detect(path)
+    if found is Format.POLYGRAPHY:
+        return open_polygraphy(path)
+    if found is Format.TEST_DATA:
+        return _inputs(path, found, partial(_test_data, path, specs))
+    if found is Format.NPY and path.is_dir():
+        return _inputs(path, found, partial(_npy_folder, path, specs))
+    stored = _stored(path, found, specs)
+    return _inputs(path, found, partial(samples, stored, specs, path))
+
+
+def detect(path: Path) -> Format:
+    """Return the format of a file or directory; see `open_data` for the errors."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist", slug="feed-file-missing", cure="check the path")
+    if path.is_dir():
+        return _detect_folder(path)
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise DataError(
+            f"{path} is {_FOREIGN.get(suffix, 'of no format that is read here')}",
+            slug="feed-format-unknown",
+            cure=_HELP,
+        )
+    expected = _SUFFIXES[suffix]
+    with open(path, "rb") as file:
+        head = file.read(16)
+    actual = next((f for f, magics in _MAGIC.items() if head.startswith(magics)), None)
+    if actual is not None and actual is not expected:
+        raise DataError(
+            f"{path} is named .{expected.value}, but holds {actual.value}",
+            slug="feed-format-mismatch",
+            cure=f"rename it to {path.with_suffix('.' + actual.value).name}",
+        )
+    return expected
+
+
+def _detect_folder(path: Path) -> Format:
+    if (path / INDEX_NAME).is_file() and any(path.glob("shard-*.safetensors")):
+        return Format.STORE
+    names = sorted(entry.name for entry in path.iterdir())
+    if any(_INPUT_FILE.fullmatch(name) or _TEST_SET.fullmatch(name) for name in names):
+        return Format.TEST_DATA
+    kinds = [
+        kind
+        for kind, is_present in (
+            (Format.NPY, any(name.endswith(".npy") for name in names) or _sample_folders(path)),
+            (Format.POLYGRAPHY, any(name.endswith(".json") for name in names)),
+        )
+        if is_present
+    ]
+    if len(kinds) != 1:
+        raise DataError(
+            f"{path} holds " + (".npy and .json files" if kinds else "no feeds"),
+            slug="feed-format-unknown",
+            cure="keep one format in a directory" if kinds else _HELP,
+        )
+    return kinds[0]
+
+
+def _inputs(path: Path, found: Format, read: "partial[Iterator[Mapping[str, np.ndarray]]]") -> DataFile:
+    return DataFile(path, found, Kind.INPUTS, (Series("", lambda: map(Iteration, read())),))
+
+
+def _stored(path: Path, found: Format, specs: Sequence[ValueSpec]) -> dict[str, Stored]:
+    if found is Format.NPZ:
+        return open_npz(path, str(path))
+    if found is Format.NPY:
+        return {_file_name(path, specs): open_npy(path)}
+    if found is Format.STORE:
+        store = MappedStore(path)
+        return {name: _StoreItem(store, name) for name in store.names()}
+    try:
+        reader = ShardReader(path)
+        return {name: _ShardItem(reader, name) for name in reader.labels}
+    except ShardError as error:
+        raise _damaged_shard(error) from error
+
+
+def _file_name(path: Path, specs: Sequence[ValueSpec]) -> str:
+    """Name the array of a lone .npy file: after the only input, if there is but one, else after the file."""
+    return specs[0].name if len(specs) == 1 else unquote(path.stem)
+
+
+class _StoreItem:
+    """One tensor of a store."""
+
+    def __init__(self, store: MappedStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = self._store.spec(self._name).shape or ()
+        return tuple(size for size in shape if isinstance(size, int))
+
+    def load(self) -> np.ndarray:
+        return self._store[self._name]
+
+    def rows(self) -> Iterator[np.ndarray]:
+        return ArrayStored(self.load()).rows()
+
+
+class _ShardItem:
+    """One tensor of a .safetensors file."""
+
+    def __init__(self, reader: ShardReader, name: str) -> None:
+        self._reader = reader
+        self._name = name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._reader.shapes[self._name]
+
+    def load(self) -> np.ndarray:
+        try:
+            return self._reader.tensor(self._name)
+        except ShardError as error:
+            raise _damaged_shard(error) from error
+
+    def rows(self) -> Iterator[np.ndarray]:
+        return ArrayStored(self.load()).rows()
+
+
+def _damaged_shard(error: ShardError) -> DataError:
+    return DataError(
+        str(error), slug="safetensors-unreadable", cure="save it again, e.g. with safetensors.numpy.save_file"
+    )
+
+
+def _sample_folders(path: Path) -> list[Path]:
+    """Return the subdirectories named by sample number, in order."""
+    found = [entry for entry in path.iterdir() if entry.name.isdecimal() and any(entry.glob("*.npy"))]
+    return sorted(found, key=lambda entry: int(entry.name))
+
+
+def _npy_folder(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, np.ndarray]]:
+    for folder in _sample_folders(path) or [path]:
+        stored = {unquote(file.stem): open_npy(file) for file in sorted(folder.glob("*.npy"))}
+        yield from samples(stored, specs, folder)
+
+
+def _test_data(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, np.ndarray]]:
+    sets = [entry for entry in path.iterdir() if _TEST_SET.fullmatch(entry.name)]
+    for folder in sorted(sets, key=lambda entry: int(entry.name.rsplit("_", 1)[1])) or [path]:
+        yield _test_set(folder, specs)
+
+
+def _test_set(folder: Path, specs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
+    """Read ``input_0.pb``, ``input_1.pb``, ...; a tensor without name belongs to the input of its number."""
+    from tensortriage.model.tensor_file import read_tensor  # onnx is slow to import, and only this format needs it.
+
+    files = {int(match[1]): entry for entry in folder.iterdir() if (match := _INPUT_FILE.fullmatch(entry.name))}
+    if sorted(files) != list(range(len(files))) or not files:
+        raise DataError(
+            f"{folder} holds no input_0.pb, input_1.pb, ... without gaps",
+            slug="test-data-incomplete",
+            cure="add the missing files",
+        )
+    tensors: dict[str, np.ndarray] = {}
+    for index in range(len(files)):
+        name, array = read_tensor(files[index])
+        name = name or (specs[index].name if index < len(specs) else f"input_{index}")
+        if name in tensors:
+            raise DataError(
+                f"{files[index]} holds another tensor named '{name}'",
+                slug="test-data-incomplete",
+                cure="name every tensor after one input of the model",
+            )
+        tensors[name] = array
+    return tensors

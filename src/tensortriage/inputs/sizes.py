@@ -1,0 +1,105 @@
+"""Concrete sizes for the dimensions that a model leaves open.
+
+A name stands for one size wherever it appears, so that inputs fit each other; a sum of names (``past + sequence``) is
+the sum of their sizes. The sizes are the smallest that models usually accept: 1 along a leading axis (the batch), 64
+for the height and width of images, 1024 for audio samples that enter a convolution, 8 for everything else.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tensortriage.errors import UsageError
+from tensortriage.inputs.conform import fits, show_shape
+from tensortriage.inputs.syntax import Shape
+from tensortriage.values.spec import ValueSpec
+
+BATCH = 1
+SEQUENCE = 8
+IMAGE = 64
+SIGNAL = 1024
+
+
+def concrete_shapes(
+    specs: Sequence[ValueSpec], given: Mapping[str, Shape], convolved: Collection[str] = ()
+) -> dict[str, tuple[int, ...]]:
+    """Return a shape of known sizes for every input.
+
+    Args:
+        specs: The model's inputs.
+        given: Shapes named by the user; their sizes also hold for the same dimension names of other inputs.
+        convolved: Names of inputs that enter a convolution.
+
+    Raises:
+        UsageError: When a given shape contradicts the model (slug ``shape-contradicts-model``).
+    """
+    sizes: dict[str, int] = {}
+    shapes: dict[str, Shape] = {}
+    for spec in specs:
+        shape = given.get(spec.name)
+        shapes[spec.name] = _merged(spec, shape) if shape is not None else spec.shape or ()
+        for wanted, size in zip(spec.shape or (), shapes[spec.name], strict=False):
+            if isinstance(wanted, str) and isinstance(size, int):
+                sizes.setdefault(wanted, size)
+    symbols = {d for shape in shapes.values() for d in shape if isinstance(d, str)}
+    for spec in sorted(specs, key=lambda spec: -len(shapes[spec.name])):  # A batch is known by the larger inputs.
+        for axis, wanted in enumerate(shapes[spec.name]):
+            if isinstance(wanted, str) and not _terms(wanted, symbols):
+                sizes.setdefault(wanted, _default(spec, axis, spec.name in convolved))
+    return {spec.name: _concrete(spec, shapes[spec.name], sizes, symbols, spec.name in convolved) for spec in specs}
+
+
+def _merged(spec: ValueSpec, given: Shape) -> Shape:
+    """Return the given shape, with what it leaves open (-1) as the model has it."""
+    if spec.shape is None:
+        return given
+    concrete = ValueSpec(spec.name, None, tuple(d if isinstance(d, int) else None for d in given))
+    known = tuple(d if isinstance(d, int) else 0 for d in spec.shape)
+    if len(given) != len(spec.shape) or not fits(
+        tuple(g if isinstance(g, int) else w for g, w in zip(given, known, strict=True)), spec
+    ):
+        raise UsageError(
+            f"shape {show_shape(concrete.shape)} does not fit input '{spec.name}', which is {show_shape(spec.shape)}",
+            slug="shape-contradicts-model",
+            cure="give the known dimensions as the model has them",
+        )
+    return tuple(g if isinstance(g, int) else w for g, w in zip(given, spec.shape, strict=True))
+
+
+def _concrete(
+    spec: ValueSpec, shape: Shape, sizes: Mapping[str, int], symbols: Collection[str], is_convolved: bool
+) -> tuple[int, ...]:
+    found = []
+    for axis, wanted in enumerate(shape):
+        if isinstance(wanted, int):
+            found.append(wanted)
+        elif isinstance(wanted, str) and wanted in sizes:
+            found.append(sizes[wanted])
+        elif isinstance(wanted, str) and (terms := _terms(wanted, symbols)):
+            found.append(sum(_term(term, sizes) for term in terms))
+        else:
+            found.append(_default(spec, axis, is_convolved))
+    return tuple(found)
+
+
+def _terms(symbol: str, symbols: Collection[str]) -> list[str]:
+    """Return the names whose sizes add up to a dimension, as exporters write it; empty for a plain name."""
+    if "+" in symbol:
+        return [term.strip() for term in symbol.split("+")]
+    if symbol.startswith("total_") and f"past_{symbol[6:]}" in symbols and symbol[6:] in symbols:
+        return [f"past_{symbol[6:]}", symbol[6:]]
+    return []
+
+
+def _term(term: str, sizes: Mapping[str, int]) -> int:
+    return int(term) if term.isdigit() else sizes.get(term, SEQUENCE)
+
+
+def _default(spec: ValueSpec, axis: int, is_convolved: bool) -> int:
+    rank = len(spec.shape or ())
+    is_float = spec.dtype is None or spec.dtype.is_float
+    if axis == 0 and rank > 1:
+        return BATCH
+    if is_float and rank in (4, 5) and axis >= 2 and is_convolved:
+        return IMAGE
+    if is_float and is_convolved and axis == rank - 1:
+        return SIGNAL
+    return SEQUENCE
