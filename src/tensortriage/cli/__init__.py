@@ -105,13 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def fail(message: str, slug: str, cure: str, code: int) -> int:
-    """Print one error block on stderr and return the exit code."""
+    """Print one error block on stderr and return the exit code; names in models are not trusted with a terminal."""
+    from tensortriage.report.text import printable
+
     click.echo(f"triage: error[{slug}]: {printable(message)}", err=True)
     if cure:
         click.echo(f"  cure: {printable(cure)}", err=True)
     return code
-
-
-def printable(text: str) -> str:
-    """Return text as one line without control characters (names in models are not to be trusted with a terminal)."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""A click group whose commands are imported when used; listing them needs only the table (click's lazy-loading pattern)."""
+"""A click group whose commands are imported when used; listing them needs only a table (click's lazy pattern)."""
 
 import importlib
 from collections.abc import Mapping

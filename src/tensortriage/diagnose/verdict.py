@@ -1,4 +1,4 @@
-"""What a diagnosis ends with: one verdict out of a closed set, who is to blame, and the path of evidence that led there.
+"""What a diagnosis ends with: one verdict of a closed set, who is to blame, and the path of evidence to it.
 
 Unsure is a verdict of its own (`inconclusive`), never a guess. The dataclasses are the content of ``verdict.json``.
 """

@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.checks import CheckCache
@@ -115,7 +116,7 @@ class Case:
         self.checks.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
 
-    def __enter__(self) -> "Case":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,8 +1,8 @@
 """The check cache: every question ever put to an engine in a case, with its answer, keyed by content.
 
 A key is a digest of everything the answer depends on (model, feed, engine with version and options, question), so a
-rerun asks nothing twice, whatever order it asks in, and a change of any ingredient asks anew. SQLite commits each answer
-before the next question, so a kill loses at most the question in flight.
+rerun asks nothing twice, whatever order it asks in, and a change of any ingredient asks anew. SQLite commits each
+answer before the next question, so a kill loses at most the question in flight.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class CheckCache:
             ) from error
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """Return the stored answer as ``kind``, or None when this was never asked (or was written by another version)."""
+        """Return the stored answer as ``kind``; None when never asked, or written by another version."""
         row = self._db.execute("SELECT answer FROM checks WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None

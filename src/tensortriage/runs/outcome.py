@@ -1,4 +1,4 @@
-"""How an attempt to build or run ended: success or one of the typed failures; a failure is an answer, not an accident."""
+"""How an attempt to build or run ended; a failure is one of a few kinds, and an answer rather than an accident."""
 
 import dataclasses
 import enum

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -109,7 +110,7 @@ class Runner:
             self._workspace.release(self._path)
             self._path = None
 
-    def __enter__(self) -> "Runner":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

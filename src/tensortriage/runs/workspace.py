@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tensortriage.model.model import ExternalData, Model
 
@@ -44,7 +45,7 @@ class Workspace:
         """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> "Workspace":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

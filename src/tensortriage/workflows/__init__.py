@@ -1,0 +1,1 @@
+"""The library's entry points: each command's work as one function that returns data."""

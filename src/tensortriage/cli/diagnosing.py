@@ -1,0 +1,89 @@
+"""What ``diagnose`` and ``demo`` share: building the request, telling the progress, showing the verdict."""
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from tensortriage.cli.progress import Teller
+from tensortriage.compare.tolerance import PolygraphyTolerance, Tolerance
+from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import availabilities
+from tensortriage.errors import UsageError
+from tensortriage.inputs.syntax import parse_named, parse_ranges, parse_shapes
+from tensortriage.report import console, json_
+from tensortriage.report.document import Report
+from tensortriage.workflows.diagnose import BATCH_BYTES, DiagnoseRequest
+from tensortriage.workflows.diagnose import diagnose as run_diagnosis
+from tensortriage.workflows.feeding import FeedRequest
+
+LOW_MEMORY_BATCH_BYTES = 64 << 20
+READY = {
+    "onnxruntime": "onnxruntime",
+    "openvino": "openvino:precision=bf16",
+    "emulate": "emulate:precision=fp16",
+    "tensorrt": "tensorrt:precision=fp16",
+}
+"""A useful spec of each engine, for the list of ready commands."""
+
+
+def no_target(model: Path) -> UsageError:
+    """Return the error for a missing --target, with a ready command for each engine usable here."""
+    usable = [name for name, available in availabilities().items() if available.usable and name in READY]
+    commands = "; ".join(f"triage diagnose {model} --target {READY[name]}" for name in usable)
+    return UsageError("no --target: which engine is under suspicion?", slug="target-missing", cure=f"try {commands}")
+
+
+def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
+    """Take the data options out of a command's options."""
+    return FeedRequest(
+        paths=tuple(given.pop("inputs")),
+        script=given.pop("data_loader_script"),
+        seed=given.pop("seed"),
+        iterations=given.pop("iterations"),
+        value_ranges=parse_ranges(given.pop("val_range")),
+        shapes=parse_shapes(given.pop("input_shapes")),
+        most=most,
+    )
+
+
+def limits_of(timeout: float | None, memory: int | None) -> Limits:
+    """Return limits from the options; the defaults where they are not given."""
+    default = Limits()
+    return Limits(timeout or default.build_seconds, timeout or default.run_seconds, memory)
+
+
+def request_of(model: Path, target: str, memory: int | None, **given: Any) -> DiagnoseRequest:
+    """Return the request that a command line stands for."""
+    tolerance: Tolerance | None = None
+    atol, rtol = parse_named(given.pop("atol"), float), parse_named(given.pop("rtol"), float)
+    if atol or rtol:
+        tolerance = PolygraphyTolerance(atol=atol, rtol=rtol)
+    return DiagnoseRequest(
+        model=model,
+        target=target,
+        reference=given["reference"],
+        target_model=given["target_model"],
+        feeding=feed_request(given, most=given["samples"]),
+        case=given["case"],
+        tolerance=tolerance,
+        limits=limits_of(given["timeout"], memory),
+        external_data_dir=given["external_data_dir"],
+        batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else BATCH_BYTES,
+    )
+
+
+def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
+    """Run a diagnosis, tell it as it goes, show the verdict and exit with its code."""
+    teller = Teller(err=as_json)
+    click.echo(f"reference {request.reference}, target {request.target}, model {request.model}", err=as_json)
+    verdict = run_diagnosis(request, listener=teller)
+    report = Report.load(request.case)
+    if as_json:
+        click.echo(json_.render(report))
+    else:
+        click.echo()
+        console.show(report, sys.stdout)
+        click.echo(f"report: {request.case / 'report.html'}")
+    sys.exit(verdict.kind.exit_code)

@@ -1,0 +1,83 @@
+"""What the ladder has found out so far, and its rendering as rows for files and reports."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from tensortriage.compare.metrics import Metrics
+from tensortriage.diagnose.figures import error_of, ratio_of
+from tensortriage.diagnose.floors import Floors
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.layers import LayerRow
+from tensortriage.diagnose.local import Influence, Local
+from tensortriage.diagnose.nonfinite import Excess
+from tensortriage.diagnose.outputs import FeedResult, worst_result
+from tensortriage.inputs.feed import Feed
+
+
+@dataclasses.dataclass(slots=True)
+class Evidence:
+    """Findings by rung; None where the ladder has not been.
+
+    Attributes:
+        results: Deployed outputs on every feed.
+        floors: In-context floors of every value on the worst feed.
+        excess: Values the format cannot hold.
+        in_context: Figures of every value of the instrumented target.
+        local: Local errors.
+        influence: Influence of the suspects.
+    """
+
+    results: tuple[FeedResult, ...] = ()
+    floors: Floors | None = None
+    excess: tuple[Excess, ...] = ()
+    in_context: Mapping[str, Metrics] | None = None
+    local: Local | None = None
+    influence: Influence | None = None
+
+    @property
+    def worst(self) -> FeedResult:
+        """The feed that fails worst."""
+        return worst_result(self.results)
+
+    @property
+    def feed(self) -> Feed:
+        """The feed that is looked into."""
+        return self.worst.feed
+
+    def layer_rows(self, inv: Investigation) -> tuple[LayerRow, ...]:
+        """Return one row per captured value; empty when no layer was looked at."""
+        if self.in_context is None and self.local is None and self.floors is None:
+            return ()
+        rows = []
+        golden, graph = inv.golden(self.feed), inv.model.graph
+        notes = {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
+        for order, value in enumerate(inv.values):
+            node = graph.producer(value)
+            if value not in golden or node is None:
+                continue
+            spec, exact = golden.spec(value), inv.exact(value)
+            seen = (self.in_context or {}).get(value)
+            local = self.local.error(value, exact=exact) if self.local else None
+            local_floor = self.local.floors.target.get(value) if self.local else None
+            rows.append(
+                LayerRow(
+                    value=value, node=node.name, op_type=node.op_type, scope=node.scope, order=order,
+                    dtype=spec.dtype.label if spec.dtype else "",
+                    shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
+                    in_context_error=error_of(seen, exact=exact) if seen else None,
+                    floor=self.floors.target.get(value) if self.floors else None,
+                    local_error=local, local_floor=local_floor, floor_ratio=ratio_of(local, local_floor),
+                    influence=self.influence.alone.get(value) if self.influence else None,
+                    max_abs_reference=finite(seen.reference_max_abs) if seen else None,
+                    max_abs_target=finite(seen.target_max_abs) if seen else None,
+                    nonfinite_target=seen.nonfinite_mismatch if seen else 0,
+                    note=notes.get(value, ""),
+                )
+            )  # fmt: skip
+        return tuple(rows)
+
+
+def finite(number: float) -> float | None:
+    """Return a finite number, or None."""
+    return float(number) if math.isfinite(number) else None

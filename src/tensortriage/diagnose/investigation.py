@@ -1,0 +1,363 @@
+"""The working state of one diagnosis: what was asked, what is known so far, and how to ask an engine something new.
+
+Every answer of an engine is remembered in the case by content, so the ladder may be rerun, extended or resumed at no
+cost. Golden tensors are stored; the target's tensors are compared as they arrive and only their figures are kept.
+"""
+
+import dataclasses
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics, measure_many
+from tensortriage.compare.tolerance import Tolerance
+from tensortriage.diagnose.figures import is_exact
+from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import StoreError
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.edit import markable
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.runs.capture import capture
+from tensortriage.runs.case import Case
+from tensortriage.runs.checks import digest
+from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest, precision_of
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MappedStore, ShardWriter, TensorStore
+
+PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
+"""The engine that runs rounded and injected models: it executes every node as written."""
+
+FLOAT64 = EngineSpec("reference")
+
+
+class Listener(Protocol):
+    """Who wants to hear how a diagnosis goes on."""
+
+    def step(self, step: Step) -> None:
+        """A question was answered."""
+
+    def progress(self, text: str) -> None:
+        """Something that takes a while begins."""
+
+
+class Silent:
+    """A listener that listens to nothing."""
+
+    def step(self, step: Step) -> None:
+        """Ignore a step."""
+
+    def progress(self, text: str) -> None:
+        """Ignore progress."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Question:
+    """What the user asked.
+
+    Attributes:
+        model: The model taken as right.
+        feeds: The samples, at least one.
+        reference: The engine taken as right.
+        target: The engine under suspicion.
+        target_model: What the target runs, when that is another ONNX file.
+        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        input_paths: Where the feeds came from, for the commands that a verdict suggests.
+        batch_bytes: Largest amount of captured tensors held at once.
+    """
+
+    model: Model
+    feeds: Sequence[Feed]
+    reference: EngineSpec
+    target: EngineSpec
+    target_model: Model | None = None
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    input_paths: Sequence[str] = ()
+    batch_bytes: int | None = 1 << 30
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures of many values against the golden ones.
+
+    Attributes:
+        metrics: By value name, in topological order.
+        reshaped: Values whose shape differs from the golden one, so that they have no figures.
+    """
+
+    metrics: Mapping[str, Metrics]
+    reshaped: tuple[str, ...] = ()
+
+
+class Investigation:
+    """One diagnosis in progress.
+
+    Args:
+        question: What was asked.
+        case: Where everything is kept.
+        listener: Who hears of steps and progress.
+    """
+
+    def __init__(self, question: Question, case: Case, *, listener: Listener | None = None) -> None:
+        self.question = question
+        self.case = case
+        self.listener: Listener = listener or Silent()
+        self.workspace = Workspace(case.temporary)
+        self.tally = Tally()
+        self.steps: list[Step] = []
+        self._started = time.perf_counter()
+        self._runners: dict[str, Runner] = {}
+        self._golden: dict[str, TensorStore] = {}
+        self._golden_outputs: dict[str, TensorStore] = {}
+        self._identities: dict[str, str] = {}
+
+    @cached_property
+    def precision(self) -> Precision:
+        """The number format the target computes in."""
+        return precision_of(self.question.target)
+
+    @property
+    def model(self) -> Model:
+        """The model whose tensors are compared."""
+        return self.question.model
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Every value of `model` that can be marked, in topological order."""
+        return markable(self.model)
+
+    @property
+    def inputs_word(self) -> str:
+        """``real`` when any feed is real, else ``random``."""
+        return "real" if any(feed.origin is Origin.REAL for feed in self.question.feeds) else "random"
+
+    def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
+        """Return dtype and shape of every value on one feed, as recorded in the golden run."""
+        golden = self.golden(feed)
+        recorded = {name: golden.spec(name) for name in golden.names()}
+        recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+        return value_specs(self.model, recorded)
+
+    def exact(self, value: str) -> bool:
+        """Whether a value is compared exactly; its type does not depend on the feed."""
+        for golden in (*self._golden.values(), *self._golden_outputs.values()):
+            if value in golden:
+                return is_exact(golden.spec(value).dtype)
+        return False
+
+    def focus(self, model: Model) -> None:
+        """Go on with the model that the target runs, once both models are known to compute the same."""
+        self.question = dataclasses.replace(self.question, model=model, target_model=None)
+        self._golden.clear()
+        self._golden_outputs.clear()
+        self.__dict__.pop("values", None)
+
+    def adopt(self, feed: Feed, golden: TensorStore, tally: Tally) -> None:
+        """Take another investigation's golden values of a feed as the truth, and count on its account."""
+        self._golden[feed.name] = golden
+        self.tally = tally
+
+    # -- asking engines ------------------------------------------------------------------------------------------
+
+    def key(self, spec: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
+        """Return the content key of a question to an engine."""
+        if str(spec) not in self._identities:
+            self._identities[str(spec)] = engine_identity(spec)
+        who = self._identities[str(spec)]
+        return digest(who, model.fingerprint, feed_digest(feed.tensors) if feed else "", *words)
+
+    def runner(self, spec: EngineSpec, model: Model) -> Runner:
+        """Return the one runner of a model on an engine, kept open until the diagnosis ends."""
+        key = f"{spec} {model.fingerprint}"
+        if key not in self._runners:
+            self._runners[key] = self.new_runner(spec, model)
+        return self._runners[key]
+
+    def new_runner(self, spec: EngineSpec, model: Model) -> Runner:
+        """Return a runner of its own; the caller closes it."""
+        return Runner(spec, model, workspace=self.workspace, limits=self.question.limits, tally=self.tally)
+
+    def golden(self, feed: Feed) -> TensorStore:
+        """Return the golden values of one feed: every markable value of `model` as the reference computed it."""
+        if feed.name not in self._golden:
+            outputs = [spec.name for spec in self.model.outputs if spec.name not in self.values]
+            self._golden[feed.name] = self._record(self.question.reference, feed, [*self.values, *outputs])
+        return self._golden[feed.name]
+
+    def golden_outputs(self, feed: Feed) -> TensorStore:
+        """Return the golden values of the model's outputs on one feed; all a feed needs that is not looked into."""
+        if feed.name in self._golden:
+            return self._golden[feed.name]
+        if feed.name not in self._golden_outputs:
+            outputs = [spec.name for spec in self.model.outputs]
+            self._golden_outputs[feed.name] = self._record(self.question.reference, feed, outputs)
+        return self._golden_outputs[feed.name]
+
+    def _record(self, spec: EngineSpec, feed: Feed, values: Sequence[str]) -> TensorStore:
+        folder = self.case.runs / self.key(spec, self.model, feed, "values", list(values))
+        if (store := stored(folder)) is None:
+            self.listener.progress(f"recording {len(values)} tensors on {spec}")
+            specs = value_specs(self.model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
+            with ShardWriter(folder) as writer:
+                for name, array in self.capture(spec, self.model, feed, values, specs=specs):
+                    writer.write(name, array)
+            store = MappedStore(folder)
+        return store
+
+    def capture(
+        self,
+        spec: EngineSpec,
+        model: Model,
+        feed: Feed,
+        values: Sequence[str],
+        *,
+        specs: Mapping[str, ValueSpec],
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the wanted values of a run, in batches that fit memory."""
+        return capture(
+            spec, model, feed, values,
+            workspace=self.workspace, specs=specs, limits=self.question.limits, tally=self.tally,
+            batch_bytes=self.question.batch_bytes,
+        )  # fmt: skip
+
+    def measured(
+        self,
+        spec: EngineSpec,
+        model: Model,
+        feed: Feed,
+        values: Sequence[str],
+        *,
+        golden: TensorStore,
+        what: str,
+        keep: Callable[[str, np.ndarray, Metrics], None] | None = None,
+    ) -> Measured:
+        """Run a model with the wanted values marked and return their figures against golden values.
+
+        Args:
+            spec: Engine to run on.
+            model: Model to mark and run.
+            feed: Its inputs.
+            values: Value names of ``model``, which are also names in ``golden``.
+            golden: What the values should be.
+            what: Said while it takes place, e.g. ``every layer on openvino``.
+            keep: Called with each array as it arrives (not when the figures come from the case).
+        """
+        known = [value for value in values if value in golden]
+
+        def ask() -> Measured:
+            self.listener.progress(f"running {what}")
+            specs = {name: golden.spec(name) for name in known}
+            return compare_all(self.capture(spec, model, feed, known, specs=specs), golden, keep)
+
+        key = self.key(spec, model, feed, "measured", known)
+        return self.case.checks.remember(key, what, Measured, ask)
+
+    # -- the record ----------------------------------------------------------------------------------------------
+
+    def answered(self, question: str, answer: str, *, since: "Mark", **evidence: object) -> Step:
+        """Record a step and tell the listener."""
+        step = Step(
+            question, answer, evidence,
+            seconds=round(time.perf_counter() - since.clock, 3), checks=self.tally.checks - since.checks,
+        )  # fmt: skip
+        self.steps.append(step)
+        self.listener.step(step)
+        return step
+
+    def mark(self) -> "Mark":
+        """Return the present, to measure a step from."""
+        return Mark(time.perf_counter(), self.tally.checks)
+
+    def verdict(
+        self,
+        kind: VerdictKind,
+        confidence: float,
+        summary: str,
+        *,
+        culprits: Sequence[Culprit] = (),
+        next: Sequence[str] = (),
+    ) -> Verdict:
+        """Return a verdict with the path and the cost so far."""
+        return Verdict(
+            kind.value, round(min(max(confidence, 0.0), 1.0), 3), summary, tuple(culprits), self.inputs_word,
+            tuple(self.steps), tuple(next), self.cost,
+        )  # fmt: skip
+
+    def command(self, command: str, options: str, feed: Feed | None = None) -> str:
+        """Return a command line to run next, on this model and its inputs."""
+        words = ["triage", command]
+        if command == "inspect data":
+            words += [shlex.quote(path) for path in self.question.input_paths] or ["INPUTS"]
+            return " ".join(words)
+        words.append(shlex.quote(str(self.question.model.path or "MODEL")))
+        if options:
+            words.append(options)
+        if self.question.input_paths:
+            words += ["--inputs", *(shlex.quote(path) for path in self.question.input_paths)]
+        return " ".join(words)
+
+    @property
+    def cost(self) -> Cost:
+        """What has been spent so far."""
+        return Cost(round(time.perf_counter() - self._started, 3), self.tally.builds, self.tally.checks)
+
+    def close(self) -> None:
+        """Release every session and temporary file."""
+        for runner in self._runners.values():
+            runner.close()
+        self._runners.clear()
+        self.workspace.close()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment in a diagnosis: the clock in seconds and the checks made."""
+
+    clock: float
+    checks: int
+
+
+def stored(folder: Path) -> TensorStore | None:
+    """Return a finished tensor store, or None when there is none in the folder."""
+    try:
+        return MappedStore(folder)
+    except StoreError:
+        return None
+
+
+def compare_all(
+    arrays: Iterable[tuple[str, np.ndarray]],
+    golden: TensorStore,
+    keep: Callable[[str, np.ndarray, Metrics], None] | None = None,
+) -> Measured:
+    """Measure arrays against golden values as they arrive, holding none."""
+    reshaped: list[str] = []
+    pending: dict[str, np.ndarray] = {}
+
+    def pairs() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        for name, array in arrays:
+            reference = golden[name]
+            if array.shape != reference.shape:
+                reshaped.append(name)
+                continue
+            if keep is not None:
+                pending[name] = array
+            yield name, reference, array
+
+    metrics: dict[str, Metrics] = {}
+    for name, figure in measure_many(pairs()):
+        metrics[name] = figure
+        if keep is not None:
+            keep(name, pending.pop(name), figure)
+    return Measured(metrics, tuple(reshaped))

@@ -1,0 +1,229 @@
+"""Which op is wrong by itself? Every op runs on the target with golden inputs; what differs was born right there.
+
+All ops are packed into one exploded model (in parts when memory demands), so the answer costs one build and one run.
+Local errors are judged against the local floor: the same exploded model run with results rounded to the target's format
+(or in float64). Each suspect's error is then injected alone into the reference's run: its *influence* is what it does
+to the model's outputs. (The local/influence split is Herbgrind's, PLDI 2018, carried from scalars to tensors.)
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.diagnose.figures import error_of, ratio_of
+from tensortriage.diagnose.floors import Floors, floors_of
+from tensortriage.diagnose.investigation import PLAIN, Investigation, stored
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.edit import inject, select_outputs
+from tensortriage.model.explode import Exploded, explode
+from tensortriage.runs.capture import batches
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore
+
+SUSPECT_RATIO = 2.0
+"""Local error over floor from which an op is a suspect (6 dB); influence then decides."""
+
+MOST_SUSPECTS = 24
+"""Suspects whose influence is measured, the largest ratios first."""
+
+NEGLIGIBLE = 0.1
+"""A suspect whose influence is below this share of the failure's size is not named."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Local:
+    """Local figures of every op.
+
+    Attributes:
+        metrics: Target on golden inputs against golden outputs, by value name.
+        floors: Their floors.
+        reshaped: Values whose shape differs on the target.
+        arrays: The target's local results of the suspects.
+    """
+
+    metrics: Mapping[str, Metrics]
+    floors: Floors
+    reshaped: tuple[str, ...]
+    arrays: TensorStore
+
+    def error(self, value: str, *, exact: bool) -> float | None:
+        """Return the local error of a value; None when not measured."""
+        return error_of(self.metrics[value], exact=exact) if value in self.metrics else None
+
+
+def local_errors(inv: Investigation, feed: Feed) -> Local:
+    """Measure the local error of every op on the target, one exploded build per part.
+
+    Raises:
+        EngineError: When the target refuses or fails the exploded model.
+    """
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    parts = parts_of(inv, golden)
+    folder = inv.case.runs / inv.key(inv.question.target, inv.model, feed, "local arrays")
+    metrics: dict[str, Metrics] = {}
+    reshaped: list[str] = []
+    fp32: dict[str, float] = {}
+    target: dict[str, float] = {}
+    emulated: dict[str, Metrics] = {}
+    kept: dict[str, np.ndarray] = {}
+    source = ""
+    for number, nodes in enumerate(parts, 1):
+        exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
+        fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
+        values = [name for name in inv.values if name in set(exploded.outputs.values()) and name in golden]
+        where = "each op alone" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
+        floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=where)
+
+        def keep(name: str, array: np.ndarray, figure: Metrics, floors: Floors = floors) -> None:
+            error = error_of(figure, exact=inv.exact(name))
+            if (ratio_of(error, floors.target.get(name)) or 0.0) > SUSPECT_RATIO:
+                kept[name] = np.array(array)
+
+        answer = inv.measured(
+            inv.question.target, exploded.model, fed, values, golden=golden,
+            what=f"{where} on {inv.question.target}", keep=keep,
+        )  # fmt: skip
+        metrics |= answer.metrics
+        reshaped += answer.reshaped
+        fp32 |= floors.fp32
+        target |= floors.target
+        emulated |= floors.emulated
+        source = floors.source
+    return Local(metrics, Floors(fp32, target, emulated, source), tuple(reshaped), arrays_in(folder, kept))
+
+
+def arrays_in(folder: object, kept: Mapping[str, np.ndarray]) -> TensorStore:
+    """Return the suspects' arrays, storing them when they are new (a resumed diagnosis finds them on disk)."""
+    from pathlib import Path
+
+    path = Path(str(folder))
+    if not kept:
+        return stored(path) or MemoryStore({})
+    with ShardWriter(path) as writer:
+        for name, array in kept.items():
+            writer.write(name, array)
+    return stored(path) or MemoryStore(dict(kept))
+
+
+def parts_of(inv: Investigation, golden: TensorStore) -> list[tuple[str, ...]]:
+    """Split the nodes into parts whose golden tensors fit the batch limit; one part when they all do."""
+    nodes = {
+        node.outputs[0]: node.name for node in inv.model.graph.nodes if node.op_type != "Constant" and node.outputs
+    }
+    specs: dict[str, ValueSpec] = {name: golden.spec(name) for name in golden.names()}
+    limit = inv.question.batch_bytes
+    groups = batches(list(nodes), specs, batch_bytes=limit // 3 if limit else None)
+    return [tuple(nodes[value] for value in group) for group in groups]
+
+
+def golden_feed(exploded: Exploded, golden: TensorStore, feed: Feed) -> dict[str, np.ndarray]:
+    """Return the inputs of an exploded model: golden values, and the feed's own tensors."""
+    return {
+        name: np.asarray(golden[value] if value in golden else feed.tensors[value])
+        for name, value in exploded.feeds.items()
+    }
+
+
+def shape_values(inv: Investigation, feed: Feed) -> dict[str, np.ndarray]:
+    """Return the golden values of the integer operands that engines want static (shapes, axes, indices of slices)."""
+    golden = inv.golden(feed)
+    found = {}
+    for name in inv.model.graph.shape_like:
+        if name in golden:
+            found[name] = np.asarray(golden[name])
+        elif name in feed.tensors:
+            found[name] = feed.tensors[name]
+    return found
+
+
+def suspects(inv: Investigation, feed: Feed, local: Local) -> list[tuple[str, float]]:
+    """Return values whose local error exceeds its floor, with the ratio, worst first."""
+    found: list[tuple[str, float]] = [(name, math.inf) for name in local.reshaped]
+    for name in local.metrics:
+        error = local.error(name, exact=inv.exact(name))
+        ratio = ratio_of(error, local.floors.target.get(name))
+        if ratio is not None and ratio > SUSPECT_RATIO:
+            found.append((name, ratio))
+    return sorted(found, key=lambda item: -item[1])[:MOST_SUSPECTS]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Influence:
+    """What injected local errors do to the model's outputs.
+
+    Attributes:
+        alone: Value name to the largest relative error at the outputs when only its local error is injected.
+        together: The same with the named values injected at once.
+        explained: Share of the target's output error that the joint injection reproduces:
+            ``1 - |target - injected|^2 / |target - reference|^2`` over all floating-point outputs, at least 0.
+    """
+
+    alone: Mapping[str, float]
+    together: float
+    explained: float
+
+
+def influence(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) -> Influence:
+    """Inject the local error of each value into the reference's run, alone and all together, in one built session."""
+    values = [value for value in values if value in local.arrays]
+    outputs = [spec.name for spec in inv.model.outputs]
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    model = select_outputs(inject(inv.model, values, specs=specs), outputs)
+    runner = inv.new_runner(PLAIN, model)
+    try:
+        inv.listener.progress(f"injecting the error of {len(values)} suspects into the reference")
+        alone = {
+            value: output_error(inv, feed, golden, runner.run(injected(feed, local.arrays, values, {value}, specs)))
+            for value in values
+        }
+        largest = max(alone.values(), default=0.0)
+        named = {value for value, error in alone.items() if error >= NEGLIGIBLE * largest}
+        joint = runner.run(injected(feed, local.arrays, values, named, specs)) if named else {}
+    finally:
+        runner.close()
+    together = output_error(inv, feed, golden, joint) if joint else 0.0
+    deployed = inv.runner(inv.question.target, inv.model).run(feed)
+    return Influence(alone, together, explained_share(golden, deployed, joint) if joint else 0.0)
+
+
+def injected(
+    feed: Feed, arrays: TensorStore, values: Sequence[str], used: set[str], specs: Mapping[str, ValueSpec]
+) -> dict[str, np.ndarray]:
+    """Return the feed of an injected model with some of its overrides switched on."""
+    tensors = dict(feed.tensors)
+    for value in values:
+        array = np.asarray(arrays[value])
+        on = value in used
+        tensors[f"inject::{value}"] = array if on else np.zeros((1,) * array.ndim, array.dtype)
+        tensors[f"use::{value}"] = np.array(on)
+    return tensors
+
+
+def output_error(inv: Investigation, feed: Feed, golden: TensorStore, outputs: Mapping[str, np.ndarray]) -> float:
+    """Return the largest relative error over the model's outputs."""
+    errors = []
+    for name, array in outputs.items():
+        if name in golden and array.shape == golden[name].shape:
+            errors.append(error_of(measure(golden[name], array), exact=inv.exact(name)))
+        else:
+            errors.append(math.inf)
+    return max(errors, default=0.0)
+
+
+def explained_share(golden: TensorStore, deployed: Mapping[str, np.ndarray], joint: Mapping[str, np.ndarray]) -> float:
+    """Return the share of the output error that an injection reproduces, element by element, NaN for NaN."""
+    total = rest = 0.0
+    for name, target in deployed.items():
+        if name not in golden or name not in joint or joint[name].shape != target.shape:
+            continue
+        reference, wrong, made = (np.asarray(x, np.float64) for x in (golden[name], target, joint[name]))
+        broken = ~np.isfinite(wrong) & np.isfinite(reference)
+        if broken.any():
+            return float((~np.isfinite(made) & broken).sum() / broken.sum())
+        scale = float(np.sqrt(np.mean(reference**2))) or 1.0
+        total += float(np.sum(((wrong - reference) / scale) ** 2))
+        rest += float(np.sum((np.nan_to_num(wrong - made, posinf=0, neginf=0) / scale) ** 2))
+    return max(0.0, 1.0 - rest / total) if total > 0.0 else 0.0

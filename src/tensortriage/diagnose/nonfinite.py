@@ -1,0 +1,170 @@
+"""Where a NaN or Inf is born, and what a number format cannot hold.
+
+A non-finite element has an origin: a node with a non-finite output whose inputs are all finite, or a constant that the
+format turns into Inf. Carriers downstream are innocent. The same walk is made twice: on the run in which every result
+was only rounded to the format (what the format alone does), and on the target's own values.
+"""
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics
+from tensortriage.diagnose.figures import error_of
+from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.verdict import Culprit
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.graph import Graph, Node
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.store import TensorStore
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Excess:
+    """A value of the reference run that the target's format cannot hold.
+
+    Attributes:
+        value: The tensor, or the constant.
+        node: The node that makes it, or that uses the constant.
+        op_type: Its operator.
+        magnitude: Largest absolute value in the reference.
+        constant: Whether it is a constant of the model.
+    """
+
+    value: str
+    node: str
+    op_type: str
+    magnitude: float
+    constant: bool
+
+
+def range_scan(inv: Investigation, feed: Feed) -> tuple[Excess, ...]:
+    """Return the values beyond the target format's largest number, in topological order; needs no build.
+
+    The limit is ``finfo(format).max``; values are those of the golden run, and the model's constants.
+    """
+    limit = largest_number(inv.precision)
+    if not math.isfinite(limit):
+        return ()
+    found: list[Excess] = []
+    golden, graph = inv.golden(feed), inv.model.graph
+    for node in graph.nodes:
+        for name in node.inputs:
+            if name in graph.constants and (spec := graph.constants[name]).dtype is not None and is_wide(spec.dtype):
+                magnitude = largest_magnitude(graph.weight(name))
+                if magnitude > limit:
+                    found.append(Excess(name, node.name, node.op_type, magnitude, constant=True))
+        for name in node.outputs:
+            if name in golden and (dtype := golden.spec(name).dtype) is not None and is_wide(dtype):
+                magnitude = largest_magnitude(golden[name])
+                if magnitude > limit:
+                    found.append(Excess(name, node.name, node.op_type, magnitude, constant=False))
+    return tuple(found)
+
+
+def largest_number(precision: Precision) -> float:
+    """Return the largest finite number of a format; inf for formats as wide as fp32 (bf16 and tf32 share its range)."""
+    if precision not in ROUNDED or precision is Precision.BF16:
+        return math.inf
+    return float(precision.dtype.finfo.max)
+
+
+def is_wide(dtype: DType) -> bool:
+    """Whether values of a type get narrowed by an fp16 or fp8 engine."""
+    return dtype in (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
+
+
+def largest_magnitude(array: np.ndarray) -> float:
+    """Return the largest finite magnitude of an array (an infinity fits every format); 0 when there is none."""
+    if array.size == 0:
+        return 0.0
+    low, high = float(np.min(array)), float(np.max(array))
+    if math.isfinite(low) and math.isfinite(high):
+        return max(abs(low), abs(high))
+    finite = array[np.isfinite(array)]
+    return float(np.max(np.abs(finite))) if finite.size else 0.0
+
+
+def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str] = ()) -> list[Node]:
+    """Return the nodes in which non-finite values are born: output non-finite, every input finite.
+
+    Args:
+        graph: The model's index.
+        nonfinite: Values with a NaN or Inf that the reference does not have.
+        tainted: Constants that the format turns into Inf; a node that uses one counts as an origin.
+    """
+    bad = set(nonfinite)
+    found = []
+    for node in graph.nodes:
+        if not any(output in bad for output in node.outputs):
+            continue
+        if any(name in tainted for name in node.uses) or not any(name in bad for name in node.uses):
+            found.append(node)
+    return found
+
+
+def born(graph: Graph, figures: Mapping[str, Metrics], excess: Sequence[Excess] = ()) -> list[Node]:
+    """Return the origins of the non-finite values among some figures."""
+    nonfinite = [name for name, metrics in figures.items() if metrics.nonfinite_mismatch]
+    tainted = {item.value for item in excess if item.constant}
+    return origins(graph, nonfinite, tainted=tainted)
+
+
+def wide_nodes(graph: Graph, excess: Sequence[Excess]) -> set[str]:
+    """Return the nodes that must work in a wider format: those that make a value beyond the range, or read one."""
+    nodes = {item.node for item in excess}
+    for item in excess:
+        if not item.constant:
+            nodes |= {node.name for node in graph.consumers(item.value)}
+    return nodes
+
+
+def explain(inv: Investigation, node: Node, feed: Feed, excess: Sequence[Excess]) -> Culprit:
+    """Return a node as culprit with the magnitude that does not fit, or the operand values that made the NaN."""
+    golden = inv.golden(feed)
+    limit = largest_number(inv.precision)
+    value = next((name for name in node.outputs if name in golden), node.outputs[0])
+    mine = [item for item in excess if item.node == node.name]
+    word = inv.precision.value
+    if any(item.constant for item in mine):
+        item = next(item for item in mine if item.constant)
+        reason = (
+            f"constant '{item.value}' has magnitude {item.magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+        )
+    elif mine:
+        reason = f"its result reaches {mine[0].magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+    else:
+        reason = f"turns finite inputs into NaN or Inf: {operands(node, golden, feed, inv.model.graph)}"
+    return Culprit(node.name, node.op_type, value, local_error=math.inf, reason=reason)
+
+
+def operands(node: Node, golden: TensorStore, feed: Feed, graph: Graph) -> str:
+    """Return the ranges of a node's operands in the reference run, for a sentence."""
+    words = []
+    for name in node.inputs:
+        array = golden[name] if name in golden else feed.tensors.get(name)
+        if array is None and name in graph.constants:
+            array = graph.weight(name)
+        if array is not None and array.size and DType.from_numpy(array.dtype).is_float:
+            words.append(f"'{name}' in [{float(np.min(array)):.3g}, {float(np.max(array)):.3g}]")
+    return ", ".join(words) or "no floating-point operand"
+
+
+def kept_restores(
+    inv: Investigation, feed: Feed, floors: Floors, nodes: Collection[str], outputs: Sequence[str]
+) -> tuple[float, float]:
+    """Return the emulated error at the outputs as it is, and with some nodes kept in fp32.
+
+    This is the proof that an overflow matters: the format's error falls when just these nodes may exceed its range.
+    """
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    before = {name: error_of(floors.emulated[name], exact=inv.exact(name)) for name in outputs}
+    figures = emulate(
+        inv, inv.model, feed, outputs, golden=golden, specs=specs, what="the outputs, overflowing ops kept in fp32,",
+        kept=nodes,
+    )  # fmt: skip
+    after = {name: error_of(figure, exact=inv.exact(name)) for name, figure in figures.items()}
+    return max(before.values(), default=0.0), max(after.values(), default=0.0)

@@ -1,0 +1,228 @@
+"""Does the target fail at all? Its deployed outputs against the reference's, judged by each output's noise floor."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics
+from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, ratio_of, say, sqnr_db
+from tensortriage.diagnose.floors import Floors, floors_of
+from tensortriage.diagnose.investigation import Investigation, Measured, compare_all
+from tensortriage.diagnose.layers import OutputRow
+from tensortriage.diagnose.soundness import failed, mismatched, run_once
+from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.values.store import MemoryStore
+
+FLOOR_FEEDS = 2
+"""Feeds on which the floors of the outputs are measured."""
+
+
+class Unsound(Exception):
+    """The target's outputs cannot be compared; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedResult:
+    """The model's outputs on one feed.
+
+    Attributes:
+        feed: The feed.
+        metrics: Deployed target against reference, by output name.
+        floors: Noise floors of the outputs.
+        errors: Relative errors, by output name.
+        within: Whether each output passes.
+    """
+
+    feed: Feed
+    metrics: Mapping[str, Metrics]
+    floors: Floors
+    errors: Mapping[str, float]
+    within: Mapping[str, bool]
+
+    @property
+    def passes(self) -> bool:
+        """Whether every output passes."""
+        return all(self.within.values())
+
+    @property
+    def worst(self) -> tuple[str, float, float]:
+        """Name, relative error and error/floor of the output farthest above its fp32 floor."""
+        name = max(
+            self.errors, key=lambda n: (not self.within[n], ratio_of(self.errors[n], self.floors.fp32.get(n)) or 0.0)
+        )
+        return name, self.errors[name], ratio_of(self.errors[name], self.floors.fp32.get(name)) or 0.0
+
+
+def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict | None]:
+    """Run the deployed target on every feed; return the results, or the verdict when it could not be done."""
+    since = inv.mark()
+    question = f"does {inv.question.target} build and run?"
+    measured: list[tuple[Feed, Mapping[str, Metrics]]] = []
+    for feed in inv.question.feeds:
+        try:
+            measured.append((feed, deployed(inv, feed)))
+        except EngineError as error:
+            inv.answered(question, f"no: {error.message}", since=since, feed=feed.name)
+            return (), failed(inv, error, feed)
+        except Unsound as problem:
+            inv.answered("are the outputs comparable?", f"no: {problem}", since=since, feed=feed.name)
+            return (), inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"{problem}: nothing to compare")
+    inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured))
+    floors = output_floors(inv)
+    return tuple(judge(inv, feed, metrics, floors) for feed, metrics in measured), None
+
+
+def output_floors(inv: Investigation) -> Floors:
+    """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little)."""
+    outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
+    found = [
+        floors_of(inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="the outputs")
+        for feed in inv.question.feeds[:FLOOR_FEEDS]
+    ]
+    fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
+    target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
+    return Floors(fp32, target, found[0].emulated, found[0].source)
+
+
+def deployed(inv: Investigation, feed: Feed) -> Mapping[str, Metrics]:
+    """Return the figures of the target's own outputs on one feed, from its untouched model.
+
+    Raises:
+        EngineError: When the target fails.
+        Unsound: When its outputs have other names, shapes or kinds than the reference's.
+    """
+    target = inv.question.target
+    golden = inv.golden_outputs(feed)
+    expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+
+    def ask() -> Measured:
+        inv.listener.progress(f"running {target} on {feed.name}")
+        outputs = run_once(inv, target, inv.model, feed)
+        if problem := mismatched(expected, outputs):
+            raise Unsound(problem)
+        return compare_all(((name, outputs[name]) for name in expected), golden)
+
+    key = inv.key(target, inv.model, feed, "deployed", list(expected))
+    return inv.case.checks.remember(key, f"outputs of {target} on {feed.name}", Measured, ask).metrics
+
+
+def judge(inv: Investigation, feed: Feed, metrics: Mapping[str, Metrics], floors: Floors) -> FeedResult:
+    """Judge the outputs of one feed by the user's tolerance, else by the fp32 floor."""
+    errors = {name: error_of(figure, exact=inv.exact(name)) for name, figure in metrics.items()}
+    within: dict[str, bool] = {}
+    for name, error in errors.items():
+        if inv.question.tolerance is not None:
+            within[name] = inv.question.tolerance.judge(name, metrics[name]).within
+        else:
+            within[name] = error <= MATCH_FACTOR * floors.fp32.get(name, 0.0)
+    return FeedResult(feed, metrics, floors, errors, within)
+
+
+def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool:
+    """Record whether any output of any feed fails, and return it."""
+    since = inv.mark()
+    worst = worst_result(results)
+    name, error, ratio = worst.worst
+    limit = "the tolerance given" if inv.question.tolerance is not None else f"{MATCH_FACTOR:g}x the fp32 noise floor"
+    fails = not worst.passes
+    failing = sum(not result.passes for result in results)
+    inv.answered(
+        "does it fail above the noise floor?",
+        f"{'yes' if fails else 'no'}: output '{name}' has relative error {say(error)}, {ratio:.3g}x its floor"
+        + (f", on {failing} of {len(results)} feeds" if fails else ""),
+        since=since, output=name, feed=worst.feed.name, relative_error=error, floor_ratio=ratio, limit=limit,
+        failing_feeds=failing, feeds=len(results), floor_source=worst.floors.source,
+    )  # fmt: skip
+    return fails
+
+
+def worst_result(results: tuple[FeedResult, ...]) -> FeedResult:
+    """Return the feed that fails worst (the passing one nearest its limit when none fails)."""
+    return max(results, key=lambda result: (not result.passes, result.worst[2], result.worst[1]))
+
+
+def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[OutputRow, ...]:
+    """Return one row per model output, from the feed on which that output is worst."""
+    rows: list[OutputRow] = []
+    for name in results[0].metrics if results else ():
+        result = max(results, key=lambda r: (not r.within[name], r.errors[name]))
+        metrics, spec = result.metrics[name], inv.golden_outputs(result.feed).spec(name)
+        rows.append(
+            OutputRow(
+                name=name,
+                dtype=spec.dtype.label if spec.dtype else "",
+                shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
+                sqnr_db=sqnr_db(result.errors[name]),
+                max_abs_error=float(metrics.max_abs_error),
+                relative_rms_error=result.errors[name],
+                floor=result.floors.target.get(name),
+                within=result.within[name],
+                nonfinite_target=metrics.nonfinite_mismatch,
+                feed=result.feed.name,
+            )
+        )
+    return tuple(rows)
+
+
+def run_to_run(inv: Investigation, results: tuple[FeedResult, ...], *, runs: int = 3) -> Verdict | None:
+    """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
+    since = inv.mark()
+    question = "is it equal from run to run?"
+    worst = worst_result(results)
+    try:
+        repeats = [
+            {k: np.array(v) for k, v in run_once(inv, inv.question.target, inv.model, worst.feed).items()}
+            for _ in range(runs)
+        ]
+    except EngineError as failure:
+        inv.answered(question, f"no: {failure.message}", since=since)
+        return failed(inv, failure, worst.feed)
+    moved: dict[str, float] = {}
+    for name in worst.metrics:
+        for repeat in repeats[1:]:
+            metrics = compare_all([(name, repeat[name])], MemoryStore(repeats[0])).metrics.get(name)
+            error = error_of(metrics, exact=inv.exact(name)) if metrics else math.inf
+            moved[name] = max(moved.get(name, 0.0), error)
+    largest = max(moved, key=lambda n: moved[n], default="")
+    if not largest or moved[largest] == 0.0:
+        inv.answered(question, f"yes: {runs} runs are bit-equal", since=since, runs=runs)
+        return None
+    limit = MATCH_FACTOR * worst.floors.fp32.get(largest, 0.0)
+    if moved[largest] <= limit:
+        inv.answered(
+            question, f"nearly: runs differ by {say(moved[largest])}, below the floor", since=since, moved=moved
+        )
+        return None
+    inv.answered(question, f"no: output '{largest}' differs by {say(moved[largest])}", since=since, moved=moved)
+    return unstable(inv, worst.feed, largest, moved[largest])
+
+
+def unstable(inv: Investigation, feed: Feed, output: str, error: float) -> Verdict:
+    """Name the first tensor, in topological order, that differs between two instrumented runs."""
+    since = inv.mark()
+    first: Culprit | None = None
+    specs = inv.specs(feed)
+    try:
+        one = {n: np.array(a) for n, a in inv.capture(inv.question.target, inv.model, feed, inv.values, specs=specs)}
+        for name, array in inv.capture(inv.question.target, inv.model, feed, inv.values, specs=specs):
+            if not np.array_equal(one[name], array, equal_nan=array.dtype.kind == "f"):
+                node = inv.model.graph.producer(name)
+                if node is not None:
+                    first = Culprit(
+                        node.name, node.op_type, name, reason="the first tensor that differs from run to run"
+                    )
+                break
+    except EngineError as problem:
+        inv.answered("which tensor differs first?", f"unknown: {problem.message}", since=since)
+    else:
+        inv.answered("which tensor differs first?", f"'{first.value}'" if first else "none once marked", since=since)
+    place = f", first in '{first.value}' ({first.op_type} '{first.node}')" if first else ""
+    return inv.verdict(
+        VerdictKind.NONDETERMINISTIC_RUN, 1.0 if first else 0.8,
+        f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by {say(error)}{place}",
+        culprits=[first] if first else [],
+    )  # fmt: skip

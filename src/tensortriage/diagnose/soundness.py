@@ -1,0 +1,110 @@
+"""Is the comparison sound? A verdict about an engine is worthless when the reference or the pairing is broken.
+
+The questions are asked before anybody is blamed: does the reference run, are its outputs numbers, do they vary at all,
+and does the target answer with the same outputs, shapes and element types.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.verdict import Verdict, VerdictKind
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.outcome import Outcome, OutcomeKind
+from tensortriage.values.dtype import DType
+
+FAILURES = {
+    OutcomeKind.BUILD_FAILED: VerdictKind.BUILD_FAILED,
+    OutcomeKind.RUN_FAILED: VerdictKind.ENGINE_CRASH,
+    OutcomeKind.CRASH: VerdictKind.ENGINE_CRASH,
+    OutcomeKind.OUT_OF_MEMORY: VerdictKind.ENGINE_CRASH,
+    OutcomeKind.HANG: VerdictKind.ENGINE_HANG,
+}
+"""The verdict that each failure of the target stands for."""
+
+WORDS = {
+    OutcomeKind.BUILD_FAILED: "refuses to build the model",
+    OutcomeKind.RUN_FAILED: "builds the model but fails to run it",
+    OutcomeKind.CRASH: "crashes",
+    OutcomeKind.OUT_OF_MEMORY: "exceeds its memory limit",
+    OutcomeKind.HANG: "exceeds its time limit",
+}
+
+
+def reference_is_sound(inv: Investigation) -> Verdict | None:
+    """Run the reference on every feed; its outputs must be finite somewhere and not all constant."""
+    since = inv.mark()
+    question = "is the reference sound?"
+    constant: list[str] = []
+    for feed in inv.question.feeds:
+        try:
+            golden = inv.golden_outputs(feed)
+        except EngineError as error:
+            inv.answered(question, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}", since=since)
+            return inv.verdict(
+                VerdictKind.COMPARISON_UNSOUND, 1.0,
+                f"the reference {inv.question.reference} {WORDS[Outcome.of(error).kind]}: {error.message}",
+                next=[inv.command("run", f"--reference {inv.question.reference}", feed)],
+            )  # fmt: skip
+        outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+        broken = [name for name, array in outputs.items() if has_nan(array)]
+        if broken:
+            inv.answered(question, f"no: output '{broken[0]}' of the reference holds NaN", since=since, outputs=broken)
+            return inv.verdict(
+                VerdictKind.COMPARISON_UNSOUND, 1.0,
+                f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}: check the inputs and the model",
+                next=[inv.command("inspect data", "", feed)],
+            )  # fmt: skip
+        if outputs and all(is_constant(array) for array in outputs.values()):
+            constant.append(feed.name)
+    if len(constant) == len(inv.question.feeds):
+        inv.answered(question, "no: every output is one constant on every feed", since=since, feeds=constant)
+        return inv.verdict(
+            VerdictKind.COMPARISON_UNSOUND, 0.9,
+            "every output of the reference is constant on every feed, so that agreement would prove nothing: "
+            "give inputs on which the model does something",
+        )  # fmt: skip
+    inv.answered(question, "yes: finite, not constant", since=since, feeds=len(inv.question.feeds))
+    return None
+
+
+def failed(inv: Investigation, error: EngineError, feed: Feed | None) -> Verdict:
+    """Return the verdict for a target that could not be built or run at all."""
+    outcome = Outcome.of(error)
+    kind = FAILURES[outcome.kind]
+    summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
+    return inv.verdict(kind, 1.0, summary, next=[inv.command("run", f"--target {inv.question.target}", feed)])
+
+
+def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
+    """Say what makes the target's outputs incomparable with the reference's; empty when nothing does."""
+    missing = [name for name in expected if name not in outputs]
+    if missing:
+        return f"the target does not return output '{missing[0]}'"
+    for name, reference in expected.items():
+        target = outputs[name]
+        if target.shape != reference.shape:
+            return f"output '{name}' has shape {list(target.shape)} on the target, {list(reference.shape)} on the reference"
+        kinds = (DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype))
+        if kinds[0].is_float != kinds[1].is_float:
+            return f"output '{name}' is {kinds[1].label} on the target, {kinds[0].label} on the reference"
+    return ""
+
+
+def run_once(inv: Investigation, spec: EngineSpec, model: Model, feed: Feed) -> Mapping[str, np.ndarray]:
+    """Run the deployed (unmarked) model once in a session kept for reuse."""
+    return inv.runner(spec, model).run(feed)
+
+
+def has_nan(array: np.ndarray) -> bool:
+    """Whether a floating-point array holds a NaN."""
+    return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float32, copy=False)).any())
+
+
+def is_constant(array: np.ndarray) -> bool:
+    """Whether an array has several elements and all are equal."""
+    return array.size > 1 and bool((array == array.flat[0]).all())

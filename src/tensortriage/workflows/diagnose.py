@@ -1,0 +1,143 @@
+"""Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from tensortriage.compare.tolerance import Tolerance
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.ladder import climb
+from tensortriage.diagnose.layers import Layers, Outputs
+from tensortriage.diagnose.outputs import output_rows
+from tensortriage.diagnose.verdict import Verdict
+from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineMissing
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.report import html
+from tensortriage.report.document import Report
+from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
+from tensortriage.runs.runner import feed_digest
+from tensortriage.workflows.feeding import FeedRequest, feeds
+
+REFERENCE = "onnxruntime:optimization=none"
+"""The default reference: every op as written, none fused."""
+
+MOST_FEEDS = 8
+"""Samples a diagnosis looks at unless told otherwise."""
+
+
+BATCH_BYTES = 1 << 30
+"""Captured tensors held at once unless told otherwise."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class DiagnoseRequest:
+    """What to diagnose.
+
+    Attributes:
+        model: ONNX file taken as right.
+        target: Spec of the engine under suspicion.
+        reference: Spec of the engine taken as right.
+        target_model: ONNX file that the target runs, when it is another.
+        feeding: Where the samples come from.
+        case: Directory of the case; an earlier one is resumed.
+        tolerance: The user's own tolerance; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+        batch_bytes: Largest amount of captured tensors held at once.
+    """
+
+    model: Path
+    target: str
+    reference: str = REFERENCE
+    target_model: Path | None = None
+    feeding: FeedRequest = dataclasses.field(default_factory=lambda: FeedRequest(most=MOST_FEEDS))
+    case: Path = Path("triage-case")
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+    batch_bytes: int | None = BATCH_BYTES
+
+
+def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
+    """Walk the guide and return the verdict; ``request.case`` then holds everything about it.
+
+    Raises:
+        TriageError: For bad input, an unknown engine, or an engine that is not usable here.
+    """
+    reference, target = (usable(text) for text in (request.reference, request.target))
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    changed = None
+    if request.target_model is not None:
+        changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+    samples = tuple(feeds(request.feeding, model))
+    question = Question(
+        model=model, feeds=samples, reference=reference, target=target, target_model=changed,
+        tolerance=request.tolerance, limits=request.limits, input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+    )  # fmt: skip
+    with Case(request.case) as case:
+        case.write("case.json", facts(request, model, changed, samples, reference, target))
+        investigation, evidence = Investigation(question, case, listener=listener), Evidence()
+        try:
+            verdict = climb(investigation, evidence)
+            case.write("layers.json", Layers(evidence.layer_rows(investigation)))
+            case.write("outputs.json", Outputs(output_rows(evidence.results, investigation)))
+        finally:
+            investigation.close()
+        case.write("verdict.json", verdict)
+    report = Report.load(request.case)
+    (request.case / "report.html").write_text(html.render(report), encoding="utf-8")
+    return verdict
+
+
+def usable(text: str) -> EngineSpec:
+    """Parse an engine spec and make sure that the engine can be used here.
+
+    Raises:
+        UsageError: When the spec is malformed or the engine unknown.
+        EngineMissing: When it is not usable here.
+    """
+    spec = EngineSpec.parse(text)
+    available = create(spec).availability()
+    if not available.usable:
+        raise EngineMissing(
+            f"engine '{spec.name}' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure
+        )
+    return spec
+
+
+def model_facts(model: Model, path: Path) -> ModelFacts:
+    """Return what a case says about a model."""
+    parameters = 0
+    for spec in model.graph.initializers.values():
+        size = 1
+        for dimension in spec.shape or ():
+            size *= dimension if isinstance(dimension, int) else 1
+        parameters += size
+    return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), parameters, model.opset)
+
+
+def facts(
+    request: DiagnoseRequest,
+    model: Model,
+    changed: Model | None,
+    samples: Sequence[Feed],
+    reference: EngineSpec,
+    target: EngineSpec,
+) -> CaseFacts:
+    """Return the content of ``case.json``."""
+    return CaseFacts(
+        command=command_line(),
+        model=model_facts(model, request.model),
+        target_model=model_facts(changed, request.target_model) if changed and request.target_model else None,
+        reference=str(reference),
+        target=str(target),
+        feeds=tuple(FeedFacts(feed.name, feed.origin.value, feed_digest(feed.tensors)) for feed in samples),
+        versions=versions(),
+        created=now(),
+    )

@@ -1,0 +1,69 @@
+"""From what the user named to feeds: files, else a loader script, else random data."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tensortriage.errors import DataError
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feeds import load_feeds
+from tensortriage.inputs.random import polygraphy_feeds, random_feeds
+from tensortriage.inputs.script import script_feeds
+from tensortriage.model.model import Model
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class FeedRequest:
+    """Where feeds come from.
+
+    Attributes:
+        paths: Files and directories; they come first.
+        script: ``file.py[:function]`` of a data loader.
+        seed: Seed of random data; None for the default seed.
+        iterations: Number of random feeds; None for one.
+        value_ranges: ``[low, high]`` per input name (empty name: all inputs). Giving any of ``seed``, ``iterations`` or
+            ``value_ranges`` selects the numbers that Polygraphy would make.
+        shapes: Shapes of dynamic inputs.
+        most: Largest number of feeds taken; None for all.
+    """
+
+    paths: Sequence[str] = ()
+    script: str = ""
+    seed: int | None = None
+    iterations: int | None = None
+    value_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | str | None, ...]] = dataclasses.field(default_factory=dict)
+    most: int | None = None
+
+
+def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
+    """Yield the feeds of a request, at least one.
+
+    Raises:
+        DataError: When there is none, or one does not fit the model.
+    """
+    found = itertools.islice(_source(request, model), request.most)
+    first = next(found, None)
+    if first is None:
+        raise DataError(
+            "there is no sample to run on", slug="no-samples", cure="give --inputs with at least one sample"
+        )
+    yield first
+    yield from found
+
+
+def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
+    if request.paths:
+        return load_feeds([Path(path) for path in request.paths], model.inputs)
+    if request.script:
+        return script_feeds(request.script, model.inputs)
+    if request.seed is not None or request.iterations is not None or request.value_ranges:
+        return polygraphy_feeds(
+            model.inputs,
+            seed=1 if request.seed is None else request.seed,
+            iterations=request.iterations or 1,
+            val_range=request.value_ranges,
+            shapes=request.shapes,
+        )
+    return random_feeds(model, seed=0, iterations=1, value_ranges={}, shapes=request.shapes)

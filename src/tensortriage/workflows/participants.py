@@ -1,0 +1,158 @@
+"""Who takes part in a comparison: engines that run now, and results that were saved earlier, behind one face."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.edit import select_outputs
+from tensortriage.model.model import Model
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+
+
+class Participant(Protocol):
+    """One side of a comparison."""
+
+    name: str
+    precision_spec: EngineSpec | None
+
+    def prepare(self, values: Sequence[str]) -> None:
+        """Get ready to give these values (the next batch)."""
+        ...
+
+    def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
+        """Return the prepared values for feed number ``number``; the caller owns the dictionary."""
+        ...
+
+    def deployed(self, feed: Feed) -> Mapping[str, np.ndarray] | None:
+        """Return the outputs of the untouched model, or None when there is no engine to ask."""
+        ...
+
+    def release(self) -> None:
+        """Drop what was prepared."""
+        ...
+
+
+class Live:
+    """An engine that runs now.
+
+    Args:
+        name: How it is called in results; the spec, numbered when two are the same.
+        spec: The engine.
+        model: What it runs.
+        workspace: For marked model files.
+        limits: For isolated engines.
+        warm_up: Runs before the one that counts.
+        marked: Whether values other than the model's outputs are wanted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spec: EngineSpec,
+        model: Model,
+        *,
+        workspace: Workspace,
+        limits: Limits,
+        warm_up: int = 0,
+        tally: Tally | None = None,
+    ) -> None:
+        self.name = name
+        self.precision_spec: EngineSpec | None = spec
+        self.tally = tally or Tally()
+        self._model = model
+        self._workspace = workspace
+        self._limits = limits
+        self._warm_up = warm_up
+        self._runner: Runner | None = None
+
+    def prepare(self, values: Sequence[str]) -> None:
+        """Compile the model with these outputs."""
+        self.release()
+        own = [spec.name for spec in self._model.outputs]
+        self._runner = self._runner_for(self._model if list(values) == own else select_outputs(self._model, values))
+        self._runner.build()
+
+    def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
+        """Run on a feed."""
+        assert self._runner is not None, "prepare comes first"
+        for _ in range(self._warm_up if number == 0 else 0):
+            self._runner.run(feed)
+        return dict(self._runner.run(feed))
+
+    def deployed(self, feed: Feed) -> Mapping[str, np.ndarray]:
+        """Run the untouched model."""
+        with self._runner_for(self._model) as runner:
+            return runner.run(feed)
+
+    def release(self) -> None:
+        """Close the session."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _runner_for(self, model: Model) -> Runner:
+        assert self.precision_spec is not None
+        return Runner(self.precision_spec, model, workspace=self._workspace, limits=self._limits, tally=self.tally)
+
+
+@dataclasses.dataclass(slots=True)
+class Saved:
+    """Results saved earlier, one dictionary per feed.
+
+    Attributes:
+        name: The runner's name in the file, or the file's.
+        results: Outputs by feed number.
+    """
+
+    name: str
+    results: Sequence[Mapping[str, np.ndarray]]
+    precision_spec: EngineSpec | None = None
+    _values: tuple[str, ...] = ()
+
+    def prepare(self, values: Sequence[str]) -> None:
+        """Remember which values are wanted."""
+        self._values = tuple(values)
+
+    def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
+        """Return the saved outputs of one feed.
+
+        Raises:
+            DataError: When fewer feeds were saved than are run now.
+        """
+        if number >= len(self.results):
+            raise DataError(
+                f"'{self.name}' holds {len(self.results)} results, but feed {number + 1} ('{feed.name}') is run now",
+                slug="results-too-few",
+                cure="run on the feeds that the results were made from (--load-inputs)",
+            )
+        found = self.results[number]
+        return {name: found[name] for name in (self._values or found) if name in found}
+
+    def deployed(self, feed: Feed) -> None:
+        """There is no engine to ask."""
+        return
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+
+def numbered(specs: Sequence[EngineSpec]) -> Iterator[tuple[str, EngineSpec]]:
+    """Yield a unique name for each engine: its spec, with ``#2`` and so on when it occurs again."""
+    seen: dict[str, int] = {}
+    for spec in specs:
+        text = str(spec)
+        seen[text] = seen.get(text, 0) + 1
+        yield text if seen[text] == 1 else f"{text} #{seen[text]}", spec
+
+
+def saved_name(path: Path, runner: str) -> str:
+    """Return how a saved result is called: its runner's name with its file."""
+    return f"{runner} in {path.name}" if runner else path.name
