@@ -1,0 +1,244 @@
+"""Which node of one model is which node of another, whatever their names.
+
+Every node gets two hashes: one over itself and everything before it, one over itself and everything after it, constants
+by content and values by position, never by name. Equal prefixes pair by the first, equal suffixes by the second; what
+is left between them pairs by name, and at last by its paired neighbours. So one change in the middle of a renamed graph
+leaves exactly one node to explain.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from tensortriage.model.attributes import constant_tensor
+from tensortriage.model.surgery import STANDARD_DOMAINS, is_standard, outer_values
+from tensortriage.model.weights import content_sha256
+
+Pairs = dict[ir.Node, ir.Node]
+
+
+class Side:
+    """One of the two graphs, indexed.
+
+    Attributes:
+        nodes: The nodes but Constants, in topological order.
+        inputs: The inputs to be fed.
+        outputs: The graph outputs.
+    """
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.nodes = tuple(node for node in graph if not is_standard(node, "Constant"))
+        self.inputs = tuple(value for value in graph.inputs if not value.is_initializer())
+        self.outputs = tuple(graph.outputs)
+        self._contents: dict[ir.Value, str] = {}
+        self._operands = {node: _operands(node) for node in self.nodes}
+        self._users: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
+        for node, operands in self._operands.items():
+            for index, value in enumerate(operands):
+                if value is not None:
+                    self._users.setdefault(value, []).append((node, index))
+        self._signatures = {node: _signature(node) for node in self.nodes}
+
+    def operands(self, node: ir.Node) -> Sequence[ir.Value | None]:
+        """Return the inputs of a node, None for omitted ones, and the captures of its bodies behind them."""
+        return self._operands[node]
+
+    def users(self, value: ir.Value) -> Sequence[tuple[ir.Node, int]]:
+        """Return the nodes that use a value, each with the position among its operands."""
+        return self._users.get(value, ())
+
+    def content(self, value: ir.Value) -> str:
+        """Return type, shape and hash of a constant; an empty string for other values."""
+        if value not in self._contents:
+            tensor = constant_of(value)
+            self._contents[value] = "" if tensor is None else f"{tensor.dtype}{tensor.shape}{content_sha256(tensor)}"
+        return self._contents[value]
+
+    def prefix_hashes(self) -> dict[ir.Node, str]:
+        """Return a hash per node over itself and all it depends on; inputs count by position."""
+        known = {value: f"input {index}" for index, value in enumerate(self.inputs)}
+        hashes: dict[ir.Node, str] = {}
+        for node in self.nodes:
+            parts = ["" if v is None else known.get(v) or self.content(v) for v in self._operands[node]]
+            hashes[node] = _digest(self._signatures[node], *parts)
+            known.update((value, f"{hashes[node]}/{index}") for index, value in enumerate(node.outputs))
+        return hashes
+
+    def suffix_hashes(self) -> dict[ir.Node, str]:
+        """Return a hash per node over itself, its constants and all that depends on it; outputs count by position."""
+        leaves = {value: index for index, value in enumerate(self.outputs)}
+        hashes: dict[ir.Node, str] = {}
+        for node in reversed(self.nodes):
+            parts = ["-" if v is None else self.content(v) for v in self._operands[node]]
+            for value in node.outputs:
+                parts.append(f"output {leaves[value]}" if value in leaves else "")
+                parts.extend(sorted(f"{hashes[user]}/{index}" for user, index in self.users(value)))
+            hashes[node] = _digest(self._signatures[node], *parts)
+        return hashes
+
+
+def constant_of(value: ir.Value) -> ir.TensorProtocol | None:
+    """Return the tensor of an initializer or of a Constant node's output, else None."""
+    producer = value.producer()
+    tensor: ir.TensorProtocol | None = value.const_value if producer is None else constant_tensor(producer)
+    return tensor
+
+
+def match(reference: Side, target: Side) -> Pairs:
+    """Return the pairs of nodes, reference to target; nodes without counterpart are left out."""
+    pairs: Pairs = {}
+    taken: set[ir.Node] = set()
+
+    def pair_by(left: Mapping[ir.Node, str], right: Mapping[ir.Node, str]) -> None:
+        _pair_groups(pairs, taken, left, right)
+
+    pair_by(reference.prefix_hashes(), target.prefix_hashes())
+    pair_by(reference.suffix_hashes(), target.suffix_hashes())
+    pair_by(_named(reference.nodes, _name_and_op), _named(target.nodes, _name_and_op))
+    pair_by(_named(reference.nodes, _name_and_outputs), _named(target.nodes, _name_and_outputs))
+    _pair_neighbours(reference, target, pairs, taken)
+    return pairs
+
+
+def _name_and_op(node: ir.Node) -> str:
+    return f"{node.name} {node.domain} {node.op_type}"
+
+
+def _name_and_outputs(node: ir.Node) -> str:
+    return " ".join((node.name or "", *(value.name or "" for value in node.outputs)))
+
+
+def _named(nodes: Iterable[ir.Node], key: Callable[[ir.Node], str]) -> dict[ir.Node, str]:
+    return {node: key(node) for node in nodes}
+
+
+def _pair_groups(pairs: Pairs, taken: set[ir.Node], left: Mapping[ir.Node, str], right: Mapping[ir.Node, str]) -> None:
+    """Pair unpaired nodes of equal key: those of equal name first, the others in order."""
+    groups: dict[str, list[ir.Node]] = {}
+    for node, key in right.items():
+        if node not in taken:
+            groups.setdefault(key, []).append(node)
+    left_over: list[tuple[ir.Node, list[ir.Node]]] = []
+    for node, key in left.items():
+        if node not in pairs and key in groups:
+            same = next((other for other in groups[key] if other.name == node.name), None)
+            if same is None:
+                left_over.append((node, groups[key]))
+            else:
+                groups[key].remove(same)
+                pairs[node] = same
+                taken.add(same)
+    for node, group in left_over:
+        if group:
+            pairs[node] = group.pop(0)
+            taken.add(pairs[node])
+
+
+def _pair_neighbours(reference: Side, target: Side, pairs: Pairs, taken: set[ir.Node]) -> None:
+    """Pair what is left with the node that stands at the same place among paired neighbours, until nothing changes."""
+    left = [node for node in reference.nodes if node not in pairs]
+    while True:
+        before = len(pairs)
+        for node in left:
+            best = _best_neighbour(node, reference, target, pairs, taken) if node not in pairs else None
+            if best is not None:
+                pairs[node] = best
+                taken.add(best)
+        if len(pairs) == before:
+            return
+
+
+def _best_neighbour(
+    node: ir.Node, reference: Side, target: Side, pairs: Pairs, taken: Collection[ir.Node]
+) -> ir.Node | None:
+    """Return the unpaired target node that shares most edges with a node; of another operator only if it shares all."""
+    shared: dict[ir.Node, int] = {}
+    edges = 0
+    for index, value in enumerate(reference.operands(node)):
+        counterpart = None if value is None else counterpart_of(value, reference, target, pairs)
+        edges += value is not None and constant_of(value) is None
+        for user, position in target.users(counterpart) if counterpart is not None else ():
+            if position == index and user not in taken:
+                shared[user] = shared.get(user, 0) + 1
+    for number, value in enumerate(node.outputs):
+        for user, index in reference.users(value):
+            edges += 1
+            operands = target.operands(pairs[user]) if user in pairs else ()
+            made = operands[index] if index < len(operands) else None
+            producer = None if made is None else made.producer()
+            if made is not None and producer is not None and made.index() == number and producer not in taken:
+                shared[producer] = shared.get(producer, 0) + 1
+    same_op = [other for other in shared if other.op_type == node.op_type]
+    whole = [other for other in shared if shared[other] >= edges]
+    candidates = [other for other in (same_op or whole) if not is_standard(other, "Constant")]
+    return max(candidates, key=shared.__getitem__, default=None)
+
+
+def counterpart_of(value: ir.Value, reference: Side, target: Side, pairs: Pairs) -> ir.Value | None:
+    """Return the value of the target at the place of a value of the reference; None for constants and unpaired ones."""
+    producer = value.producer()
+    if producer is not None:
+        other = pairs.get(producer)
+        index = value.index() or 0
+        return other.outputs[index] if other is not None and index < len(other.outputs) else None
+    position = reference.inputs.index(value) if value in reference.inputs else len(target.inputs)
+    return target.inputs[position] if position < len(target.inputs) else None
+
+
+def _operands(node: ir.Node) -> tuple[ir.Value | None, ...]:
+    own = set(node.inputs)
+    return (*node.inputs, *(value for value in outer_values(node) if value not in own))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _signature(node: ir.Node) -> str:
+    """Return a hash over what a node does, apart from its operands."""
+    captures = {value: f"operand {index}" for index, value in enumerate(_operands(node)) if value is not None}
+    return _digest(*_own_parts(node, captures))
+
+
+def _own_parts(node: ir.Node, known: Mapping[ir.Value, str]) -> list[str]:
+    domain = "" if node.domain in STANDARD_DOMAINS else node.domain
+    parts = [domain, node.op_type, node.overload, str(len(node.outputs))]
+    for name, attr in sorted(node.attributes.items()):
+        parts.extend((name, attribute_key(attr, known)))
+    return parts
+
+
+def attribute_key(attr: ir.Attr, known: Mapping[ir.Value, str]) -> str:
+    """Return a text that is equal for equal attributes: tensors by content, bodies by structure.
+
+    Args:
+        attr: The attribute.
+        known: Keys of the outer values that its bodies may use.
+    """
+    if attr.is_ref():
+        return f"ref {attr.ref_attr_name}"
+    if attr.type == ir.AttributeType.TENSOR:
+        tensor = attr.as_tensor()
+        return f"{tensor.dtype}{tensor.shape}{content_sha256(tensor)}"
+    if attr.type == ir.AttributeType.TENSORS:
+        return " ".join(f"{tensor.dtype}{tensor.shape}{content_sha256(tensor)}" for tensor in attr.as_tensors())
+    if attr.type == ir.AttributeType.GRAPH:
+        return _body_key(attr.as_graph(), known)
+    if attr.type == ir.AttributeType.GRAPHS:
+        return " ".join(_body_key(graph, known) for graph in attr.as_graphs())
+    value = tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value
+    return f"{attr.type} {value!r}"
+
+
+def _body_key(graph: ir.Graph, outer: Mapping[ir.Value, str]) -> str:
+    known = dict(outer)
+    known.update((value, f"body input {index}") for index, value in enumerate(graph.inputs))
+    for value in graph.initializers.values():
+        if value.const_value is not None:
+            known[value] = f"{value.const_value.dtype}{value.const_value.shape}{content_sha256(value.const_value)}"
+    for node in graph:
+        operands = ["" if value is None else known.get(value, "?") for value in node.inputs]
+        key = _digest(*_own_parts(node, known), *operands)
+        known.update((value, f"{key}/{index}") for index, value in enumerate(node.outputs))
+    return _digest(*(known.get(value, "?") for value in graph.outputs))
