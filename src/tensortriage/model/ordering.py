@@ -45,6 +45,17 @@ def _in_order(graph: ir.Graph | ir.Function, pending: set[int]) -> bool:
 
 
 def _cycle(graph: ir.Graph | ir.Function) -> ModelError:
+    circle = next(filter(None, map(_circle, (graph, *graph.subgraphs()))), [])
+    shown = " -> ".join(quoted(node.name or node.op_type) for node in (*circle[-1:], *circle)[:6])
+    return ModelError(
+        f"{len(circle)} nodes depend on each other in a circle: {shown}",
+        slug="graph-cycle",
+        cure="the file is damaged or was edited wrongly: export the model again",
+    )
+
+
+def _circle(graph: ir.Graph | ir.Function) -> list[ir.Node]:
+    """Return nodes of one graph of which each uses the one before it, and the first the last; or nothing."""
     before = {id(node): _predecessors(node) for node in graph}
     users: dict[int, list[ir.Node]] = {}
     for node in graph:
@@ -57,19 +68,14 @@ def _cycle(graph: ir.Graph | ir.Function) -> ModelError:
             missing[id(user)] -= 1
             if not missing[id(user)]:
                 ready.append(user)
-    # Every node that is still missing something has a predecessor that is too, so going back must come round.
-    node = next(node for node in graph if missing[id(node)])
-    trail: list[ir.Node] = []
-    while node not in trail:
+    # Every node that still misses something has a predecessor that does too, so going back must come round.
+    trail = [node for node in graph if missing[id(node)]][:1]
+    while trail:
+        node = next(made for made in before[id(trail[-1])] if missing[id(made)])
+        if node in trail:
+            return trail[trail.index(node) :][::-1]
         trail.append(node)
-        node = next(made for made in before[id(node)] if missing[id(made)])
-    circle = [*reversed(trail[trail.index(node) :])]
-    shown = " -> ".join(quoted(member.name or member.op_type) for member in (*circle[-1:], *circle)[:6])
-    return ModelError(
-        f"{len(circle)} nodes depend on each other in a circle: {shown}",
-        slug="graph-cycle",
-        cure="the file is damaged or was edited wrongly: export the model again",
-    )
+    return []
 
 
 def _predecessors(node: ir.Node) -> list[ir.Node]:

@@ -12,7 +12,9 @@ def quoted(name: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what a foreign exception says, on one line and not too long; its type when it says nothing."""
+    """Return what a foreign exception, or the first cause of it, says: one short line; its type if it says nothing."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
     shown = "".join(char if char.isprintable() else "?" for char in text)

@@ -109,11 +109,8 @@ def _deserialize(proto: onnx.ModelProto, path: Path) -> ir.Model:
     try:
         return ir.from_proto(proto)
     except Exception as error:  # onnx_ir raises RuntimeError around anything; this is the border where it ends
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
         raise ModelError(
-            f"{path} is not a valid ONNX model: {first_line(cause)}",
+            f"{path} is not a valid ONNX model: {first_line(error)}",
             slug="model-invalid",
             cure="export the model again; python -m onnx.checker names further faults",
         ) from error

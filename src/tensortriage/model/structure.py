@@ -28,6 +28,8 @@ def check_structure(proto: onnx.ModelProto, *, lifted: Mapping[int, int] = _NOTH
     for what, found in (("node", proto.graph.node), ("output", proto.graph.output)):
         if not found:
             raise ModelError(f"the model has no {what}s", slug="model-empty", cure=f"export a model with {what}s")
+    _require_text("the model", proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
+    _require_text("the model", *(text for p in proto.metadata_props for text in (p.key, p.value)))
     _check_graph(proto.graph, (), "the main graph", lifted)
     for function in proto.functions:
         where = f"function {quoted(function.name)}"
@@ -43,12 +45,12 @@ def _check_graph(
     where: str,
     lifted: Mapping[int, int] = _NOTHING_LIFTED,
 ) -> None:
+    _require_text(where, graph.name, graph.doc_string)
     densify(graph, where)
     for index, tensor in enumerate(graph.initializer):
         check_tensor(tensor, f"initializer {quoted(tensor.name)} of {where}", lifted_bytes=lifted.get(index))
     for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type:
-            known_dtype(value.type.tensor_type.elem_type, f"value {quoted(value.name)} of {where}")
+        _check_type(value, where)
     names: set[str] = set()
     _define(names, (value.name for value in graph.input), "input", where)
     # An initializer may repeat the name of an input: it is that input's default.
@@ -60,6 +62,13 @@ def _check_graph(
     _require((value.name for value in graph.output), "output", (names,), where)
 
 
+def _check_type(value: onnx.ValueInfoProto, where: str) -> None:
+    tensor = value.type.tensor_type
+    if tensor.elem_type:
+        known_dtype(tensor.elem_type, f"value {quoted(value.name)} of {where}")
+    _require_text(where, value.name, *(dim.dim_param for dim in tensor.shape.dim))
+
+
 def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], where: str) -> None:
     """Check the nodes of one graph, whose own names are the last of the scopes and are completed here.
 
@@ -68,11 +77,16 @@ def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], 
     for node in nodes:
         _define(scopes[-1], filter(None, node.output), "output", where)
     for node in nodes:
+        metadata = (text for prop in node.metadata_props for text in (prop.key, prop.value))
+        _require_text(where, node.name, node.op_type, node.domain, *metadata)
+        if not node.op_type:
+            raise _nameless(f"{_shown(node)} of {where} has no operator type")
         _require(filter(None, node.input), "input", scopes, where, node)
         for attribute in node.attribute:
+            _require_text(where, attribute.name, attribute.ref_attr_name)
             if attribute.type in _HOLD_NOTHING:
                 continue
-            at = f"attribute {quoted(attribute.name)} of node {quoted(node.name)} ({node.op_type}) of {where}"
+            at = f"attribute {quoted(attribute.name)} of {_shown(node)} of {where}"
             for tensor in _tensors(attribute):
                 check_tensor(tensor, at)
             for body in _bodies(attribute):
@@ -91,6 +105,10 @@ _HOLD_NOTHING = frozenset(
 )
 
 
+def _shown(node: onnx.NodeProto) -> str:
+    return f"node {quoted(node.name)} ({quoted(node.op_type)})" if node.name else f"a {quoted(node.op_type)} node"
+
+
 def _tensors(attribute: onnx.AttributeProto) -> Iterator[onnx.TensorProto]:
     if attribute.HasField("t"):
         yield attribute.t
@@ -105,12 +123,9 @@ def _bodies(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
 
 def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:
     for name in new:
-        if not isinstance(name, str) or not name:  # protobuf gives bytes for what is not UTF-8
-            raise ModelError(
-                f"an {what} of {where} has no usable name: {quoted(name)}",
-                slug="name-invalid",
-                cure="the file is damaged or was written by a faulty exporter: export the model again",
-            )
+        _require_text(where, name)
+        if not name:
+            raise _nameless(f"an {what} of {where} has no name")
         if name in names:
             raise ModelError(
                 f"{quoted(name)}, an {what} of {where}, is defined more than once",
@@ -118,6 +133,21 @@ def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:
                 cure="give every value one name and one definition: export the model again",
             )
         names.add(name)
+
+
+def _require_text(where: str, *texts: object) -> None:
+    """Refuse what is not UTF-8, for which protobuf gives bytes."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise _nameless(f"{quoted(text)}, in {where}, is not UTF-8 text")
+
+
+def _nameless(message: str) -> ModelError:
+    return ModelError(
+        message,
+        slug="name-invalid",
+        cure="the file is damaged or was written by a faulty exporter: export the model again",
+    )
 
 
 def _require(
@@ -129,7 +159,7 @@ def _require(
 ) -> None:
     for name in used:
         if not any(name in scope for scope in scopes):
-            user = "" if node is None else f"node {quoted(node.name)} ({node.op_type}) of "
+            user = "" if node is None else f"{_shown(node)} of "
             raise ModelError(
                 f"{quoted(name)}, an {what} of {user}{where}, is not defined by any node, input or initializer",
                 slug="value-undefined",

@@ -123,6 +123,8 @@ def _check_external(tensor: onnx.TensorProto, dtype: DType, nbytes: int, where: 
         raise _external(f"{where} holds strings, which cannot be external")
     known = [entry for entry in tensor.external_data if entry.key in _EXTERNAL_KEYS]
     said = {entry.key: entry.value for entry in known}
+    if not isinstance(said.get("location", ""), str):
+        raise _external(f"{where} has external data in {quoted(said['location'])}, which is not UTF-8 text")
     for key, wanted in (("offset", None), ("length", nbytes)):
         text = said.get(key, "0")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
