@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, save
+from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, save_model
 
 openvino = pytest.importorskip("openvino")
 
@@ -20,7 +20,7 @@ BUILDERS = {
 def test_onnxruntime_and_openvino_agree(build, tmp_path):
     model = build()
     feed = feed_for(model)
-    path = save(model, tmp_path / "model.onnx")
+    path = save_model(model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     expected = {o.name: v for o, v in zip(session.get_outputs(), session.run(None, feed), strict=True)}
     compiled = openvino.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})

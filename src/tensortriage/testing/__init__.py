@@ -5,12 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensortriage.testing.conformance import ConformanceReport, check_engine_conformance
+    from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 _HOMES = {
     "ConformanceReport": "tensortriage.testing.conformance",
     "check_engine_conformance": "tensortriage.testing.conformance",
+    "conv_net": "tensortriage.testing.models",
+    "encoder": "tensortriage.testing.models",
+    "feed_for": "tensortriage.testing.models",
+    "mlp": "tensortriage.testing.models",
+    "residual_dag": "tensortriage.testing.models",
+    "save_model": "tensortriage.testing.models",
 }
-__all__ = ["ConformanceReport", "check_engine_conformance"]
+__all__ = [
+    "ConformanceReport",
+    "check_engine_conformance",
+    "conv_net",
+    "encoder",
+    "feed_for",
+    "mlp",
+    "residual_dag",
+    "save_model",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ order one: standard deviation sqrt(2 / fan-in) before a ReLU (He et al. 2015, eq
 `mlp`             fully connected network
 `residual_dag`    exactly n nodes with skips and branches, for searches over graphs
 `feed_for`        one feed for any of them: token ids and padded masks, or normal numbers
-`save`            to a file, weights beside it if wanted
+`save_model`      to a file, weights beside it if wanted
 ================  ====================================================================================================
 
 All models: opset 17, IR version 8, float32, deterministic given ``seed``. Node ``NAME`` produces ``NAME_output_0``,
@@ -351,7 +351,7 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return (noise + colour) * np.float32(math.sqrt(0.5))
 
 
-def save(model: onnx.ModelProto, path: Path, *, external_data: bool = False) -> Path:
+def save_model(model: onnx.ModelProto, path: Path, *, external_data: bool = False) -> Path:
     """Write ``model`` and return ``path``; with ``external_data`` its weights go to ``NAME.onnx.data`` beside it."""
     location = f"{path.name}.data" if external_data else None
     copy = onnx.ModelProto()

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save
+from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 BUILDERS = {
     "encoder": lambda seed=0: encoder(layers=12, seed=seed),
@@ -151,8 +151,8 @@ def test_residual_dag_refuses_no_nodes():
 
 def test_save_keeps_the_model_and_can_put_weights_beside_it(tmp_path):
     model = mlp()
-    whole = save(model, tmp_path / "a.onnx")
-    split = save(model, tmp_path / "b.onnx", external_data=True)
+    whole = save_model(model, tmp_path / "a.onnx")
+    split = save_model(model, tmp_path / "b.onnx", external_data=True)
     assert onnx.load(whole) == model
     assert split.stat().st_size < 0.2 * whole.stat().st_size
     assert (tmp_path / "b.onnx.data").exists()
