@@ -6,6 +6,7 @@ golden values of the old one.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, say
 from tensortriage.diagnose.floors import fp32_floors
@@ -15,7 +16,7 @@ from tensortriage.diagnose.soundness import mismatched, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.diff import ModelDiff, diff
+from tensortriage.model.diff import diff
 from tensortriage.model.model import Model
 
 
@@ -43,14 +44,14 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
             error = error_of(figure, exact=inv.exact(name))
             if error > MATCH_FACTOR * floors.get(name, 0.0) and error > worst:
                 worst, where, feed = error, name, each
-    difference = diff(original, changed)
+    reasons = diff(original, changed).nodes
     if not where:
-        inv.answered(question, "yes, within the fp32 floor", since=since, changed_nodes=list(difference.nodes)[:20])
+        inv.answered(question, "yes, within the fp32 floor", since=since, changed_nodes=list(reasons)[:20])
         return None
-    culprits = confirm(inv, changed, feed, difference)
+    culprits = confirm(inv, changed, feed, reasons)
     inv.answered(
         question, f"no: output '{where}' differs by {say(worst)}", since=since,
-        output=where, relative_error=worst, feed=feed.name, changed_nodes=list(difference.nodes)[:20],
+        output=where, relative_error=worst, feed=feed.name, changed_nodes=list(reasons)[:20],
     )  # fmt: skip
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
     return inv.verdict(
@@ -61,7 +62,7 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
     )  # fmt: skip
 
 
-def confirm(inv: Investigation, changed: Model, feed: Feed, difference: ModelDiff) -> list[Culprit]:
+def confirm(inv: Investigation, changed: Model, feed: Feed, reasons: Mapping[str, str]) -> list[Culprit]:
     """Return the changed nodes, those first whose own result differs most on the original's golden values."""
     reference = inv.question.reference
     question = dataclasses.replace(inv.question, model=changed, target_model=None, target=reference)
@@ -83,11 +84,11 @@ def confirm(inv: Investigation, changed: Model, feed: Feed, difference: ModelDif
         errors = {}
     finally:
         inner.close()
-    names = sorted({*difference.nodes, *local}, key=lambda name: (-local.get(name, 0.0), name))
+    names = sorted({*reasons, *local}, key=lambda name: (-local.get(name, 0.0), name))
     culprits = []
     for name in names:
         node = changed.graph.node(name) if name in {n.name for n in changed.graph.nodes} else None
-        reason = difference.nodes.get(name, "computes another result from the same inputs")
+        reason = reasons.get(name, "computes another result from the same inputs")
         culprits.append(
             Culprit(
                 name, node.op_type if node else "", node.outputs[0] if node else "",

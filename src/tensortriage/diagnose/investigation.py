@@ -163,10 +163,10 @@ class Investigation:
         self._golden_outputs.clear()
         self.__dict__.pop("values", None)
 
-    def adopt(self, feed: Feed, golden: TensorStore, tally: Tally) -> None:
+    def adopt(self, feed: Feed, golden: TensorStore, tally: Tally | None = None) -> None:
         """Take another investigation's golden values of a feed as the truth, and count on its account."""
         self._golden[feed.name] = golden
-        self.tally = tally
+        self.tally = tally or self.tally
 
     # -- asking engines ------------------------------------------------------------------------------------------
 

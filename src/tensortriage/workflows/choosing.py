@@ -1,0 +1,95 @@
+"""Which tensors of a model to look at: names, wildcard patterns, operator types."""
+
+import dataclasses
+import fnmatch
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from tensortriage.errors import UsageError
+from tensortriage.model.edit import markable
+from tensortriage.model.model import Model
+
+EVERYTHING = (("*",), ("mark", "all"))
+"""What stands for every tensor: ``'*'``, and the guide's two words ``mark all``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """Which tensors are compared.
+
+    Attributes:
+        mark: Names and patterns; empty for the model's own outputs.
+        exclude: Names and patterns to leave out.
+        by_type: Operator types whose results are added (instead of the model's outputs when ``mark`` is empty).
+    """
+
+    mark: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    by_type: Sequence[str] = ()
+
+
+def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
+    """Return the chosen values in topological order, the model's own outputs in their own order.
+
+    Raises:
+        UsageError: When a name, pattern or operator type matches nothing, or nothing is left.
+    """
+    own = tuple(spec.name for spec in model.outputs)
+    if not (choice.mark or choice.exclude or choice.by_type):
+        return own
+    known = markable(model)
+    candidates = tuple(dict.fromkeys((*known, *own)))
+    picked: set[str] = set()
+    if tuple(choice.mark) in EVERYTHING:
+        picked |= set(candidates)
+    else:
+        picked |= matching(choice.mark, candidates)
+    picked |= of_types(model, choice.by_type, known)
+    if not (choice.mark or choice.by_type):
+        picked |= set(own)
+    picked -= matching(choice.exclude, candidates)
+    if not picked:
+        raise UsageError("no tensor is left to compare", slug="outputs-empty", cure="exclude less")
+    return tuple(name for name in candidates if name in picked)
+
+
+def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
+    """Return the names that equal or match a pattern.
+
+    Raises:
+        UsageError: When a pattern matches nothing; the cure names the nearest.
+    """
+    found: set[str] = set()
+    known = set(names)
+    for pattern in patterns:
+        hits = {pattern} if pattern in known else set(fnmatch.filter(names, pattern))
+        if not hits:
+            near = get_close_matches(pattern, names, n=1)
+            raise UsageError(
+                f"no tensor is called '{pattern}'", slug="value-unknown",
+                cure=f"did you mean '{near[0]}'?" if near else "list them: triage run MODEL --onnx-outputs mark all",
+            )  # fmt: skip
+        found |= hits
+    return found
+
+
+def of_types(model: Model, types: Sequence[str], known: Sequence[str]) -> set[str]:
+    """Return the results of all nodes of some operator types, case-insensitive.
+
+    Raises:
+        UsageError: When the model has no node of a type.
+    """
+    by_type: dict[str, set[str]] = {}
+    markable_values = set(known)
+    for node in model.graph.nodes:
+        by_type.setdefault(node.op_type.lower(), set()).update(o for o in node.outputs if o in markable_values)
+    found: set[str] = set()
+    for word in types:
+        if not by_type.get(word.lower()):
+            near = get_close_matches(word.lower(), by_type, n=1)
+            raise UsageError(
+                f"the model has no node of type '{word}'", slug="op-type-unknown",
+                cure=f"did you mean '{near[0]}'?" if near else "it has: " + ", ".join(sorted(by_type)[:30]),
+            )  # fmt: skip
+        found |= by_type[word.lower()]
+    return found

@@ -1,0 +1,404 @@
+"""Compare: run every participant on every feed, pair the tensors by name, measure and judge each pair.
+
+Tensors are held for one batch of values and one feed at a time; with ``batch_bytes`` a batch is small and memory stays
+bounded whatever the model. Whatever cannot be paired is an error, never a silent pass.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from tensortriage.compare.comparison import Comparison, Row
+from tensortriage.compare.metrics import Metrics, measure_many
+from tensortriage.compare.tolerance import Judgement, Tolerance
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.runs.capture import batches
+from tensortriage.runs.outcome import OK, Outcome
+from tensortriage.runs.runner import Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.choosing import OutputChoice, chosen_values
+from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.judging import FloorJudge
+from tensortriage.workflows.participants import Live, Participant, Saved, numbered
+
+T = TypeVar("T")
+Arrays = dict[str, np.ndarray]
+RUN_FORMAT = "tensortriage.run/1"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CompareRequest:
+    """What to run and how to judge.
+
+    Attributes:
+        model: ONNX file.
+        reference: Engine taken as right; None when saved results are, or when nothing is compared.
+        targets: Engines compared with it.
+        saved: Results saved earlier; the first is the reference when there is no reference engine.
+        target_model: What the targets run, when that is another file.
+        feeding: Where the samples come from.
+        outputs: Which tensors are compared.
+        tolerances: All must accept; none means the noise floor.
+        validate: Whether a NaN or Inf is a failure.
+        fail_fast: Whether to stop at the first failure.
+        warm_up: Runs before the one that counts.
+        postprocess: Applied to every participant's outputs before they are compared.
+        metric: Task metric of outputs and feed, larger is better.
+        flatten: Whether outputs of equal size and other shape are compared flattened.
+        batch_bytes: Largest amount of captured values held at once per participant; None for no limit.
+        limits: For isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+    """
+
+    model: Path
+    reference: EngineSpec | None = None
+    targets: Sequence[EngineSpec] = ()
+    saved: Sequence[Saved] = ()
+    target_model: Path | None = None
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
+    tolerances: Sequence[Tolerance] = ()
+    validate: bool = False
+    fail_fast: bool = False
+    warm_up: int = 0
+    postprocess: Callable[[Arrays], Arrays] | None = None
+    metric: Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float] | None = None
+    flatten: bool = False
+    batch_bytes: int | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Invalid:
+    """NaN or Inf in an output."""
+
+    participant: str
+    feed: str
+    output: str
+    nan: int
+    inf: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedComparison:
+    """One target against the reference on one feed."""
+
+    feed: str
+    comparison: Comparison
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CompareResult:
+    """What came of it.
+
+    Attributes:
+        reference: Name of the participant taken as right; empty when nothing was compared.
+        targets: Names of the others.
+        feeds: Feed name to ``real`` or ``random``.
+        observation: ``deployed``, or ``instrumented`` when other tensors than the model's outputs were captured.
+        moved: Participant to whether instrumenting changed the model's own outputs on the first feed.
+        comparisons: One per target and feed.
+        invalid: NaN and Inf found, when validation was asked for.
+        task_metrics: Participant to the mean of the task metric over the feeds.
+        outcomes: Participant to how its builds and runs ended.
+        builds: Models compiled.
+        checks: Runs made.
+        build_seconds: Wall time in builds.
+        run_seconds: Wall time in runs.
+    """
+
+    reference: str
+    targets: tuple[str, ...]
+    feeds: Mapping[str, str]
+    observation: str
+    moved: Mapping[str, bool]
+    comparisons: tuple[FeedComparison, ...]
+    invalid: tuple[Invalid, ...]
+    task_metrics: Mapping[str, float]
+    outcomes: Mapping[str, Outcome]
+    builds: int = 0
+    checks: int = 0
+    build_seconds: float = 0.0
+    run_seconds: float = 0.0
+    format: str = RUN_FORMAT
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything ran, every comparison is within its limit and nothing is invalid."""
+        rows_within = all(row.judgement.within for item in self.comparisons for row in item.comparison.rows)
+        return rows_within and not self.invalid and all(outcome.ok for outcome in self.outcomes.values())
+
+
+Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]
+"""Called with participant name, feed number and outputs, before they are compared."""
+
+
+def compare(
+    request: CompareRequest,
+    *,
+    record: Recorder | None = None,
+    on_feed: Callable[[int, Feed], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> CompareResult:
+    """Run, compare and judge.
+
+    Args:
+        request: What to do.
+        record: Sees every output before it is compared.
+        on_feed: Sees every feed before it is run.
+        say: Hears what is being done.
+
+    Raises:
+        TriageError: For bad input, and when there is nothing to compare.
+    """
+    with Workspace() as workspace, contextlib.ExitStack() as closing:
+        work = _Comparing(request, workspace, record, on_feed, say or (lambda _: None))
+        closing.callback(work.release)
+        return work.go()
+
+
+class _Comparing:
+    """One comparison in progress."""
+
+    def __init__(
+        self,
+        request: CompareRequest,
+        workspace: Workspace,
+        record: Recorder | None,
+        on_feed: Callable[[int, Feed], None] | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self.request = request
+        self.workspace = workspace
+        self.record = record
+        self.on_feed = on_feed
+        self.say = say
+        self.tally = Tally()
+        self.model = Model.load(request.model, external_data_dir=request.external_data_dir)
+        self.reference, self.targets = self._participants()
+        self.outcomes: dict[str, Outcome] = {p.name: OK for p in self.everyone}
+        self.invalid: list[Invalid] = []
+        self.rows: dict[tuple[str, str], list[Row]] = {}
+        self.unmatched: dict[tuple[str, str], list[str]] = {}
+        self.scores: dict[str, list[float]] = {}
+        self.seen: dict[str, str] = {}
+
+    @property
+    def everyone(self) -> list[Participant]:
+        """The reference, when there is one, and the targets."""
+        return [*([self.reference] if self.reference else []), *self.targets]
+
+    def _participants(self) -> tuple[Participant | None, list[Participant]]:
+        request = self.request
+        changed = self.model
+        if request.target_model is not None:
+            changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+        specs = [*([request.reference] if request.reference else []), *request.targets]
+        live: list[Participant] = [
+            Live(
+                name, spec, self.model if number == 0 and request.reference else changed,
+                workspace=self.workspace, limits=request.limits, warm_up=request.warm_up, tally=self.tally,
+            )
+            for number, (name, spec) in enumerate(numbered(specs))
+        ]  # fmt: skip
+        saved: list[Participant] = list(request.saved)
+        if not live and not saved:
+            raise UsageError(
+                "no engine to run on", slug="engine-none", cure="give --target ENGINE, e.g. --target onnxruntime"
+            )
+        if request.reference:
+            return live[0], [*live[1:], *saved]
+        if saved:
+            return saved[0], [*live, *saved[1:]]
+        return None, live
+
+    def go(self) -> CompareResult:
+        """Run everything and gather the result."""
+        values = chosen_values(self.model, self.request.outputs)
+        own = [spec.name for spec in self.model.outputs]
+        marked = list(values) != own
+        specs: Mapping[str, ValueSpec] = {}
+        if self.request.batch_bytes is not None:
+            first = next(feeds(self.request.feeding, self.model))
+            specs = value_specs(self.model, {name: ValueSpec.of(name, array) for name, array in first.tensors.items()})
+        moved: dict[str, bool] = {}
+        for group in batches(values, specs, batch_bytes=self.request.batch_bytes):
+            self._group(group, moved if marked else None)
+            if self.request.fail_fast and self._failed():
+                break
+        return self._result(marked, moved)
+
+    def _group(self, group: Sequence[str], moved: dict[str, bool] | None) -> None:
+        for participant in self.everyone:
+            self.say(f"building {participant.name}")
+            self._guarded(participant, lambda p=participant: p.prepare(group))  # type: ignore[misc]  # default binds p
+        try:
+            for number, feed in enumerate(feeds(self.request.feeding, self.model)):
+                if self.on_feed is not None and feed.name not in self.seen:
+                    self.on_feed(number, feed)
+                self.seen[feed.name] = feed.origin.value
+                self._feed(feed, number, group, moved if number == 0 else None)
+                if self.request.fail_fast and self._failed():
+                    break
+        finally:
+            self.release()
+
+    def _feed(self, feed: Feed, number: int, group: Sequence[str], moved: dict[str, bool] | None) -> None:
+        reference: Arrays | None = None
+        if self.reference is not None:
+            reference = self._outputs(self.reference, feed, number, moved)
+            if reference is None:
+                return
+        for target in self.targets:
+            outputs = self._outputs(target, feed, number, moved)
+            if outputs is None:
+                continue
+            if reference is None:
+                self._validate_alone(target, feed, outputs)
+                continue
+            self._pair(target, feed, reference, outputs)
+        if not self.targets and self.reference is not None and reference is not None:
+            self._validate_alone(self.reference, feed, reference)
+
+    def _outputs(
+        self, participant: Participant, feed: Feed, number: int, moved: dict[str, bool] | None
+    ) -> Arrays | None:
+        if not self.outcomes[participant.name].ok:
+            return None
+        self.say(f"running {participant.name} on {feed.name}")
+        outputs: Arrays | None = self._guarded(participant, lambda: participant.outputs(feed, number))
+        if outputs is None:
+            return None
+        if moved is not None and participant.name not in moved:
+            self._compare_deployed(participant, feed, outputs, moved)
+        if self.record is not None:
+            self.record(participant.name, number, outputs)
+        if self.request.metric is not None:
+            self.scores.setdefault(participant.name, []).append(self.request.metric(outputs, feed.tensors))
+        return self.request.postprocess(outputs) if self.request.postprocess else outputs
+
+    def _compare_deployed(
+        self, participant: Participant, feed: Feed, outputs: Arrays, moved: dict[str, bool]
+    ) -> None:
+        deployed = self._guarded(participant, lambda: participant.deployed(feed))
+        if deployed is None:
+            return
+        common = [name for name in deployed if name in outputs]
+        if common:
+            moved[participant.name] = any(not same(deployed[name], outputs[name]) for name in common)
+
+    def _pair(self, target: Participant, feed: Feed, reference: Arrays, outputs: Arrays) -> None:
+        """Pair by name, measure and judge."""
+        assert self.reference is not None
+        key = (target.name, feed.name)
+        missing = [name for name in reference if name not in outputs]
+        if missing:
+            names = ", ".join(f"'{name}'" for name in missing[:5])
+            raise DataError(
+                f"{target.name} has no output {names} that {self.reference.name} has", slug="output-missing",
+                cure="compare the same model, or choose common tensors with --onnx-outputs",
+            )  # fmt: skip
+        unmatched = [name for name in outputs if name not in reference]
+        self.unmatched.setdefault(key, []).extend(unmatched)
+        metrics = dict(measure_many(self._pairs(target, reference, outputs)))
+        judged = self._judge(target, feed, metrics, reference, outputs)
+        graph = self.model.graph
+        for name, figure in metrics.items():
+            node = graph.producer(name)
+            self.rows.setdefault(key, []).append(
+                Row(name, node.name if node else "", node.op_type if node else "", figure, judged[name])
+            )
+            if self.request.validate:
+                self._invalid(target.name, feed.name, name, figure.nan_target, figure.inf_target)
+                if target is self.targets[0]:
+                    self._invalid(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
+
+    def _pairs(
+        self, target: Participant, reference: Arrays, outputs: Arrays
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        for name, expected in reference.items():
+            found = outputs[name]
+            if found.shape != expected.shape:
+                if not (self.request.flatten and found.size == expected.size):
+                    raise DataError(
+                        f"output '{name}' has shape {list(found.shape)} from {target.name}, {list(expected.shape)} from the "
+                        "reference", slug="shape-mismatch", cure="check that both run the same model on the same feed",
+                    )  # fmt: skip
+                found, expected = found.ravel(), expected.ravel()
+            yield name, expected, found
+
+    def _judge(
+        self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
+    ) -> Mapping[str, Judgement]:
+        if not self.request.tolerances:
+            spec = self.reference.precision_spec if self.reference else None
+            judge = FloorJudge(
+                self.model, reference=spec or EngineSpec("onnxruntime", {"optimization": "none"}),
+                target=target.precision_spec, folder=self.workspace.folder,
+            )  # fmt: skip
+            return judge.judge(feed, metrics, reference)
+        judged: dict[str, Judgement] = {}
+        for name, figure in metrics.items():
+            for tolerance in self.request.tolerances:
+                found = tolerance.judge(name, figure, reference[name], outputs[name])
+                if name not in judged or (judged[name].within, -judged[name].ratio) > (found.within, -found.ratio):
+                    judged[name] = found
+        return judged
+
+    def _validate_alone(self, participant: Participant, feed: Feed, outputs: Arrays) -> None:
+        if self.request.validate:
+            for name, figure in measure_many((name, array, array) for name, array in outputs.items()):
+                self._invalid(participant.name, feed.name, name, figure.nan_target, figure.inf_target)
+
+    def _invalid(self, participant: str, feed: str, output: str, nan: int, inf: int) -> None:
+        if nan or inf:
+            self.invalid.append(Invalid(participant, feed, output, nan, inf))
+
+    def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:
+        """Do a participant's work unless it failed before; a failure of its engine becomes its outcome."""
+        if not self.outcomes[participant.name].ok:
+            return None
+        try:
+            return work()
+        except EngineError as error:
+            self.outcomes[participant.name] = Outcome.of(error)
+            return None
+
+    def _failed(self) -> bool:
+        return bool(self.invalid) or any(not row.judgement.within for rows in self.rows.values() for row in rows)
+
+    def release(self) -> None:
+        """Close all sessions."""
+        for participant in self.everyone:
+            participant.release()
+
+    def _result(self, marked: bool, moved: Mapping[str, bool]) -> CompareResult:
+        name = self.reference.name if self.reference else ""
+        comparisons = tuple(
+            FeedComparison(feed, Comparison(name, target, tuple(rows), tuple(self.unmatched.get((target, feed), ()))))
+            for (target, feed), rows in self.rows.items()
+        )
+        return CompareResult(
+            reference=name, targets=tuple(target.name for target in self.targets), feeds=dict(self.seen),
+            observation="instrumented" if marked else "deployed", moved=dict(moved), comparisons=comparisons,
+            invalid=tuple(self.invalid), outcomes=dict(self.outcomes),
+            task_metrics={who: sum(scores) / len(scores) for who, scores in self.scores.items()},
+            builds=self.tally.builds, checks=self.tally.checks,
+            build_seconds=round(self.tally.build_seconds, 3), run_seconds=round(self.tally.run_seconds, 3),
+        )  # fmt: skip
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays hold the same bits (NaNs included)."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

@@ -1,0 +1,98 @@
+"""Judging every compared tensor: by the user's tolerances when given, else by the noise floor of the target's format.
+
+Floors cost extra runs (float64, emulated rounding), so they are measured only for tensors that need them: one whose error
+is below the rounding of a single fp32 result is within any floor.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.tolerance import Judgement
+from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, gap_allowance_db, is_exact, least_floor, ratio_of
+from tensortriage.diagnose.floors import floors_of
+from tensortriage.diagnose.investigation import Investigation, Question
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.store import MemoryStore
+
+
+class FloorJudge:
+    """Judges by noise floors.
+
+    Args:
+        model: The model whose tensors are compared.
+        reference: The engine taken as right.
+        target: The engine under suspicion; None for results saved earlier, which are judged as fp32.
+        folder: For temporary files.
+    """
+
+    def __init__(self, model: Model, *, reference: EngineSpec, target: EngineSpec | None, folder: Path) -> None:
+        self._model = model
+        self._reference = reference
+        self._target = target or reference
+        self._folder = folder
+
+    def judge(
+        self,
+        feed: Feed,
+        metrics: Mapping[str, Metrics],
+        references: Mapping[str, np.ndarray],
+    ) -> dict[str, Judgement]:
+        """Judge the tensors of one feed.
+
+        Args:
+            feed: The feed they come from.
+            metrics: Figures by value name.
+            references: The reference's arrays of the values that may need a floor.
+        """
+        judged: dict[str, Judgement] = {}
+        errors: dict[str, float] = {}
+        sure = MATCH_FACTOR * least_floor(Precision.FP32)
+        for name, figure in metrics.items():
+            exact = is_exact(DType.from_numpy(references[name].dtype))
+            errors[name] = error_of(figure, exact=exact)
+            if errors[name] == 0.0 or (not exact and errors[name] <= sure):
+                judged[name] = Judgement(True, "fp32 noise floor", errors[name] / sure)
+        open_names = [name for name in metrics if name not in judged]
+        if open_names:
+            judged |= self._by_floor(feed, open_names, errors, metrics, references)
+        return judged
+
+    def _by_floor(
+        self,
+        feed: Feed,
+        names: Sequence[str],
+        errors: Mapping[str, float],
+        metrics: Mapping[str, Metrics],
+        references: Mapping[str, np.ndarray],
+    ) -> dict[str, Judgement]:
+        golden = MemoryStore({name: references[name] for name in names})
+        question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
+        with Case(self._folder / "floors") as case:
+            inv = Investigation(question, case)
+            try:
+                inv.adopt(feed, golden)
+                floors = floors_of(
+                    inv, self._model, feed, names, golden=golden, specs=inv.specs(feed), what="the floors"
+                )
+            finally:
+                inv.close()
+        judged = {}
+        for name in names:
+            fp32 = MATCH_FACTOR * floors.fp32.get(name, 0.0)
+            rounding = 0.0
+            if floors.target is not floors.fp32:
+                rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics[name].count) / 20)
+            limit = max(fp32, rounding)
+            ratio = ratio_of(errors[name], limit)
+            word = inv.precision.value if rounding > fp32 else "fp32"
+            within = errors[name] <= limit and math.isfinite(errors[name])
+            judged[name] = Judgement(within, f"{word} noise floor", math.inf if ratio is None else ratio)
+        return judged

@@ -1,0 +1,45 @@
+import pytest
+
+from tensortriage.errors import StoreError, UsageError
+from tensortriage.runs.case import Case
+
+
+def test_a_case_can_be_reopened(tmp_path):
+    with Case(tmp_path / "case") as case:
+        case.checks.put("key", "question", 1.5, seconds=0.0)
+        case.write("note.json", {"format": "x/1"})
+    with Case(tmp_path / "case") as again:
+        assert again.checks.get("key", float) == 1.5
+        assert (again.folder / "note.json").exists()
+
+
+def test_a_directory_with_other_things_is_refused_and_untouched(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError) as caught:
+        Case(tmp_path)
+    assert caught.value.slug == "case-foreign-directory"
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_file_in_the_way_is_refused(tmp_path):
+    path = tmp_path / "case"
+    path.write_text("")
+    with pytest.raises(UsageError) as caught:
+        Case(path)
+    assert caught.value.slug == "case-not-a-directory"
+
+
+def test_an_impossible_path_is_a_store_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError) as caught:
+        Case(tmp_path / "file" / "case")
+    assert caught.value.slug == "case-unwritable"
+
+
+def test_temporary_files_of_a_killed_run_are_removed_on_open(tmp_path):
+    with Case(tmp_path / "case") as case:
+        left = case.temporary / "triage-x" / "model.onnx"
+    left.parent.mkdir(parents=True)
+    left.write_text("left behind")
+    with Case(tmp_path / "case"):
+        assert not left.exists()

@@ -1,0 +1,88 @@
+import dataclasses
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensortriage.errors import StoreError
+from tensortriage.runs.checks import CheckCache, digest
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    error: float
+    names: tuple[str, ...] = ()
+
+
+def test_an_answer_is_asked_for_once_and_survives_reopening(tmp_path):
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return Answer(float("inf"), ("x",))
+
+    for _ in range(2):
+        cache = CheckCache(tmp_path / "checks.sqlite")
+        assert cache.remember("key", "question", Answer, ask) == Answer(float("inf"), ("x",))
+        cache.close()
+    assert len(asked) == 1
+
+
+def test_an_answer_of_another_shape_is_asked_for_again(tmp_path):
+    cache = CheckCache(tmp_path / "checks.sqlite")
+    cache.put("key", "question", {"something": "else"}, seconds=0.0)
+    assert cache.get("key", Answer) is None
+    assert cache.remember("key", "question", Answer, lambda: Answer(1.0)) == Answer(1.0)
+    assert cache.get("key", Answer) == Answer(1.0)
+
+
+def test_a_file_that_is_no_cache_is_an_error_and_is_left_alone(tmp_path):
+    path = tmp_path / "checks.sqlite"
+    path.write_bytes(b"not a database at all, but long enough to be read as one" * 20)
+    with pytest.raises(StoreError) as caught:
+        CheckCache(path)
+    assert caught.value.slug == "check-cache-unusable"
+    assert path.read_bytes().startswith(b"not a database")
+
+
+WRITE_FOREVER = """
+import itertools, pathlib, sys
+from tensortriage.runs.checks import CheckCache
+cache = CheckCache(pathlib.Path(sys.argv[1]))
+for number in itertools.count():
+    cache.put(str(number), "q", {"error": float(number), "names": []}, seconds=0.0)
+"""
+
+
+def test_a_killed_writer_loses_no_finished_answer(tmp_path):
+    path = tmp_path / "checks.sqlite"
+    writer = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(path)])
+    while not path.exists() or _count(path) < 50:
+        assert writer.poll() is None
+    writer.kill()
+    writer.wait()
+    cache = CheckCache(path)
+    count = len(cache)
+    assert count >= 50
+    assert all(cache.get(str(number), Answer) == Answer(float(number)) for number in range(count))
+    cache.close()
+
+
+def _count(path):
+    database = sqlite3.connect(path)
+    try:
+        return database.execute("SELECT COUNT(*) FROM checks").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+    finally:
+        database.close()
+
+
+@given(st.dictionaries(st.text(), st.integers()), st.lists(st.text()))
+def test_a_digest_ignores_the_order_of_a_dictionary_and_nothing_else(mapping, words):
+    reordered = dict(reversed(list(mapping.items())))
+    assert digest(mapping, words) == digest(reordered, words)
+    assert digest(mapping, [*words, "more"]) != digest(mapping, words)
