@@ -21,10 +21,15 @@ import torch
 from onnx import helper
 from rounding import evaluate, first_non_finite, rounded
 
+from tensortriage.testing.models import feed_for, residual_dag, save_model
+
 HERE = Path(__file__).resolve().parent
 DEMO = HERE.parent / "src" / "tensortriage" / "demo"
 IN_DEMO = ("digits_vit_overflow.onnx", "digits_vit_overflow.npz")
 """Files that ``triage demo`` needs: they live in the package, the examples only link to them."""
+
+CRASH_NODES, CRASH_SEED = 30, 2
+"""Of the first generated graph that made OpenVINO 2026.4.1 die while compiling it."""
 
 BATCH = 32
 BROKEN_NODE = "/block2/conv1/Conv"
@@ -168,6 +173,12 @@ def write(out: Path | None, models: Mapping[str, tuple[onnx.ModelProto, Prepare]
     np.savez_compressed(place("digits_labels.npz"), pixels=data.test_pixels, labels=data.test_labels)
 
 
+def write_crash(out: Path) -> None:
+    model = residual_dag(CRASH_NODES, seed=CRASH_SEED)
+    save_model(model, out / "openvino_crash.onnx")
+    np.savez_compressed(out / "openvino_crash.npz", **feed_for(model))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="write there instead of over the bundled files")
@@ -179,6 +190,7 @@ def main() -> None:
     data = digits.load()
     models = make_models(data)
     write(out, models, data)
+    write_crash(out or HERE)
     report(models, data)
 
 

@@ -137,6 +137,13 @@ def test_metric_refuses_pictures_it_has_no_label_for(feed):
         accuracy.metric({"logits": np.zeros((1, 10), np.float32)}, feed)
 
 
+def test_the_model_that_crashes_an_engine_is_valid_and_runs_elsewhere():
+    model = onnx.load(EXAMPLES / "openvino_crash.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    with np.load(EXAMPLES / "openvino_crash.npz") as feed:
+        assert np.isfinite(rounding.evaluate(model, dict(feed))["y"]).all()
+
+
 def test_demo_is_the_overflow_example():
     assert demo.demo_model().samefile(EXAMPLES / "digits_vit_overflow.onnx")
     assert demo.demo_inputs().samefile(EXAMPLES / "digits_vit_overflow.npz")
