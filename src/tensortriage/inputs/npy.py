@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def read_header(stream: IO[bytes], where: str) -> Header:
         version = npy_format.read_magic(stream)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         shape, is_fortran, dtype = read(stream)
-    except (ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except (ValueError, SyntaxError, TokenError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise _unreadable(where, f"no .npy header ({error})") from error
     if dtype.hasobject:
         raise DataError(

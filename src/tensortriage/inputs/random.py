@@ -72,7 +72,7 @@ def random_feeds(
         for spec in model.inputs:
             generator = _generator(seed, iteration, spec.name)
             wanted = value_ranges.get(spec.name, value_ranges.get(""))
-            dtype = spec.dtype or DType.FLOAT
+            dtype = _element_type(spec)
             if wanted is None:
                 tensors[spec.name] = _sensible(generator, found[spec.name], dtype, sizes[spec.name])
             else:
@@ -252,6 +252,16 @@ def _is_convolved(graph: Graph, name: str) -> bool:
                 pending += [output for output in node.outputs if output not in seen]
                 seen.update(node.outputs)
     return False
+
+
+def _element_type(spec: ValueSpec) -> DType:
+    if spec.dtype is None:
+        raise UsageError(
+            f"input '{spec.name}' is no tensor, or has no declared element type, so its numbers cannot be made up",
+            slug="random-unsupported",
+            cure="declare its type in the model; sequence and optional inputs are not supported",
+        )
+    return spec.dtype
 
 
 def _unsupported(name: str, dtype: DType) -> UsageError:

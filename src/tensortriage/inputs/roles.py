@@ -70,7 +70,8 @@ _MOVES: Mapping[str, tuple[int, ...]] = {
 _FILLS: Mapping[tuple[str, int], float] = {
     ("Expand", 1): 1, ("Tile", 1): 1, ("Slice", 1): 0, ("Slice", 2): 2**31 - 1, ("Slice", 4): 1, ("TopK", 1): 1,
     ("Pad", 1): 0, ("Range", 0): 0, ("Range", 1): 8, ("Range", 2): 1, ("OneHot", 1): 8, ("ConstantOfShape", 0): 2,
-    ("Resize", 2): 1, ("Upsample", 1): 1, ("CumSum", 1): 0, ("Trilu", 1): 0, ("Loop", 0): 3, ("Loop", 1): 1,
+    ("Resize", 2): 1, ("Upsample", 1): 1, ("CumSum", 1): 0, ("CumProd", 1): 0, ("Trilu", 1): 0,
+    ("AffineGrid", 1): 4, ("DFT", 2): 1, ("Resize", 3): 1, ("TensorScatter", 2): 0, ("Loop", 0): 3, ("Loop", 1): 1,
     ("RNN", 4): 1, ("LSTM", 4): 1, ("GRU", 4): 1, ("ReverseSequence", 1): 1, ("Dropout", 1): 0.5,
     ("NonMaxSuppression", 2): 5, ("NonMaxSuppression", 3): 0.5, ("NonMaxSuppression", 4): 0.5, ("RoiAlign", 2): 0,
     ("Attention", 3): 1, ("MultiHeadAttention", 4): 1, ("EmbedLayerNormalization", 7): 1,
@@ -86,7 +87,7 @@ _COUNTS_UP = frozenset({("Slice", 3), ("Unsqueeze", 1), ("Squeeze", 1)})
 _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
     # (operator, index operand) -> (table operand, attribute naming its axis, that attribute's default)
     ("Gather", 1): (0, "axis", 0), ("GatherElements", 1): (0, "axis", 0), ("ScatterElements", 1): (0, "axis", 0),
-    ("GatherND", 1): (0, "batch_dims", 0), ("ScatterND", 1): (0, "", 0), ("GatherBlockQuantized", 1): (0, "", 0),
+    ("Scatter", 1): (0, "axis", 0),    ("GatherND", 1): (0, "batch_dims", 0), ("ScatterND", 1): (0, "", 0), ("GatherBlockQuantized", 1): (0, "", 0),
     ("NegativeLogLikelihoodLoss", 1): (0, "", 1), ("SoftmaxCrossEntropyLoss", 1): (0, "", 1),
     ("ArrayFeatureExtractor", 1): (0, "", -1), ("EmbedLayerNormalization", 0): (2, "", 0),
     ("EmbedLayerNormalization", 1): (4, "", 0), ("EmbedLayerNormalization", 8): (3, "", 0),

@@ -39,7 +39,8 @@ def concrete_shapes(
         for wanted, size in zip(spec.shape or (), shapes[spec.name], strict=False):
             if isinstance(wanted, str) and isinstance(size, int):
                 sizes.setdefault(wanted, size)
-    symbols = {d for shape in shapes.values() for d in shape if isinstance(d, str)}
+    declared = (*shapes.values(), *(spec.shape or () for spec in specs))
+    symbols = {d for shape in declared for d in shape if isinstance(d, str)}
     for spec in sorted(specs, key=lambda spec: -len(shapes[spec.name])):  # A batch is known by the larger inputs.
         for axis, wanted in enumerate(shapes[spec.name]):
             if isinstance(wanted, str) and not _terms(wanted, symbols):
