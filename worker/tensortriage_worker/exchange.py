@@ -76,12 +76,12 @@ def _put_shard(folders: Sequence[str], group: Mapping[str, Item]) -> str:
     needed = sum(array.nbytes for array in arrays.values()) + MARGIN_BYTES
     refusals = []  # type: List[str]
     for folder in folders:
-        free = shutil.disk_usage(folder).free
-        if free < needed:
-            refusals.append("{} has {} MB free".format(folder, free >> 20))
-            continue
         path = os.path.join(folder, uuid.uuid4().hex + ".safetensors")
         try:
+            free = shutil.disk_usage(folder).free
+            if free < needed:
+                refusals.append("{} has {} MB free".format(folder, free >> 20))
+                continue
             write_shard(path, arrays, labels)
         except OSError as error:
             refusals.append("{}: {}".format(folder, error.strerror))

@@ -47,12 +47,13 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     openvino = _import()
     core = openvino.Core()
     device = _device(core, options)
-    wanted = _PRECISIONS.get(options.get("precision", "auto"), "")
-    default = core.get_property(device, "INFERENCE_PRECISION_HINT").get_type_name()
+    config = _config(core, device, options)
+    if config:
+        core.set_property(device, config)
     return {
         "version": openvino.get_version(),
         "device": str(core.get_property(device, "FULL_DEVICE_NAME")).strip(),
-        "precision": _WORDS.get(wanted or default, wanted or default),
+        "precision": _precision_word(core.get_property(device, "INFERENCE_PRECISION_HINT")),
     }
 
 
@@ -78,14 +79,15 @@ class Session:
         self._request = compiled.create_infer_request()
         self.inputs = [_spec(port) for port in compiled.inputs]  # type: Optional[List[Spec]]
         self.outputs = [_spec(port) for port in compiled.outputs]  # type: Optional[List[Spec]]
-        precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-        self.info = {"precision": _WORDS.get(precision, precision)}  # type: Dict[str, Any]
+        precision = compiled.get_property("INFERENCE_PRECISION_HINT")
+        self.info = {"precision": _precision_word(precision)}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterator[Item]:
         """Run once; the outputs are views of memory that the next run overwrites."""
+        kept = []  # type: List[np.ndarray]  # tensors do not keep the memory they are built on alive
         try:
             for index, port in enumerate(self._compiled.inputs):
-                self._request.set_input_tensor(index, self._tensor(port, feed))
+                self._request.set_input_tensor(index, self._tensor(port, feed, kept))
             self._request.infer()
         except RuntimeError as error:
             raise AdapterError(Failure.RUN, plain_words(str(error))) from error
@@ -126,7 +128,7 @@ class Session:
         """Release the engine's memory."""
         self._request = self._compiled = None
 
-    def _tensor(self, port: Any, feed: Mapping[str, Item]) -> Any:
+    def _tensor(self, port: Any, feed: Mapping[str, Item], kept: List[np.ndarray]) -> Any:
         name = _name(port)
         label, bits = _label(port)
         item = feed.get(name)
@@ -139,7 +141,8 @@ class Session:
         if item.array.size == 0:
             return self._openvino.Tensor(port.element_type, shape)
         flat = np.ascontiguousarray(item.array).reshape(-1).view(np.uint8)
-        return self._openvino.Tensor(_pack4(flat) if bits else flat, shape, port.element_type)
+        kept.append(_pack4(flat) if bits else flat)
+        return self._openvino.Tensor(kept[-1], shape, port.element_type)
 
 
 _NATIVE = frozenset(label for label, _ in _LABELS.values() if hasattr(np, label) or label == "bool")
@@ -160,6 +163,11 @@ def _import() -> Any:
             Failure.MISSING, "openvino cannot be imported: {}".format(error), "openvino-missing", "pip install openvino"
         ) from error
     return openvino
+
+
+def _precision_word(element_type: Any) -> str:
+    name = str(element_type.get_type_name())
+    return _WORDS.get(name, name)
 
 
 def _device(core: Any, options: Mapping[str, str]) -> str:

@@ -151,6 +151,7 @@ class IsolatedSession:
         inputs: What `run` must be fed.
         outputs: What it returns.
         info: What the adapter tells about the build, e.g. the effective ``precision``.
+        pid: Process id of the engine, on its host.
     """
 
     def __init__(
@@ -165,6 +166,7 @@ class IsolatedSession:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.info = info
+        self.pid: int = call.worker.hello["pid"]
         self._title = call.title
         self._call: _Call | None = call
         self._translate = plan

@@ -7,6 +7,7 @@ compile in this process, whichever engine object asks.
 """
 
 import atexit
+import contextlib
 import functools
 import importlib.resources
 import json
@@ -24,7 +25,7 @@ MAX_IDLE = 2
 START_SECONDS = 60.0
 KILL_SECONDS = 10.0
 _PACKAGE = "tensortriage_worker"
-_CHECK = "import sys; assert sys.version_info >= (3, 8), 'it is older than Python 3.8'; import numpy"
+_CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
 
 
 class WorkerDied(Exception):
@@ -55,6 +56,8 @@ class Worker:
         folders: Where tensors are exchanged, best first.
         hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
         alive: Whether the engine process runs.
+        closed: Whether it has ended for good.
+        supervisor_pid: Process id of the supervisor, on its host.
 
     Raises:
         EngineMissing: When the interpreter cannot be used (``worker-unusable``).
@@ -67,6 +70,7 @@ class Worker:
         self.affinity = affinity
         self.hello: Mapping[str, Any] = {}
         self.alive = False
+        self.closed = False
         self.owner = os.getpid()
         self._timeout_error: type[Exception] = execnet.TimeoutError
         self._group = execnet.Group()
@@ -82,6 +86,7 @@ class Worker:
             self.close()
             raise
         self.folders: tuple[str, ...] = tuple(answer["folders"])
+        self.supervisor_pid: int = answer["pid"]
 
     def ask(self, request: Mapping[str, Any], *, seconds: float, memory_bytes: int | None = None) -> dict[str, Any]:
         """Send one request to the engine process, started if need be, and return its answer.
@@ -99,7 +104,7 @@ class Worker:
         if not self.alive:
             self._start()
         try:
-            self._channel.send(json.dumps({**request, "memory": memory_bytes}))
+            self._send({**request, "memory": memory_bytes})
             return self._answer(seconds)
         except self._timeout_error:
             self.kill("time limit")
@@ -111,29 +116,27 @@ class Worker:
             raise
 
     def settle(self) -> bool:
-        """Take note of a death since the last answer; return whether the worker can be used again."""
-        try:
-            while self.alive:
-                self._answer(0.0)
-        except (self._timeout_error, WorkerDied):
-            pass
-        return not self._channel.isclosed()
+        """Make sure of a live engine process, whatever happened while nobody asked; return whether that succeeded."""
+        with contextlib.suppress(WorkerDied, WorkerTimeout, EngineMissing):
+            self.ask({"op": "close"}, seconds=KILL_SECONDS)
+        return not self.closed
 
     def kill(self, cause: str) -> None:
         """Kill the engine process; the supervisor stays and can start another."""
         if not self.alive:
             return
         try:
-            self._channel.send(json.dumps({"op": "kill", "cause": cause}))
+            self._send({"op": "kill", "cause": cause})
             while self.alive:
                 self._answer(KILL_SECONDS)
-        except (WorkerDied, self._timeout_error, OSError):
-            if self.alive:
-                self.close()
+        except WorkerDied:
+            pass
+        except self._timeout_error:
+            self.close()
 
     def close(self) -> None:
         """End supervisor and engine process and remove their folders; calling it twice is harmless."""
-        self.alive = False
+        self.alive, self.closed = False, True
         if self.owner != os.getpid():
             return  # a forked child does not own its parent's workers
         self._group.terminate(timeout=KILL_SECONDS)
@@ -142,7 +145,7 @@ class Worker:
 
     def _start(self) -> None:
         try:
-            self._channel.send(json.dumps({"op": "start"}))
+            self._send({"op": "start"})
             self.alive = True
             self.hello = self._answer(START_SECONDS)
         except WorkerDied as error:
@@ -154,14 +157,23 @@ class Worker:
             self.close()
             raise _unusable(self.interpreter, self.hello["reason"])
 
+    def _send(self, message: Mapping[str, Any]) -> None:
+        try:
+            self._channel.send(json.dumps(message))
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> WorkerDied:
+        self.close()
+        return WorkerDied({"code": None, "cause": "the connection to its process is lost", "tail": str(error)})
+
     def _answer(self, seconds: float) -> dict[str, Any]:
         try:
             text = self._channel.receive(timeout=min(seconds, threading.TIMEOUT_MAX))
         except self._timeout_error:
             raise
         except (EOFError, OSError, self._channel.RemoteError) as error:
-            self.close()
-            raise WorkerDied({"code": None, "cause": "connection lost", "tail": str(error)}) from error
+            raise self._lost(error) from error
         answer: dict[str, Any] = json.loads(text)
         if "died" in answer:
             self.alive = False
@@ -197,6 +209,8 @@ def lease(interpreter: str, affinity: str) -> Worker:
 
 def give_back(worker: Worker) -> None:
     """Keep a worker for the next `lease`; the oldest idle one is ended when there are more than `MAX_IDLE`."""
+    if worker.closed:
+        return
     with _lock:
         _idle.append(worker)
         surplus = [_idle.pop(0) for _ in range(len(_idle) - MAX_IDLE)]
@@ -227,7 +241,7 @@ def check_interpreter(word: str) -> str:
         trial = subprocess.run([path, "-c", _CHECK], capture_output=True, text=True, timeout=START_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unusable(word, str(error)) from error
-    if trial.returncode:
+    if trial.stdout.strip() != "usable":
         raise _unusable(word, (trial.stderr or trial.stdout).strip())
     return os.path.abspath(path)
 
