@@ -26,7 +26,7 @@ class Casting(enum.Enum):
     EXACT = "exact"
     """Only where every value stays the same."""
     ROUND = "round"
-    """Rounding to the nearest representable value as well; values out of range are still refused."""
+    """What ``array.astype`` does (floats are rounded, fractions cut off); values out of range are still refused."""
 
 
 def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Casting.EXACT) -> Feed:
@@ -126,7 +126,8 @@ def _convert(array: np.ndarray, name: str, wanted: DType, where: str, casting: C
     if DType.STRING in (given, wanted) or (_is_complex(given) and not _is_complex(wanted)):
         raise _mismatch(name, given, wanted, where, "the two have no values in common")
     with np.errstate(all="ignore"):
-        converted = array.astype(wanted.numpy)
+        # ml_dtypes has no casts between some of its own types.
+        converted = (_exact(array) if _is_extension(given) else array).astype(wanted.numpy)
     changed = _changed(array, converted)
     if not changed.any():
         return converted
@@ -210,11 +211,11 @@ def _changed(array: np.ndarray, converted: np.ndarray) -> np.ndarray:
 def _int_differs(integers: np.ndarray, floats: np.ndarray) -> np.ndarray:
     """Compare 64-bit integers with float64 numbers exactly.
 
-    A float equal to the integer rounded to float64 may still differ from the integer, but only beyond 2**53; there the
+    A float equal to the integer rounded to float64 may still differ from the integer, but only from 2**53 on; there the
     comparison is left to Python, whose int == float is exact.
     """
     differs = np.asarray(integers.astype(np.float64) != floats)
-    large = np.asarray(~differs & (np.abs(floats) > 2.0**53))
+    large = np.asarray(~differs & (np.abs(floats) >= 2.0**53))
     if large.any():
         pairs = zip(integers[large].tolist(), floats[large].tolist(), strict=True)
         differs[large] = [whole != real for whole, real in pairs]
