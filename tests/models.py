@@ -17,9 +17,14 @@ def proto(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(text if text.lstrip().startswith("<") else f"{HEADER}\n{text}")
 
 
+def of_message(message: onnx.ModelProto) -> Model:
+    """Return the model of a message, without the checks that loading a file makes."""
+    return Model.from_ir(ir.from_proto(message))
+
+
 def parse(text: str) -> Model:
-    """Return the model of an ONNX text, as if loaded from a file that exists no more."""
-    return Model.from_ir(ir.from_proto(proto(text)))
+    """Return the model of an ONNX text."""
+    return of_message(proto(text))
 
 
 def write(path: Path, model: str | onnx.ModelProto) -> Path:
@@ -52,7 +57,7 @@ def of_nodes(
         [numpy_helper.from_array(array, name) for name, array in (initializers or {}).items()],
     )
     message = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    return Model.from_ir(ir.from_proto(message))
+    return of_message(message)
 
 
 def branchy() -> Model:
@@ -107,14 +112,16 @@ def with_loop() -> Model:
         }""")
 
 
-def with_external_data(directory: Path, *, name: str = "model.onnx", location: str = "weights.bin") -> Path:
-    """Write ``y = x @ W`` with W (4 x 8 floats, 0, 1, 2 ...) in a file beside the model; return the model's path."""
-    weights = np.arange(32, dtype=np.float32).reshape(4, 8)
+def with_external_data(
+    directory: Path, *, name: str = "model.onnx", location: str = "weights.bin", columns: int = 8
+) -> Path:
+    """Write ``y = x @ W`` with W (4 rows of floats, 0, 1, 2 ...) in a file beside the model; return the model's path."""
+    weights = np.arange(4 * columns, dtype=np.float32).reshape(4, columns)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "weights.bin").write_bytes(weights.tobytes())
-    message = proto("g (float[N, 4] x) => (float[N, 8] y) { [matmul] y = MatMul(x, W) }")
+    message = proto(f"g (float[N, 4] x) => (float[N, {columns}] y) {{ [matmul] y = MatMul(x, W) }}")
     message.graph.initializer.append(
-        external_tensor("W", onnx.TensorProto.FLOAT, (4, 8), location, offset=0, length=weights.nbytes)
+        external_tensor("W", onnx.TensorProto.FLOAT, (4, columns), location, offset=0, length=weights.nbytes)
     )
     return write(directory / name, message)
 

@@ -68,7 +68,7 @@ class ExternalFiles:
         if not location or "\0" in location or windows.anchor or ".." in windows.parts:
             raise self._outside(f"external data {named} must be a relative path without '..'")
         path = self._directory / location
-        real = path.resolve()
+        real = Path(os.path.realpath(path))  # Path.resolve raises on links in a circle
         if not any(real.is_relative_to(root) for root in self._roots):
             raise self._outside(f"external data {named} lead out of the model's directory, to {real}")
         try:

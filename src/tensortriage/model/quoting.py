@@ -11,10 +11,16 @@ def quoted(name: object) -> str:
     return f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]} ({len(text) - 2} characters)"
 
 
-def first_line(error: BaseException) -> str:
-    """Return what a foreign exception, or the first cause of it, says: one short line; its type if it says nothing."""
+def first_cause(error: BaseException) -> BaseException:
+    """Return the exception that a chain of them began with."""
     while error.__cause__ is not None:
         error = error.__cause__
+    return error
+
+
+def first_line(error: BaseException) -> str:
+    """Return what a foreign exception, or the first cause of it, says: one short line; its type if it says nothing."""
+    error = first_cause(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
     shown = "".join(char if char.isprintable() else "?" for char in text)

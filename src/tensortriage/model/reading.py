@@ -22,8 +22,8 @@ from tensortriage.model.walk import replace_tensors
 from tensortriage.model.weights import MappedTensor, WeightFile
 from tensortriage.model.wire import Buffer, lift_weights
 
-_LARGE_FILE = 32 << 20
-_LARGE_WEIGHT = 16 << 10
+LARGE_FILE_BYTES = 32 << 20
+LARGE_WEIGHT_BYTES = 16 << 10
 
 logging.getLogger("onnx_ir").addHandler(logging.NullHandler())  # else its warnings go to stderr unasked
 
@@ -68,7 +68,7 @@ def _parse(path: Path) -> tuple[onnx.ModelProto, Mapping[int, tuple[int, int]]]:
     """Return the message without its large weights, and where in the file these are (see `Lifted.places`)."""
     data = _contents(path)
     try:
-        lifted = lift_weights(data, threshold=_LARGE_WEIGHT if len(data) >= _LARGE_FILE else len(data) + 1)
+        lifted = lift_weights(data, threshold=LARGE_WEIGHT_BYTES if len(data) >= LARGE_FILE_BYTES else len(data) + 1)
         proto = onnx.ModelProto()
         proto.ParseFromString(lifted.skeleton)
     except Exception as error:  # WireError, or what protobuf raises, whose type has no stable home
@@ -83,7 +83,7 @@ def _contents(path: Path) -> Buffer:
         status = path.stat()
         if stat.S_ISREG(status.st_mode) and status.st_size:
             with path.open("rb") as file:
-                if status.st_size < _LARGE_FILE:
+                if status.st_size < LARGE_FILE_BYTES:
                     return file.read()
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError as error:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.foreign_types import restore_foreign_types
-from tensortriage.model.quoting import first_line
+from tensortriage.model.quoting import first_cause, first_line
 from tensortriage.model.walk import all_graphs
 
 _lock = threading.Lock()
@@ -59,9 +59,9 @@ def to_proto(model: ir.Model, substitute: Callable[[ir.Value, Any], Any]) -> onn
                 if tensor is not None:
                     value.const_value = substitute(value, tensor)
             proto = ir.to_proto(model)
-        except ModelError:
-            raise
         except Exception as error:  # onnx_ir and protobuf raise anything here; this is the border
+            if isinstance(cause := first_cause(error), ModelError):  # of a tensor whose file is gone
+                raise cause from None
             raise ModelError(f"the model cannot be serialized: {first_line(error)}", slug="model-invalid") from error
         finally:
             for value, tensor in held:

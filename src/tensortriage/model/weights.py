@@ -62,7 +62,7 @@ class WeightFile:
         try:
             file = self.path.open("rb")
         except OSError as error:
-            raise self._changed(error.strerror or "unreadable") from error
+            raise self._changed(error.strerror or "unreadable") from None
         if _identity(os.fstat(file.fileno())) != self._identity:
             file.close()
             raise self._changed("changed")

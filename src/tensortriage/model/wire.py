@@ -78,11 +78,12 @@ def lift_weights(data: Buffer, *, threshold: int) -> Lifted:
     rest: list[bytes] = []
     graph: list[bytes] = []
     places: dict[int, tuple[int, int]] = {}
-    count = 0
+    count, found_graph = 0, False
     for field in _fields(data, 0, len(data)):
         if field.number != MODEL_GRAPH or field.wire_type != _LENGTH:
             rest.append(data[field.start : field.end])
             continue
+        found_graph = True
         for part in _fields(data, field.body, field.end):
             if part.number != GRAPH_INITIALIZER or part.wire_type != _LENGTH:
                 graph.append(data[part.start : part.end])
@@ -92,7 +93,9 @@ def lift_weights(data: Buffer, *, threshold: int) -> Lifted:
             if place is not None:
                 places[count] = place
             count += 1
-    return Lifted(b"".join([*rest, length_delimited(MODEL_GRAPH, b"".join(graph))]), places)
+    if found_graph:
+        rest.append(length_delimited(MODEL_GRAPH, b"".join(graph)))
+    return Lifted(b"".join(rest), places)
 
 
 def write_model(
