@@ -127,6 +127,10 @@ def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence
     fed = [None if value is None else found.get(value) for value in node.inputs]
     if node.domain == "ai.onnx.ml" and node.op_type == "ZipMap":
         return (_NO_TENSOR,)  # a sequence of maps, for which onnx_ir has no type
+    if node.op_type == "LayerNormalization":
+        attr = node.attributes.get("stash_type")
+        stash = _FLOAT if attr is None or attr.is_ref() else ir.TensorType(ir.DataType(attr.as_int()))
+        return (fed[0], stash, stash)
     if node.domain in ("", "ai.onnx") and (special := _special(node, fed)) is not None:
         return (special, *_by_schema(node, fed, opsets)[1:])
     return _by_schema(node, fed, opsets)

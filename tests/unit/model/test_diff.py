@@ -1,0 +1,196 @@
+"""Each case plants one difference and says which node must be named and why."""
+
+import models
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from tensortriage.model.convert import convert
+from tensortriage.model.diff import ChangeKind, diff
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.testing import models as networks
+from tensortriage.values.dtype import Precision
+
+
+def net():
+    return Model.from_ir(ir.from_proto(networks.encoder(seed=3)))
+
+
+def renamed(model):
+    """Every node and inner value gets another name, in another order of the alphabet."""
+    clone = model.clone()
+    for index, node in enumerate(clone.ir.graph):
+        node.name = f"n{997 - index}"
+        for number, value in enumerate(node.outputs):
+            if not value.is_graph_output():
+                value.name = f"w{997 - index}_{number}"
+    return clone
+
+
+def edited(model, edit):
+    clone = model.clone()
+    edit({node.name: node for node in clone.ir.graph}, clone.ir.graph)
+    return Model.from_ir(clone.ir)
+
+
+def kinds(found):
+    return [(change.kind, change.reference_node or change.node) for change in found.changes]
+
+
+def test_equal_models():
+    found = diff(models.branchy(), models.branchy())
+    assert found.is_equal
+    assert found.nodes == {}
+    assert found.pairs == {name: name for name in ("start", "left", "right", "join", "side")}
+
+
+def test_a_renamed_model_is_equal():
+    model = net()
+    found = diff(model, renamed(model))
+    assert found.is_equal, found
+    others = [node for node in model.graph.nodes if node.op_type != "Constant"]
+    assert len(found.pairs) == len(others) > 30
+    assert all(found.pairs[node.name] == f"n{997 - node.index}" for node in others)
+
+
+def test_a_constant_node_is_as_good_as_an_initializer_and_a_default_as_good_as_nothing():
+    left = models.parse("""
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { [a] b = Mul(x, w) [s] y = Softmax(b) }""")
+    right = models.parse("""
+        g (float[2] x) => (float[2] y) {
+            [c] w = Constant <value = float[2] {1, 2}> () [a] b = Mul(x, w) [s] y = Softmax <axis = -1> (b) }""")
+    assert diff(left, right).is_equal
+
+
+def change_epsilon(nodes, graph):
+    nodes["norm"].attributes.add(ir.AttrFloat32("epsilon", 0.1))
+
+
+def change_weight(nodes, graph):
+    array = nodes["matmul"].inputs[1].const_value.numpy().copy()
+    array[1, 1] += 0.5
+    nodes["matmul"].inputs[1].const_value = ir.tensor(array, name="w")
+
+
+def change_op(nodes, graph):
+    nodes["act"].op_type = "Tanh"
+
+
+def change_wiring(nodes, graph):
+    nodes["residual"].replace_input_with(1, nodes["act"].inputs[0])
+
+
+MODEL = """
+    g (float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[2] s = {1, 1}> {
+        [norm] a = LayerNormalization <axis = -1, epsilon = 0.001> (x, s)
+        [matmul] b = MatMul(a, w)
+        [act] c = Relu(b)
+        [residual] d = Add(c, x)
+        [end] y = Exp(d)
+    }"""
+
+
+@pytest.mark.parametrize("rename", [False, True], ids=["same names", "renamed"])
+@pytest.mark.parametrize(
+    ("edit", "kind", "node", "reason"),
+    [
+        (change_epsilon, ChangeKind.ATTRIBUTE, "norm", "has epsilon 0.1 instead of 0.001"),
+        (change_weight, ChangeKind.WEIGHT, "matmul", "1 of 4 elements differ, by at most 0.5"),
+        (change_op, ChangeKind.OP_TYPE, "act", "is Tanh instead of Relu"),
+        (change_wiring, ChangeKind.WIRING, "residual", "as operand 1"),
+    ],
+)
+def test_one_change_is_found_at_its_node(edit, kind, node, reason, rename):
+    model = models.parse(MODEL)
+    changed = edited(model, edit)
+    found = diff(model, Model.from_ir(renamed(changed).ir) if rename else changed)
+    assert kinds(found) == [(kind, node)]
+    assert reason in found.changes[0].reason
+    assert list(found.nodes) == [found.changes[0].node]
+    assert not found.is_equal
+
+
+def test_an_added_and_a_removed_node():
+    model = models.parse(MODEL)
+
+    def insert(nodes, graph):
+        extra = ir.node("Neg", [nodes["act"].outputs[0]], name="extra")
+        extra.outputs[0].name = "e"
+        nodes["residual"].replace_input_with(0, extra.outputs[0])
+        graph.insert_after(nodes["act"], extra)
+
+    bigger = edited(model, insert)
+    assert (diff(model, bigger).added, diff(model, bigger).removed) == (("extra",), ())
+    assert list(diff(model, bigger).nodes) == ["extra"]
+    assert (diff(bigger, model).added, diff(bigger, model).removed) == ((), ("extra",))
+    assert (diff(model, renamed(bigger)).added, diff(model, renamed(bigger)).removed) == (("n994",), ())
+
+
+def test_numbered_names_that_moved_do_not_mislead():
+    """Exporters number nodes: one node more, and every later name belongs to another node."""
+    texts = [
+        "[n0] a = Neg(x) [n1] b = Exp(a) [n2] c = Neg(b) [n3] d = Exp(c) [n4] y = Neg(d)",
+        "[n0] z = Abs(x) [n1] a = Neg(z) [n2] b = Exp(a) [n3] c = Neg(b) [n4] d = Exp(c) [n5] y = Neg(d)",
+    ]
+    before, after = (models.parse(f"g (float[2] x) => (float[2] y) {{ {text} }}") for text in texts)
+    found = diff(before, after)
+    assert found.added == ("n0",)
+    assert found.pairs == {f"n{i}": f"n{i + 1}" for i in range(5)}
+
+
+def test_a_changed_body_is_a_changed_attribute():
+    changed = edited(
+        models.with_if(),
+        lambda nodes, graph: setattr(nodes["choice"].attributes["else_branch"].as_graph()[0], "op_type", "Exp"),
+    )
+    found = diff(models.with_if(), changed)
+    assert kinds(found) == [(ChangeKind.ATTRIBUTE, "choice")]
+    assert "else_branch" in found.changes[0].reason
+    assert diff(models.with_if(), renamed(models.with_if())).is_equal
+
+
+def test_differences_of_inputs_outputs_and_opsets():
+    left = models.parse("g (float[2] x) => (float[2] y, float[2] z) { [a] y = Neg(x) [b] z = Exp(x) }")
+    right = models.parse("""
+        <ir_version: 10, opset_import: ["": 19]>
+        g (float[3] x) => (float[2] z, float[2] y) { [a] y = Neg(x) [b] z = Exp(x) }""")
+    told = " ".join(diff(left, right).interface)
+    assert "input 'x' (float32 [3]) was 'x' (float32 [2])" in told
+    assert "output 'z'" in told
+    assert "operator sets are {'ai.onnx': 19} instead of {'ai.onnx': 18}" in told
+
+
+def test_swapped_outputs_of_one_name_each_are_told():
+    left = models.parse("g (float[2] x) => (float[2] y, float[2] z) { [a] y = Neg(x) [b] z = Exp(x) }")
+    right = models.parse("g (float[2] x) => (float[2] y, float[2] z) { [a] z = Neg(x) [b] y = Exp(x) }")
+    assert not diff(left, right).is_equal
+
+
+def test_a_converted_model_differs_in_casts_and_constants():
+    model = models.mlp()
+    found = diff(model, convert(model, Precision.FP16, specs=value_specs(model)))
+    assert set(found.added) == {"cast::fp16::x", "cast::fp32::y"}
+    assert found.removed == ()
+    assert {kind for kind, _ in kinds(found)} == {ChangeKind.ADDED, ChangeKind.WEIGHT}
+    assert "FLOAT16 [8] instead of FLOAT [8]" in found.nodes["/layer.0/Gemm"]
+
+
+def test_unrelated_models():
+    found = diff(models.chain(3), models.parse("g (float[2] p) => (float[2] q) { [one] q = Softmax(p) }"))
+    assert not found.is_equal
+    assert found.added == ("one",)
+    assert found.removed == ("op_0", "op_1", "op_2")
+
+
+def test_weights_are_compared_by_content_wherever_they_are(tmp_path):
+    path = models.with_external_data(tmp_path)
+    message = onnx.load(path)
+    embedded = Model.from_ir(ir.from_proto(message))
+    assert diff(Model.load(path), embedded).is_equal
+    array = np.arange(32, dtype=np.float32).reshape(4, 8)
+    array[0, 0] = 9
+    message.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(array, "W"))
+    found = diff(Model.load(path), Model.from_ir(ir.from_proto(message)))
+    assert kinds(found) == [(ChangeKind.WEIGHT, "matmul")]
