@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+import onnx_ir as ir
 import onnxruntime as ort
 
 from tensortriage.model.edit import mark_outputs, markable
@@ -19,13 +20,11 @@ def run(model: Model, feed: Mapping[str, np.ndarray], *, optimization: str = "DI
 
 
 def build(model: Model, *, optimization: str = "DISABLE_ALL") -> ort.InferenceSession:
-    import onnx_ir
-
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{optimization}")
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    message = onnx_ir.to_proto(model.ir).SerializeToString()
+    message = ir.to_proto(model.ir).SerializeToString()
     return ort.InferenceSession(message, options, providers=["CPUExecutionProvider"])
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import ml_dtypes
-import models
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-import running
 
+import models
+import running
 from tensortriage.errors import UsageError
 from tensortriage.model.convert import convert
 from tensortriage.model.model import Model
@@ -168,7 +168,8 @@ def test_shapes_scales_and_quantizers_stay():
         g (float[1, 1, 3, 3] x) => (float[A, B, C, D] y, float[A, B, C, D] z)
         <float[4] scales = {1, 1, 2, 2}, float step = {0.1}, uint8 zero = {0}> {
             [resize] y = Resize <mode = "nearest"> (x, , scales)
-            [quantize] q = QuantizeLinear(x, step, zero) [back] d = DequantizeLinear(q, step, zero) [neg] z = Neg(d) }""")
+            [quantize] q = QuantizeLinear(x, step, zero) [back] d = DequantizeLinear(q, step, zero)
+            [neg] z = Neg(d) }""")
     result = converted(model)
     assert {n: result.graph.initializers[n].dtype for n in ("scales", "step")} == dict.fromkeys(
         ("scales", "step"), DType.FLOAT

@@ -1,11 +1,11 @@
 """Expected values are those of the full model in ONNX Runtime without optimizations, bit for bit."""
 
-import models
 import numpy as np
 import onnx_ir as ir
 import pytest
-import running
 
+import models
+import running
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.cut import extract
 from tensortriage.model.model import Model

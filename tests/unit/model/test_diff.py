@@ -1,11 +1,11 @@
 """Each case plants one difference and says which node must be named and why."""
 
-import models
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 
+import models
 from tensortriage.model.convert import convert
 from tensortriage.model.diff import ChangeKind, diff
 from tensortriage.model.model import Model

@@ -1,10 +1,10 @@
 """Expected values are those of the unedited model in ONNX Runtime without optimizations, bit for bit."""
 
-import models
 import numpy as np
 import pytest
-import running
 
+import models
+import running
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.model.edit import freeze, inject, mark_outputs, markable, select_outputs
 

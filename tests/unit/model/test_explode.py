@@ -1,10 +1,10 @@
 """Expected values are those of the full model in ONNX Runtime without optimizations."""
 
-import models
 import numpy as np
 import pytest
-import running
 
+import models
+import running
 from tensortriage.errors import UsageError
 from tensortriage.model.explode import explode
 

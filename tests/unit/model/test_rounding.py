@@ -1,11 +1,11 @@
 """Expected values come from numpy and ml_dtypes: compute one operator in float32, then convert there and back."""
 
 import ml_dtypes
-import models
 import numpy as np
 import pytest
-import running
 
+import models
+import running
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.explode import explode
 from tensortriage.model.rounding import round_results
@@ -235,7 +235,8 @@ def test_the_body_of_a_kept_node_is_kept():
 FUNCTION = """
     <ir_version: 10, opset_import: ["": 18, "mine": 1]>
     g (float[2] x) => (float[2] y) { [call] a = mine.sum_of_squares(x) [end] y = Neg(a) }
-    <domain: "mine", opset_import: ["": 18]> sum_of_squares (v) => (w) { [inner] s = Mul(v, v) [outer] w = Add(s, s) }"""
+    <domain: "mine", opset_import: ["": 18]> sum_of_squares (v) => (w) {
+        [inner] s = Mul(v, v) [outer] w = Add(s, s) }"""
 
 
 def test_functions_are_rounded_inside_and_kept_as_a_whole():

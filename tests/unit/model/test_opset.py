@@ -1,0 +1,60 @@
+"""A raised model must compute the same, bit for bit, under the same names."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import models
+import running
+from tensortriage.errors import ModelError
+from tensortriage.model.model import Model
+from tensortriage.model.opset import require_opset
+
+OLD = """
+    <ir_version: 4, opset_import: ["": 9]>
+    g (float[2, 1] x) => (float[1, 2] y) <float[2] w = {0.1, 0.2}> {
+        [flat] f = Squeeze <axes = [1]> (x) [mul] m = Mul(f, w) [back] y = Unsqueeze <axes = [0]> (m) }"""
+
+
+def test_high_enough_is_left_alone():
+    model = models.branchy()
+    assert require_opset(model, 18) is model
+
+
+def test_raising_keeps_names_and_numbers():
+    model = models.parse(OLD)
+    raised = require_opset(model, 19)
+    assert raised.opset == 19
+    assert [n.name for n in raised.graph.nodes if n.op_type != "Constant"] == ["flat", "mul", "back"]
+    assert {"f", "m", "y"} <= set(raised.graph.values)
+    x = np.array([[3], [7]], np.float32)
+    np.testing.assert_array_equal(running.run(raised, {"x": x})["y"], running.run(model, {"x": x})["y"])
+    assert model.opset == 9
+
+
+@pytest.mark.parametrize("ir_version", [3, 8])
+def test_large_weights_are_shared_and_no_inputs(ir_version):
+    weights = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((40, 40)).astype(np.float32), "w")
+    message = models.proto(f"""
+        <ir_version: {ir_version}, opset_import: ["": 9]>
+        g (float[1, 40] x) => (float[1, 40] y) {{ [mm] y = MatMul(x, w) }}""")
+    message.graph.initializer.append(weights)
+    if ir_version == 3:  # which demands that initializers are inputs too
+        message.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, (40, 40)))
+    model = Model.from_ir(ir.from_proto(message))
+    raised = require_opset(model, 13)
+    assert [spec.name for spec in raised.inputs] == ["x"]
+    assert raised.ir.graph.initializers["w"].const_value is model.ir.graph.initializers["w"].const_value
+    x = np.ones((1, 40), np.float32)
+    np.testing.assert_array_equal(running.run(raised, {"x": x})["y"], running.run(model, {"x": x})["y"])
+
+
+def test_what_cannot_be_raised_is_refused():
+    model = models.parse("""
+        <ir_version: 8, opset_import: ["": 9, "mine": 1]>
+        g (float[2] x) => (float[2] y) { y = Upsample <height_scale = 1.0, width_scale = 2.0> (x) }""")
+    with pytest.raises(ModelError) as caught:
+        require_opset(model, 19)
+    assert caught.value.slug == "opset-too-old"
+    assert "opset 19" in caught.value.cure
