@@ -1,0 +1,1 @@
+"""Comparing tensors: metrics measured once, tensors aligned by name, and one place that decides "within"."""

@@ -1,0 +1,104 @@
+"""A comparison is one row per tensor that both sides have, in graph order, and the names that were left out.
+
+A comparison without rows is refused: nothing may pass because nothing was looked at.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensortriage.compare.align import align
+from tensortriage.compare.metrics import Metrics, measure_many
+from tensortriage.compare.tolerance import Judgement, Tolerance
+from tensortriage.errors import DataError
+from tensortriage.values.store import TensorStore
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One compared tensor.
+
+    Attributes:
+        value: ONNX value name.
+        node: Name of the node that produces it; empty when unknown.
+        op_type: Operator of that node; empty when unknown.
+        metrics: How far the target is from the reference.
+        judgement: Whether that is within the limit.
+    """
+
+    value: str
+    node: str
+    op_type: str
+    metrics: Metrics
+    judgement: Judgement
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Comparison:
+    """All compared tensors of one reference and one target.
+
+    Attributes:
+        reference: Name of the side taken as right.
+        target: Name of the side under suspicion.
+        rows: One per compared tensor, in the order of the reference.
+        unmatched: Names that could not be compared: on one side only, or of another shape.
+
+    Raises:
+        DataError: When there is no row (``nothing-compared``).
+    """
+
+    reference: str
+    target: str
+    rows: tuple[Row, ...]
+    unmatched: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            raise DataError(
+                f"nothing of {self.target} was compared with {self.reference}",
+                slug="nothing-compared",
+                cure="compare runs of the same model on at least one feed",
+            )
+
+    @property
+    def within(self) -> bool:
+        """Whether every compared tensor is within its limit and none was left out."""
+        return not self.unmatched and not self.outside
+
+    @property
+    def outside(self) -> tuple[Row, ...]:
+        """Rows beyond their limit, in order: the first one is where the error shows up first."""
+        return tuple(row for row in self.rows if not row.judgement.within)
+
+
+def compare(
+    reference: TensorStore,
+    target: TensorStore,
+    tolerance: Tolerance,
+    *,
+    names: tuple[str, str] = ("reference", "target"),
+    producers: Mapping[str, tuple[str, str]] | None = None,
+    workers: int | None = None,
+) -> Comparison:
+    """Compare two stores, tensor by tensor, holding only a few at a time.
+
+    Args:
+        reference: Tensors taken as right.
+        target: Tensors under suspicion.
+        tolerance: Decides every row.
+        names: What to call both sides.
+        producers: (node name, op_type) by value name, where known.
+        workers: Threads; None for one per available core.
+
+    Raises:
+        DataError: When no name is on both sides (``nothing-in-common``), or none of one shape (``nothing-compared``).
+    """
+    alignment = align(
+        [reference.spec(name) for name in reference.names()], [target.spec(name) for name in target.names()]
+    )
+    rows = []
+    pairs = ((name, reference[name], target[name]) for name in alignment.pairs)
+    for name, metrics in measure_many(pairs, workers=workers):
+        node, op_type = (producers or {}).get(name, ("", ""))
+        judgement = tolerance.judge(name, metrics, reference[name], target[name])
+        rows.append(Row(name, node, op_type, metrics, judgement))
+    return Comparison(names[0], names[1], tuple(rows), alignment.unmatched)

@@ -1,0 +1,110 @@
+"""Running totals over the blocks of a tensor pair; totals of different blocks add up, whoever computed them."""
+
+import dataclasses
+
+import numpy as np
+
+WORST_COUNT = 5
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """Totals of some blocks of one tensor pair; "compared" elements are those that are finite on both sides.
+
+    Attributes:
+        stride: Every stride-th element goes into the sample that quantiles are taken from.
+        samples: Errors of the sampled compared elements, in no particular order; ``zero_samples`` more were zero.
+        worst: (error, flat index), largest error first, then lowest index; an infinite error stands for a value that
+            is non-finite on one side only.
+    """
+
+    stride: int
+    compared: int = 0
+    nonzero_errors: int = 0
+    zero_samples: int = 0
+    nan_reference: int = 0
+    nan_target: int = 0
+    inf_reference: int = 0
+    inf_target: int = 0
+    nonfinite_mismatch: int = 0
+    error_sum: float = 0.0
+    error_square_sum: float = 0.0
+    error_max: float = 0.0
+    relative_sum: float = 0.0
+    relative_max: float = 0.0
+    ulp_max: float = 0.0
+    reference_square_sum: float = 0.0
+    target_square_sum: float = 0.0
+    product_sum: float = 0.0
+    reference_max: float = -1.0
+    target_max: float = -1.0
+    samples: list[np.ndarray] = dataclasses.field(default_factory=list)
+    worst: list[tuple[float, int]] = dataclasses.field(default_factory=list)
+
+    def merge(self, other: "Tally") -> None:
+        """Add the totals of other blocks."""
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _MAXED:
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        self.samples += other.samples
+        self._keep_worst(other.worst)
+
+    def add_relative(self, largest: float, total: float) -> None:
+        """Add relative errors of a block."""
+        self.relative_max = max(self.relative_max, largest)
+        self.relative_sum += total
+
+    def add_products(self, reference_squares: float, target_squares: float, products: float) -> None:
+        """Add sums of squares and of products of both sides."""
+        self.reference_square_sum += reference_squares
+        self.target_square_sum += target_squares
+        self.product_sum += products
+
+    def add_maxima(self, reference: float, target: float, distance: float) -> None:
+        """Add the largest magnitudes and the largest distance in representable numbers."""
+        self.reference_max = max(self.reference_max, reference)
+        self.target_max = max(self.target_max, target)
+        self.ulp_max = max(self.ulp_max, distance)
+
+    def consider(self, errors: np.ndarray, largest: float, start: int, positions: np.ndarray | None = None) -> None:
+        """Remember the largest of these errors.
+
+        Args:
+            errors: Errors of one block.
+            largest: Their maximum.
+            start: Flat index of the first one.
+            positions: Flat index of each relative to ``start``; None when they are consecutive.
+        """
+        bound = self.worst[-1][0] if len(self.worst) == WORST_COUNT else 0.0
+        if not largest > bound:
+            return
+        found = np.flatnonzero(errors >= max(_lower_bound(errors), np.nextafter(errors.dtype.type(bound), np.inf)))
+        if found.size > WORST_COUNT:  # Ties: keep the lowest indices, so that the result does not depend on sorting.
+            order = np.argsort(-errors[found], kind="stable")[:WORST_COUNT]
+            found = found[order]
+        where = found if positions is None else positions[found]
+        self._keep_worst([(float(errors[i]), start + int(at)) for i, at in zip(found, where, strict=True)])
+
+    def consider_nonfinite(self, positions: np.ndarray, start: int) -> None:
+        """Remember positions that are non-finite on one side only."""
+        self._keep_worst([(float("inf"), start + int(at)) for at in positions[:WORST_COUNT]])
+
+    def _keep_worst(self, more: list[tuple[float, int]]) -> None:
+        self.worst = sorted(self.worst + more, key=lambda item: (-item[0], item[1]))[:WORST_COUNT]
+
+
+_MAXED = ("error_max", "relative_max", "ulp_max", "reference_max", "target_max")
+_ADDED = tuple(
+    field.name for field in dataclasses.fields(Tally) if field.name not in {*_MAXED, "stride", "samples", "worst"}
+)
+
+
+def _lower_bound(errors: np.ndarray) -> np.floating | float:
+    """Return a number that at least `WORST_COUNT` of these errors reach, cheaply: from the maxima of short runs."""
+    run = 256
+    if errors.size < run * WORST_COUNT * 2:
+        return 0.0
+    maxima = errors[: errors.size // run * run].reshape(-1, run).max(axis=1)
+    bound: np.floating = np.partition(maxima, maxima.size - WORST_COUNT)[maxima.size - WORST_COUNT]
+    return bound
