@@ -15,7 +15,9 @@ from tensortriage.errors import DataError
 from tensortriage.inputs.datafile import DataFile, Format, Iteration, Kind, Series
 from tensortriage.inputs.npy import open_npy, open_npz
 from tensortriage.inputs.polygraphy import open_polygraphy
-from tensortriage.inputs.stored import ArrayStored, Stored, samples
+from tensortriage.inputs.saving import SERIES_NAME, StoredContents
+from tensortriage.inputs.stored import ArrayStored, LazyTensors, Stored, samples
+from tensortriage.values import serial
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import INDEX_NAME, MappedStore
 from tensortriage_worker.shards import ShardError, ShardReader
@@ -60,6 +62,8 @@ def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
         return _inputs(path, found, partial(_test_data, path, specs))
     if found is Format.NPY and path.is_dir():
         return _inputs(path, found, partial(_npy_folder, path, specs))
+    if found is Format.STORE and (path / SERIES_NAME).is_file():
+        return _series_of_store(path)
     stored = _stored(path, found, specs)
     return _inputs(path, found, partial(samples, stored, specs, path))
 
@@ -137,6 +141,32 @@ def _file_name(path: Path, specs: Sequence[ValueSpec]) -> str:
     return specs[0].name if len(specs) == 1 else unquote(path.stem)
 
 
+def _series_of_store(path: Path) -> DataFile:
+    contents = serial.load(path / SERIES_NAME, StoredContents)
+    store = MappedStore(path)
+    names: dict[tuple[int, int], dict[str, str]] = {}
+    for full in store.names():
+        place, index, name = (*full.split("/", 2), "", "")[:3]
+        if place.isdecimal() and index.isdecimal():
+            names.setdefault((int(place), int(index)), {})[name] = full
+    series = tuple(
+        Series(item.runner, partial(_iterations_of_store, store, names, place, item.seconds))
+        for place, item in enumerate(contents.series)
+    )
+    return DataFile(path, Format.STORE, contents.kind, series)
+
+
+def _iterations_of_store(
+    store: MappedStore,
+    names: Mapping[tuple[int, int], Mapping[str, str]],
+    place: int,
+    seconds: Sequence[float | None],
+) -> Iterator[Iteration]:
+    for index, spent in enumerate(seconds):
+        loaders = {name: partial(store.__getitem__, full) for name, full in names.get((place, index), {}).items()}
+        yield Iteration(LazyTensors(loaders), spent)
+
+
 class _StoreItem:
     """One tensor of a store."""
 
@@ -190,9 +220,15 @@ def _sample_folders(path: Path) -> list[Path]:
 
 
 def _npy_folder(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, np.ndarray]]:
-    for folder in _sample_folders(path) or [path]:
-        stored = {unquote(file.stem): open_npy(file) for file in sorted(folder.glob("*.npy"))}
-        yield from samples(stored, specs, folder)
+    folders = _sample_folders(path)
+    for folder in folders:
+        yield LazyTensors({name: array.load for name, array in _npy_files(folder).items()})
+    if not folders:
+        yield from samples(_npy_files(path), specs, path)
+
+
+def _npy_files(folder: Path) -> dict[str, Stored]:
+    return {unquote(file.stem): open_npy(file) for file in sorted(folder.glob("*.npy"))}
 
 
 def _test_data(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, np.ndarray]]:

@@ -87,7 +87,8 @@ _COUNTS_UP = frozenset({("Slice", 3), ("Unsqueeze", 1), ("Squeeze", 1)})
 _TABLES: Mapping[tuple[str, int], tuple[int, str, int]] = {
     # (operator, index operand) -> (table operand, attribute naming its axis, that attribute's default)
     ("Gather", 1): (0, "axis", 0), ("GatherElements", 1): (0, "axis", 0), ("ScatterElements", 1): (0, "axis", 0),
-    ("Scatter", 1): (0, "axis", 0),    ("GatherND", 1): (0, "batch_dims", 0), ("ScatterND", 1): (0, "", 0), ("GatherBlockQuantized", 1): (0, "", 0),
+    ("Scatter", 1): (0, "axis", 0), ("GatherND", 1): (0, "batch_dims", 0), ("ScatterND", 1): (0, "", 0),
+    ("GatherBlockQuantized", 1): (0, "", 0),
     ("NegativeLogLikelihoodLoss", 1): (0, "", 1), ("SoftmaxCrossEntropyLoss", 1): (0, "", 1),
     ("ArrayFeatureExtractor", 1): (0, "", -1), ("EmbedLayerNormalization", 0): (2, "", 0),
     ("EmbedLayerNormalization", 1): (4, "", 0), ("EmbedLayerNormalization", 8): (3, "", 0),

@@ -40,7 +40,7 @@ def script_feeds(script: str, specs: Sequence[ValueSpec]) -> Iterator[Feed]:
             else (``script-not-feed``) or nothing (``feed-empty``), or a feed does not fit the model.
     """
     path, name = parse_script(script, DEFAULT_FUNCTION)
-    samples = _call(path, lambda: _load(path, name)())
+    samples = load_function(script, DEFAULT_FUNCTION)()
     if hasattr(samples, "input_metadata"):
         samples.input_metadata = {
             spec.name: InputMetadata(spec.dtype.numpy if spec.dtype else None, spec.shape) for spec in specs
@@ -54,6 +54,22 @@ def script_feeds(script: str, specs: Sequence[ValueSpec]) -> Iterator[Feed]:
         index += 1
     if not index:
         raise DataError(f"{path}: {name}() yielded no sample", slug="feed-empty", cure="yield at least one dict")
+
+
+def load_function(script: str, default: str) -> Callable[..., Any]:
+    """Return a function of a user's script, whose exceptions become errors that name the script's line.
+
+    Args:
+        script: ``FILE.py[:FUNCTION]``.
+        default: Name of the function when the script's argument does not say.
+
+    Raises:
+        DataError: When the script cannot be loaded (``script-unusable``) or raises while it is (``script-failed``);
+            the function itself raises ``script-failed`` likewise.
+    """
+    path, name = parse_script(script, default)
+    function = _call(path, lambda: _load(path, name))
+    return lambda *arguments: _call(path, lambda: function(*arguments))
 
 
 def _load(path: Path, name: str) -> Callable[[], Any]:

@@ -1,0 +1,138 @@
+import zipfile
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tensortriage.errors import DataError, UsageError
+from tensortriage.inputs.datafile import Format, Iteration, Kind
+from tensortriage.inputs.opening import open_data
+from tensortriage.inputs.saving import format_for, save, save_store
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+FIRST = {"x:0": X.T, "a/b": np.array(3), "s": np.array(["é", ""]), "e": np.zeros((0, 2), np.float16)}
+SECOND = {"x:0": X[:1], "a/b": np.array(4), "s": np.array([["z"]]), "e": np.zeros((1, 0), np.float16)}
+SMALL = {"b": np.array([1.5, np.nan], ml_dtypes.bfloat16), "i": np.array([-8, 7], ml_dtypes.int4)}
+
+PLACES = ["f.npz", "f.json", "f.safetensors", "f.store", "folder", "test_data_set", "test_data_set_0"]
+
+
+def read(path, place=0):
+    return [dict(iteration.tensors) for iteration in open_data(path).series[place]]
+
+
+def same(actual, expected):
+    assert sorted(actual) == sorted(expected)
+    for name, array in expected.items():
+        value = actual[name]
+        assert value.shape == array.shape
+        assert repr(value.tolist()) == repr(array.tolist())
+        assert value.dtype.kind in "OU" if array.dtype.kind in "OU" else value.dtype == array.dtype
+
+
+@pytest.mark.parametrize("samples", [[FIRST], [FIRST, SECOND], [{"0/x": X}]], ids=["one", "two", "numbered"])
+@pytest.mark.parametrize("place", [*PLACES, "npy"])
+def test_what_is_saved_is_opened_again(tmp_path, place, samples):
+    wanted = Format.NPY if place == "npy" else None
+    path = tmp_path / "deep" / place
+    assert save(path, [("", map(Iteration, samples))], kind=Kind.INPUTS, wanted=wanted) == len(samples)
+    found = read(path)
+    assert len(found) == len(samples)
+    for actual, expected in zip(found, samples, strict=True):
+        same(actual, expected)
+    assert [entry.name for entry in path.parent.iterdir()] == [place]
+
+
+@pytest.mark.parametrize("place", ["f.json", "f.safetensors", "f.store", "folder", "test_data_set_0"])
+def test_small_types_survive(tmp_path, place):
+    save(tmp_path / place, [("", [Iteration(SMALL)])], kind=Kind.INPUTS)
+    same(read(tmp_path / place)[0], SMALL)
+
+
+@pytest.mark.parametrize(("place", "wanted"), [("f.npz", None), ("folder", Format.NPY)])
+def test_formats_that_would_lose_a_type_refuse_it(tmp_path, place, wanted):
+    with pytest.raises(DataError) as caught:
+        save(tmp_path / place, [("", [Iteration(SMALL)])], kind=Kind.INPUTS, wanted=wanted)
+    assert caught.value.slug == "format-lacks-dtype"
+    assert not (tmp_path / "f.npz").exists()
+
+
+@pytest.mark.parametrize("place", ["f.json", "folder", "f.store"])
+def test_runners_and_times_survive(tmp_path, place):
+    runs = [("r", [Iteration({"y": X}, 0.5), Iteration({"y": X + 1})]), ("r", [Iteration({"y": X + 2}, 1.5)])]
+    assert save(tmp_path / place, runs, kind=Kind.OUTPUTS) == 2
+    file = open_data(tmp_path / place)
+    assert (file.kind, [series.runner for series in file.series]) == (Kind.OUTPUTS, ["r", "r"])
+    assert [[(it.seconds, it.tensors["y"][0, 0]) for it in series] for series in file.series] == [
+        [(0.5, 0), (None, 1)],
+        [(1.5, 2)],
+    ]
+
+
+def test_several_runners_need_a_format_that_has_them(tmp_path):
+    with pytest.raises(DataError) as caught:
+        save(tmp_path / "f.npz", [("a", [Iteration(FIRST)]), ("b", [Iteration(FIRST)])], kind=Kind.OUTPUTS)
+    assert caught.value.slug == "several-runners"
+    assert "'a', 'b'" in caught.value.cure
+
+
+def test_outputs_of_test_data_are_named_so(tmp_path):
+    save(tmp_path / "test_data_set_0", [("r", [Iteration({"y": X})])], kind=Kind.OUTPUTS)
+    assert [entry.name for entry in (tmp_path / "test_data_set_0").iterdir()] == ["output_0.pb"]
+
+
+def test_numpy_reads_our_archives(tmp_path):
+    save(tmp_path / "f.npz", [("", [Iteration(FIRST)])], kind=Kind.INPUTS)
+    with np.load(tmp_path / "f.npz") as loaded:
+        same(dict(loaded), FIRST)
+    assert zipfile.ZipFile(tmp_path / "f.npz").testzip() is None
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_to_write_is_an_error(tmp_path, place):
+    with pytest.raises(DataError) as caught:
+        save(tmp_path / place, [("", [])], kind=Kind.INPUTS)
+    assert caught.value.slug == "feed-empty"
+
+
+@pytest.mark.parametrize("place", ["folder", "test_data_set_0", "f.store"])
+def test_directories_that_hold_something_are_left_alone(tmp_path, place):
+    (tmp_path / place).mkdir()
+    (tmp_path / place / "mine.txt").write_text("mine")
+    with pytest.raises(DataError) as caught:
+        save(tmp_path / place, [("", [Iteration(FIRST)])], kind=Kind.INPUTS)
+    assert caught.value.slug == "output-not-empty"
+    assert [entry.name for entry in (tmp_path / place).iterdir()] == ["mine.txt"]
+
+
+def test_a_store_replaces_a_store(tmp_path):
+    save_store(tmp_path / "s", [("r", [Iteration(FIRST), Iteration(SECOND)])])
+    save_store(tmp_path / "s", [("", [Iteration(SMALL)])])
+    same(read(tmp_path / "s")[0], SMALL)
+    assert open_data(tmp_path / "s").kind is Kind.INPUTS
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted", "expected"),
+    [
+        ("a.JSON", None, Format.POLYGRAPHY),
+        ("a", None, Format.POLYGRAPHY),
+        ("a/test_data_set_3", None, Format.TEST_DATA),
+        ("a", Format.NPY, Format.NPY),
+        ("v1.2", Format.NPY, Format.NPY),
+        ("a", Format.STORE, Format.STORE),
+    ],
+)
+def test_the_path_names_the_format(path, wanted, expected):
+    assert format_for(Path(path), wanted) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [("a.csv", None), ("a.npz", Format.POLYGRAPHY), ("a.json", Format.NPY), ("a", Format.NPZ), ("a.x", Format.NPZ)],
+)
+def test_contradictions_are_refused(path, wanted):
+    with pytest.raises(UsageError) as caught:
+        format_for(Path(path), wanted)
+    assert caught.value.slug == "output-format"
