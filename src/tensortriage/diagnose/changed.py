@@ -41,7 +41,7 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
         figures = compare_all(((name, outputs[name]) for name in expected), golden).metrics
         floors, _ = fp32_floors(inv, original, each, list(expected), golden=golden, what="the outputs")
         for name, figure in figures.items():
-            error = error_of(figure, exact=inv.exact(name))
+            error = error_of(figure)
             if error > MATCH_FACTOR * floors.get(name, 0.0) and error > worst:
                 worst, where, feed = error, name, each
     reasons = diff(original, changed).nodes
@@ -76,7 +76,7 @@ def confirm(inv: Investigation, changed: Model, feed: Feed, reasons: Mapping[str
             if node is not None:
                 local[node.name] = max(local.get(node.name, 0.0), ratio)
         errors = {
-            node.name: found.error(value, exact=inner.exact(value))
+            node.name: found.error(value)
             for value in found.metrics
             if (node := changed.graph.producer(value)) is not None
         }

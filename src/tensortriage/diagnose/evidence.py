@@ -56,16 +56,16 @@ class Evidence:
             node = graph.producer(value)
             if value not in golden or node is None:
                 continue
-            spec, exact = golden.spec(value), inv.exact(value)
+            spec = golden.spec(value)
             seen = (self.in_context or {}).get(value)
-            local = self.local.error(value, exact=exact) if self.local else None
+            local = self.local.error(value) if self.local else None
             local_floor = self.local.floors.target.get(value) if self.local else None
             rows.append(
                 LayerRow(
                     value=value, node=node.name, op_type=node.op_type, scope=node.scope, order=order,
                     dtype=spec.dtype.label if spec.dtype else "",
                     shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
-                    in_context_error=error_of(seen, exact=exact) if seen else None,
+                    in_context_error=error_of(seen) if seen else None,
                     floor=self.floors.target.get(value) if self.floors else None,
                     local_error=local, local_floor=local_floor, floor_ratio=ratio_of(local, local_floor),
                     influence=self.influence.alone.get(value) if self.influence else None,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 
 from tensortriage.compare.metrics import Metrics
-from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.dtype import Precision
 
 MATCH_FACTOR = 10.0
 """How much noisier than its reference an fp32 engine may be (20 dB): kernels differ in summation order, fused
@@ -19,12 +19,11 @@ PREDICTION_GAP_DB = 3.0
 """Measured error beyond predicted rounding error that counts as unexplained (the bar of the design)."""
 
 
-def error_of(metrics: Metrics, *, exact: bool) -> float:
+def error_of(metrics: Metrics) -> float:
     """Return the relative error of one tensor.
 
     Args:
         metrics: Target measured against reference.
-        exact: Whether the type is compared exactly.
 
     Returns:
         ``rms_error / reference_rms`` (or the share of unequal elements); ``inf`` when the target has a non-finite
@@ -32,7 +31,7 @@ def error_of(metrics: Metrics, *, exact: bool) -> float:
     """
     if metrics.count == 0:
         return 0.0
-    if exact:
+    if metrics.exact:
         return metrics.mismatches / metrics.count
     if metrics.nonfinite_mismatch:
         return math.inf
@@ -83,11 +82,6 @@ def ratio_of(error: float | None, floor: float | None) -> float | None:
     if math.isinf(floor):
         return 1.0
     return error / floor if floor > 0.0 else math.inf
-
-
-def is_exact(dtype: DType | None) -> bool:
-    """Whether values of a type are compared exactly."""
-    return dtype is not None and not dtype.is_float and dtype not in (DType.COMPLEX64, DType.COMPLEX128)
 
 
 def largest(errors: Mapping[str, float]) -> float:

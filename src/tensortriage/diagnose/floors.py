@@ -72,9 +72,8 @@ def floors_of(
     least = least_floor(inv.precision)
     target = dict(fp32)
     for name, metrics in emulated.items():
-        exact = inv.exact(name)
-        error = error_of(metrics, exact=exact)
-        target[name] = max(error, fp32.get(name, 0.0), 0.0 if exact else least)
+        error = error_of(metrics)
+        target[name] = max(error, fp32.get(name, 0.0), 0.0 if metrics.exact else least)
     return Floors(fp32, target, emulated, source)
 
 
@@ -115,11 +114,10 @@ def fp32_floors(
     depth = {value: index for index, value in enumerate(values)}
     floors: dict[str, float] = {}
     for name, figure in metrics.items():
-        exact = inv.exact(name)
         # Jitter does not see the rounding inside the graph: let it grow like a random walk along the graph.
         allowance = least * (math.sqrt(depth[name] + 1.0) if source == "input jitter" else 1.0)
-        error = error_of(figure, exact=exact)
-        floors[name] = error if exact else max(allowance, error if math.isfinite(error) else allowance)
+        error = error_of(figure)
+        floors[name] = error if figure.exact else max(allowance, error if math.isfinite(error) else allowance)
     return floors, source
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from tensortriage.compare.metrics import Metrics, measure_many
 from tensortriage.compare.tolerance import Tolerance
-from tensortriage.diagnose.figures import is_exact
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -148,13 +147,6 @@ class Investigation:
         recorded = {name: golden.spec(name) for name in golden.names()}
         recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
         return value_specs(self.model, recorded)
-
-    def exact(self, value: str) -> bool:
-        """Whether a value is compared exactly; its type does not depend on the feed."""
-        for golden in (*self._golden.values(), *self._golden_outputs.values()):
-            if value in golden:
-                return is_exact(golden.spec(value).dtype)
-        return False
 
     def focus(self, model: Model) -> None:
         """Go on with the model that the target runs, once both models are known to compute the same."""

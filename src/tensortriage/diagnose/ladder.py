@@ -143,7 +143,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     unexplained: list[str] = []
     for name, error in evidence.worst.errors.items():
         metrics, predicted = evidence.worst.metrics[name], evidence.floors.target.get(name, 0.0)
-        if inv.exact(name):
+        if metrics.exact:
             expected = predicted * metrics.count
             explained = metrics.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0))
             gaps[name] = 0.0 if explained else math.inf
@@ -254,7 +254,7 @@ def culprit_of(inv: Investigation, evidence: Evidence, value: str, ratio: float)
     assert node is not None
     assert evidence.local is not None
     assert evidence.influence is not None
-    error = evidence.local.error(value, exact=inv.exact(value))
+    error = evidence.local.error(value)
     return Culprit(
         node.name, node.op_type, value, local_error=error, influence=evidence.influence.alone.get(value), floor_ratio=ratio,
         reason=f"on golden inputs its result has relative error {say(error)}, {ratio_words(ratio)} its floor",

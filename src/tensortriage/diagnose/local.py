@@ -49,9 +49,9 @@ class Local:
     reshaped: tuple[str, ...]
     arrays: TensorStore
 
-    def error(self, value: str, *, exact: bool) -> float | None:
+    def error(self, value: str) -> float | None:
         """Return the local error of a value; None when not measured."""
-        return error_of(self.metrics[value], exact=exact) if value in self.metrics else None
+        return error_of(self.metrics[value]) if value in self.metrics else None
 
 
 def local_errors(inv: Investigation, feed: Feed) -> Local:
@@ -78,7 +78,7 @@ def local_errors(inv: Investigation, feed: Feed) -> Local:
         floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=where)
 
         def keep(name: str, array: np.ndarray, figure: Metrics, floors: Floors = floors) -> None:
-            error = error_of(figure, exact=inv.exact(name))
+            error = error_of(figure)
             if (ratio_of(error, floors.target.get(name)) or 0.0) > SUSPECT_RATIO:
                 kept[name] = np.array(array)
 
@@ -143,7 +143,7 @@ def suspects(inv: Investigation, feed: Feed, local: Local) -> list[tuple[str, fl
     """Return values whose local error exceeds its floor, with the ratio, worst first."""
     found: list[tuple[str, float]] = [(name, math.inf) for name in local.reshaped]
     for name in local.metrics:
-        error = local.error(name, exact=inv.exact(name))
+        error = local.error(name)
         ratio = ratio_of(error, local.floors.target.get(name))
         if ratio is not None and ratio > SUSPECT_RATIO:
             found.append((name, ratio))
@@ -207,7 +207,7 @@ def output_error(inv: Investigation, feed: Feed, golden: TensorStore, outputs: M
     errors = []
     for name, array in outputs.items():
         if name in golden and array.shape == golden[name].shape:
-            errors.append(error_of(measure(golden[name], array), exact=inv.exact(name)))
+            errors.append(error_of(measure(golden[name], array)))
         else:
             errors.append(math.inf)
     return max(errors, default=0.0)

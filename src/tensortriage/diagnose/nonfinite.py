@@ -161,10 +161,10 @@ def kept_restores(
     This is the proof that an overflow matters: the format's error falls when just these nodes may exceed its range.
     """
     golden, specs = inv.golden(feed), inv.specs(feed)
-    before = {name: error_of(floors.emulated[name], exact=inv.exact(name)) for name in outputs}
+    before = {name: error_of(floors.emulated[name]) for name in outputs}
     figures = emulate(
         inv, inv.model, feed, outputs, golden=golden, specs=specs, what="the outputs, overflowing ops kept in fp32,",
         kept=nodes,
     )  # fmt: skip
-    after = {name: error_of(figure, exact=inv.exact(name)) for name, figure in figures.items()}
+    after = {name: error_of(figure) for name, figure in figures.items()}
     return max(before.values(), default=0.0), max(after.values(), default=0.0)

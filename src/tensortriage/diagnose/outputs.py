@@ -112,7 +112,7 @@ def deployed(inv: Investigation, feed: Feed) -> Mapping[str, Metrics]:
 
 def judge(inv: Investigation, feed: Feed, metrics: Mapping[str, Metrics], floors: Floors) -> FeedResult:
     """Judge the outputs of one feed by the user's tolerance, else by the fp32 floor."""
-    errors = {name: error_of(figure, exact=inv.exact(name)) for name, figure in metrics.items()}
+    errors = {name: error_of(figure) for name, figure in metrics.items()}
     within: dict[str, bool] = {}
     for name, error in errors.items():
         if inv.question.tolerance is not None:
@@ -185,7 +185,7 @@ def run_to_run(inv: Investigation, results: tuple[FeedResult, ...], *, runs: int
     for name in worst.metrics:
         for repeat in repeats[1:]:
             metrics = compare_all([(name, repeat[name])], MemoryStore(repeats[0])).metrics.get(name)
-            error = error_of(metrics, exact=inv.exact(name)) if metrics else math.inf
+            error = error_of(metrics) if metrics else math.inf
             moved[name] = max(moved.get(name, 0.0), error)
     largest = max(moved, key=lambda n: moved[n], default="")
     if not largest or moved[largest] == 0.0:

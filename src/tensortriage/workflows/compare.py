@@ -14,7 +14,8 @@ import numpy as np
 
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.metrics import Metrics, measure_many
-from tensortriage.compare.tolerance import Judgement, Tolerance
+from tensortriage.compare.result import CompareResult, FeedComparison, Invalid
+from tensortriage.compare.tolerance import EveryTolerance, Judgement, Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, UsageError
@@ -33,7 +34,6 @@ from tensortriage.workflows.participants import Live, Participant, Saved, number
 
 T = TypeVar("T")
 Arrays = dict[str, np.ndarray]
-RUN_FORMAT = "tensortriage.run/1"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,67 +77,6 @@ class CompareRequest:
     batch_bytes: int | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
     external_data_dir: Path | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Invalid:
-    """NaN or Inf in an output."""
-
-    participant: str
-    feed: str
-    output: str
-    nan: int
-    inf: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class FeedComparison:
-    """One target against the reference on one feed."""
-
-    feed: str
-    comparison: Comparison
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CompareResult:
-    """What came of it.
-
-    Attributes:
-        reference: Name of the participant taken as right; empty when nothing was compared.
-        targets: Names of the others.
-        feeds: Feed name to ``real`` or ``random``.
-        observation: ``deployed``, or ``instrumented`` when other tensors than the model's outputs were captured.
-        moved: Participant to whether instrumenting changed the model's own outputs on the first feed.
-        comparisons: One per target and feed.
-        invalid: NaN and Inf found, when validation was asked for.
-        task_metrics: Participant to the mean of the task metric over the feeds.
-        outcomes: Participant to how its builds and runs ended.
-        builds: Models compiled.
-        checks: Runs made.
-        build_seconds: Wall time in builds.
-        run_seconds: Wall time in runs.
-    """
-
-    reference: str
-    targets: tuple[str, ...]
-    feeds: Mapping[str, str]
-    observation: str
-    moved: Mapping[str, bool]
-    comparisons: tuple[FeedComparison, ...]
-    invalid: tuple[Invalid, ...]
-    task_metrics: Mapping[str, float]
-    outcomes: Mapping[str, Outcome]
-    builds: int = 0
-    checks: int = 0
-    build_seconds: float = 0.0
-    run_seconds: float = 0.0
-    format: str = RUN_FORMAT
-
-    @property
-    def passed(self) -> bool:
-        """Whether everything ran, every comparison is within its limit and nothing is invalid."""
-        rows_within = all(row.judgement.within for item in self.comparisons for row in item.comparison.rows)
-        return rows_within and not self.invalid and all(outcome.ok for outcome in self.outcomes.values())
 
 
 Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]
@@ -288,9 +227,7 @@ class _Comparing:
             self.scores.setdefault(participant.name, []).append(self.request.metric(outputs, feed.tensors))
         return self.request.postprocess(outputs) if self.request.postprocess else outputs
 
-    def _compare_deployed(
-        self, participant: Participant, feed: Feed, outputs: Arrays, moved: dict[str, bool]
-    ) -> None:
+    def _compare_deployed(self, participant: Participant, feed: Feed, outputs: Arrays, moved: dict[str, bool]) -> None:
         deployed = self._guarded(participant, lambda: participant.deployed(feed))
         if deployed is None:
             return
@@ -348,13 +285,8 @@ class _Comparing:
                 target=target.precision_spec, folder=self.workspace.folder,
             )  # fmt: skip
             return judge.judge(feed, metrics, reference)
-        judged: dict[str, Judgement] = {}
-        for name, figure in metrics.items():
-            for tolerance in self.request.tolerances:
-                found = tolerance.judge(name, figure, reference[name], outputs[name])
-                if name not in judged or (judged[name].within, -judged[name].ratio) > (found.within, -found.ratio):
-                    judged[name] = found
-        return judged
+        tolerance = EveryTolerance(self.request.tolerances)
+        return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
 
     def _validate_alone(self, participant: Participant, feed: Feed, outputs: Arrays) -> None:
         if self.request.validate:

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.tolerance import Judgement
-from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, gap_allowance_db, is_exact, least_floor, ratio_of
-from tensortriage.diagnose.floors import floors_of
+from tensortriage.compare.tolerance import Judgement, NoiseFloorTolerance
+from tensortriage.diagnose.figures import MATCH_FACTOR, gap_allowance_db, least_floor
+from tensortriage.diagnose.floors import ROUNDED, floors_of
 from tensortriage.diagnose.investigation import Investigation, Question
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore
 
 
@@ -53,23 +53,21 @@ class FloorJudge:
             references: The reference's arrays of the values that may need a floor.
         """
         judged: dict[str, Judgement] = {}
-        errors: dict[str, float] = {}
         sure = MATCH_FACTOR * least_floor(Precision.FP32)
+        cheap = NoiseFloorTolerance({name: sure * signal(figure) for name, figure in metrics.items()}, factor=1.0)
         for name, figure in metrics.items():
-            exact = is_exact(DType.from_numpy(references[name].dtype))
-            errors[name] = error_of(figure, exact=exact)
-            if errors[name] == 0.0 or (not exact and errors[name] <= sure):
-                judged[name] = Judgement(True, "fp32 noise floor", errors[name] / sure)
+            judgement = cheap.judge(name, figure)
+            if judgement.within or figure.exact:
+                judged[name] = judgement
         open_names = [name for name in metrics if name not in judged]
         if open_names:
-            judged |= self._by_floor(feed, open_names, errors, metrics, references)
+            judged |= self._by_floor(feed, open_names, metrics, references)
         return judged
 
     def _by_floor(
         self,
         feed: Feed,
         names: Sequence[str],
-        errors: Mapping[str, float],
         metrics: Mapping[str, Metrics],
         references: Mapping[str, np.ndarray],
     ) -> dict[str, Judgement]:
@@ -84,15 +82,16 @@ class FloorJudge:
                 )
             finally:
                 inv.close()
-        judged = {}
+        limits = {}
         for name in names:
             fp32 = MATCH_FACTOR * floors.fp32.get(name, 0.0)
-            rounding = 0.0
-            if floors.target is not floors.fp32:
-                rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics[name].count) / 20)
-            limit = max(fp32, rounding)
-            ratio = ratio_of(errors[name], limit)
-            word = inv.precision.value if rounding > fp32 else "fp32"
-            within = errors[name] <= limit and math.isfinite(errors[name])
-            judged[name] = Judgement(within, f"{word} noise floor", math.inf if ratio is None else ratio)
-        return judged
+            rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics[name].count) / 20)
+            limit = fp32 if inv.precision not in ROUNDED else max(fp32, rounding)
+            limits[name] = limit * signal(metrics[name]) if math.isfinite(limit) else math.inf
+        tolerance = NoiseFloorTolerance(limits, factor=1.0)
+        return {name: tolerance.judge(name, metrics[name]) for name in names}
+
+
+def signal(metrics: Metrics) -> float:
+    """Return the RMS of the reference; 0 when no element is finite on both sides."""
+    return metrics.reference_rms if metrics.compared else 0.0

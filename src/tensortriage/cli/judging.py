@@ -1,0 +1,108 @@
+"""From the judgement options of ``triage run`` to tolerances, with Polygraphy's meanings and defaults."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.tolerance import (
+    ErrorStat,
+    Judgement,
+    PolygraphyTolerance,
+    ThresholdKind,
+    ThresholdTolerance,
+    Tolerance,
+)
+from tensortriage.errors import UsageError
+from tensortriage.inputs.script import load_function
+from tensortriage.inputs.syntax import parse_named
+
+FUNCTIONS = {
+    "simple": (None,),
+    "l2": (ThresholdKind.L2,),
+    "cosine_similarity": (ThresholdKind.COSINE_SIMILARITY,),
+    "psnr": (ThresholdKind.PSNR,),
+    "snr": (ThresholdKind.SNR,),
+    "distance_metrics": (ThresholdKind.L2, ThresholdKind.COSINE_SIMILARITY),
+    "quality_metrics": (ThresholdKind.PSNR, ThresholdKind.SNR),
+}
+"""Comparison functions; None stands for absolute and relative tolerances. Aliases stand for several."""
+
+THRESHOLDS = {
+    ThresholdKind.L2: "l2",
+    ThresholdKind.COSINE_SIMILARITY: "cosine",
+    ThresholdKind.PSNR: "psnr",
+    ThresholdKind.SNR: "snr",
+}
+"""The option that holds the threshold of each function."""
+
+
+def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
+    """Return the tolerances that the options ask for; none when they ask for none (the noise floor judges).
+
+    Raises:
+        UsageError: For an unknown function, statistic or a malformed number.
+    """
+    if given["compare_func_script"]:
+        return [ScriptTolerance(given["compare_func_script"])]
+    functions = list(given["functions"])
+    simple = any(given[key] for key in ("atol", "rtol", "error_stat", "error_quantile", "infinities_compare_equal"))
+    if simple and not functions:
+        functions = ["simple"]
+    functions += [kind.value for kind, key in THRESHOLDS.items() if given[key] and not covered(kind, functions)]
+    found: list[Tolerance] = []
+    for function in functions:
+        if function == "indices":
+            raise UsageError(
+                "--compare indices is not offered: it accepts outputs that only begin alike", slug="compare-unknown",
+                cure="use --postprocess top-K, which compares the indices of the K largest exactly",
+            )  # fmt: skip
+        if function not in FUNCTIONS:
+            raise UsageError(
+                f"'{function}' is not a comparison function", slug="compare-unknown", cure="use one of: " + ", ".join(FUNCTIONS)
+            )  # fmt: skip
+        for kind in FUNCTIONS[function]:
+            found.append(simple_tolerance(given) if kind is None else threshold(kind, given))
+    return found
+
+
+def covered(kind: ThresholdKind, functions: Sequence[str]) -> bool:
+    """Whether one of the functions named already stands for a kind."""
+    return any(kind in FUNCTIONS.get(function, ()) for function in functions)
+
+
+def simple_tolerance(given: Mapping[str, Any]) -> PolygraphyTolerance:
+    """Return the tolerance of ``simple``."""
+    stats = {name: ErrorStat.parse(word) for name, word in parse_named(given["error_stat"], str).items()}
+    return PolygraphyTolerance(
+        atol=parse_named(given["atol"], float),
+        rtol=parse_named(given["rtol"], float),
+        check_error_stat=stats,
+        error_quantile=parse_named(given["error_quantile"], float),
+        infinities_compare_equal=given["infinities_compare_equal"],
+    )
+
+
+def threshold(kind: ThresholdKind, given: Mapping[str, Any]) -> ThresholdTolerance:
+    """Return the tolerance of a threshold function."""
+    return ThresholdTolerance(kind, parse_named(given[THRESHOLDS[kind]], float) or None)
+
+
+class ScriptTolerance:
+    """Judges by a user's function ``compare_outputs(name, reference, target) -> bool``.
+
+    Args:
+        script: ``FILE.py[:FUNCTION]``.
+    """
+
+    def __init__(self, script: str) -> None:
+        self._script = script
+        self._function = load_function(script, "compare_outputs")
+
+    def judge(
+        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
+    ) -> Judgement:
+        """See `Tolerance`."""
+        within = bool(self._function(name, reference, target))
+        return Judgement(within, self._script, 0.0 if within else float("inf"))

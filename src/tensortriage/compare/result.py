@@ -1,0 +1,70 @@
+"""What came of comparing several participants on several feeds, as plain data that any renderer can show."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensortriage.compare.comparison import Comparison
+from tensortriage.runs.outcome import Outcome
+
+RUN_FORMAT = "tensortriage.run/1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Invalid:
+    """NaN or Inf in an output."""
+
+    participant: str
+    feed: str
+    output: str
+    nan: int
+    inf: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedComparison:
+    """One target against the reference on one feed."""
+
+    feed: str
+    comparison: Comparison
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CompareResult:
+    """What came of it.
+
+    Attributes:
+        reference: Name of the participant taken as right; empty when nothing was compared.
+        targets: Names of the others.
+        feeds: Feed name to ``real`` or ``random``.
+        observation: ``deployed``, or ``instrumented`` when other tensors than the model's outputs were captured.
+        moved: Participant to whether instrumenting changed the model's own outputs on the first feed.
+        comparisons: One per target and feed.
+        invalid: NaN and Inf found, when validation was asked for.
+        task_metrics: Participant to the mean of the task metric over the feeds.
+        outcomes: Participant to how its builds and runs ended.
+        builds: Models compiled.
+        checks: Runs made.
+        build_seconds: Wall time in builds.
+        run_seconds: Wall time in runs.
+    """
+
+    reference: str
+    targets: tuple[str, ...]
+    feeds: Mapping[str, str]
+    observation: str
+    moved: Mapping[str, bool]
+    comparisons: tuple[FeedComparison, ...]
+    invalid: tuple[Invalid, ...]
+    task_metrics: Mapping[str, float]
+    outcomes: Mapping[str, Outcome]
+    builds: int = 0
+    checks: int = 0
+    build_seconds: float = 0.0
+    run_seconds: float = 0.0
+    format: str = RUN_FORMAT
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything ran, every comparison is within its limit and nothing is invalid."""
+        rows_within = all(row.judgement.within for item in self.comparisons for row in item.comparison.rows)
+        return rows_within and not self.invalid and all(outcome.ok for outcome in self.outcomes.values())

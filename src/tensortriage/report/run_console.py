@@ -1,0 +1,108 @@
+"""A comparison for people: what was compared with what, a short table of the worst tensors, the result last."""
+
+import json
+import math
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tensortriage.compare.comparison import Row
+from tensortriage.compare.result import CompareResult, FeedComparison
+from tensortriage.report.text import magnitude, printable, shorten, times
+from tensortriage.values.serial import to_json
+
+MOST_ROWS = 12
+
+
+def show(result: CompareResult, stream: TextIO) -> None:
+    """Print a comparison; plain text when the stream is no terminal."""
+    console = Console(file=stream, highlight=False, width=None if stream.isatty() else 140)
+    for name, outcome in result.outcomes.items():
+        if not outcome.ok:
+            console.print(
+                Text(f"{name}: {outcome.kind.value}: {printable(outcome.message)}", style="red"), soft_wrap=True
+            )
+    by_target: dict[str, list[FeedComparison]] = {}
+    for item in result.comparisons:
+        by_target.setdefault(item.comparison.target, []).append(item)
+    for target, items in by_target.items():
+        _target(console, result, target, items)
+    for found in result.invalid[:MOST_ROWS]:
+        console.print(
+            Text(f"invalid: {printable(found.output)} of {found.participant} on {printable(found.feed)}: "
+                 f"{found.nan} NaN, {found.inf} Inf", style="red"), soft_wrap=True,
+        )  # fmt: skip
+    if len(result.invalid) > MOST_ROWS:
+        console.print(f"... and {len(result.invalid) - MOST_ROWS} more invalid outputs")
+    for name, score in result.task_metrics.items():
+        console.print(f"task metric of {name}: {score:.6g}", soft_wrap=True)
+    console.print(Text(closing(result), style="green" if result.passed else "red"), soft_wrap=True)
+
+
+def _target(console: Console, result: CompareResult, target: str, items: list[FeedComparison]) -> None:
+    rows = [(item.feed, row) for item in items for row in item.comparison.rows]
+    failing = sum(not row.judgement.within for _, row in rows)
+    console.print(
+        Text(f"{target} against {result.reference}: {result.observation}, {len(items)} feed(s), {len(rows)} tensors compared, "
+             f"{failing} beyond their limit", style="bold"), soft_wrap=True,
+    )  # fmt: skip
+    for name in (target, result.reference):
+        if name in result.moved:
+            console.print(f"  instrumenting {'changed' if result.moved[name] else 'did not change'} the model's outputs on {name}",
+                          soft_wrap=True)  # fmt: skip
+    extra = sorted({name for item in items for name in item.comparison.unmatched})
+    if extra:
+        console.print(
+            f"  not compared, only on {target}: " + ", ".join(printable(name) for name in extra[:8]), soft_wrap=True
+        )
+    worst = sorted(rows, key=lambda pair: rank(pair[1]))[:MOST_ROWS]
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for title in ("tensor", "op", "max abs", "rel rms", "SQNR dB", "NaN/Inf", "of limit", ""):
+        table.add_column(title, justify="left" if title in ("tensor", "op") else "right", no_wrap=True)
+    for _, row in worst:
+        table.add_row(*_cells(row))
+    console.print(table)
+    limits = sorted({row.judgement.limit for _, row in rows})
+    console.print(f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}", soft_wrap=True)
+    if len(rows) > MOST_ROWS:
+        console.print(f"  ... and {len(rows) - MOST_ROWS} better ones")
+
+
+def rank(row: Row) -> tuple[bool, float, float]:
+    """Return the sort key that puts the worst tensor first."""
+    ratio, error = row.judgement.ratio, row.metrics.relative_rms_error
+    return (
+        row.judgement.within,
+        -math.inf if math.isnan(ratio) else -ratio,
+        -math.inf if math.isnan(error) else -error,
+    )
+
+
+def _cells(row: Row) -> list[Text]:
+    metrics = row.metrics
+    sqnr = "inf" if math.isinf(metrics.sqnr_db) else f"{metrics.sqnr_db:.1f}"
+    within = Text("ok", style="green") if row.judgement.within else Text("FAIL", style="bold red")
+    return [
+        Text(shorten(printable(row.value), 48)), Text(row.op_type), Text(magnitude(metrics.max_abs_error)),
+        Text(magnitude(metrics.relative_rms_error)), Text(sqnr), Text(str(metrics.nonfinite_mismatch or "")),
+        Text(times(row.judgement.ratio)), within,
+    ]  # fmt: skip
+
+
+def closing(result: CompareResult) -> str:
+    """Return the last line."""
+    cost = f"{result.builds} builds in {result.build_seconds:.1f} s, {result.checks} runs in {result.run_seconds:.1f} s"
+    data = "" if "real" in result.feeds.values() else "; the inputs were random"
+    if not result.comparisons:
+        verdict = "nothing was compared" if result.passed else "failed"
+        return f"{verdict} ({cost}{data})"
+    return f"{'passed' if result.passed else 'failed'} ({cost}{data})"
+
+
+def to_document(result: CompareResult) -> str:
+    """Return the comparison as one JSON document."""
+    document = json.loads(to_json(result))
+    document["passed"] = result.passed
+    return json.dumps(document, ensure_ascii=False, indent=1)
