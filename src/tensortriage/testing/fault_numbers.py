@@ -1,0 +1,215 @@
+"""What a planted fault does to one tensor, in numpy.
+
+Each kind is a function of the right value and, for faults of an algorithm, of the operator's operands. Amounts are
+relative to the tensor (its root mean square, its largest magnitude, its length), so that one default works for every
+tensor of every model.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import ml_dtypes
+import numpy as np
+
+from tensortriage.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Site:
+    """Everything a fault may look at.
+
+    Attributes:
+        right: What the operator computed without the fault.
+        previous: What it computed in the run before; None in the first.
+        operands: Arrays of the operator's inputs; None where one is omitted.
+        op_type: E.g. ``MatMul``.
+        attributes: The operator's attributes.
+        amount: How much, in the unit of the kind; None for the default.
+        seed: For kinds that draw numbers.
+    """
+
+    right: np.ndarray
+    previous: np.ndarray | None
+    operands: Sequence[np.ndarray | None]
+    op_type: str
+    attributes: Mapping[str, object]
+    amount: float | None
+    seed: int
+
+    def amount_or(self, default: float) -> float:
+        """Return the amount, or a kind's default."""
+        return default if self.amount is None else self.amount
+
+    @property
+    def exact(self) -> np.ndarray:
+        """The right value in float64."""
+        return self.right.astype(np.float64)
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of the finite elements of the right value; 0 when there are none."""
+        finite = self.exact[np.isfinite(self.exact)]
+        return math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
+
+
+def apply(change: Callable[[Site], np.ndarray], site: Site) -> np.ndarray:
+    """Return the faulty value in the dtype and shape of the right one; integers are rounded."""
+    wrong = change(site)
+    dtype = site.right.dtype
+    if dtype.kind in "iu" and wrong.dtype.kind == "f":
+        limits = np.iinfo(dtype)
+        wrong = np.clip(np.rint(wrong), float(limits.min), float(limits.max))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.ascontiguousarray(wrong.astype(dtype)).reshape(site.right.shape)
+
+
+def scale(site: Site) -> np.ndarray:
+    """Multiply by the amount (1.05)."""
+    return site.exact * site.amount_or(1.05)
+
+
+def offset(site: Site) -> np.ndarray:
+    """Add the amount (0.1) times the root mean square."""
+    return site.exact + site.amount_or(0.1) * site.rms
+
+
+def noise(site: Site) -> np.ndarray:
+    """Add normal noise of the amount (0.05) times the root mean square, the same in every run."""
+    rng = np.random.default_rng(site.seed)
+    return site.exact + site.amount_or(0.05) * site.rms * rng.standard_normal(site.right.shape)
+
+
+def nondeterministic(site: Site) -> np.ndarray:
+    """Add normal noise of the amount (0.05) times the root mean square, another one in every run."""
+    rng = np.random.default_rng()
+    return site.exact + site.amount_or(0.05) * site.rms * rng.standard_normal(site.right.shape)
+
+
+def sign(site: Site) -> np.ndarray:
+    """Flip the sign."""
+    return -site.exact
+
+
+def saturate(site: Site) -> np.ndarray:
+    """Clip to the amount (0.5) times the largest finite magnitude."""
+    finite = np.abs(site.exact[np.isfinite(site.exact)])
+    bound = site.amount_or(0.5) * (float(finite.max()) if finite.size else 0.0)
+    clipped: np.ndarray = np.clip(site.exact, -bound, bound)
+    return clipped
+
+
+def nan(site: Site) -> np.ndarray:
+    """Make one element NaN: the one with the flat index given by the amount (0)."""
+    if site.right.dtype.kind in "iub":
+        raise _unsupported("nan", "the value is not floating point")
+    wrong = site.right.copy()
+    if wrong.size:
+        wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = np.nan
+    return wrong
+
+
+def off_by_one(site: Site) -> np.ndarray:
+    """Give every row (second to last axis) its neighbour's content; the amount (1) is the distance."""
+    if site.right.ndim == 0:
+        return site.right
+    return np.roll(site.right, int(site.amount_or(1)), axis=max(-2, -site.right.ndim))
+
+
+def zero_tail(site: Site) -> np.ndarray:
+    """Zero the last part of the last axis: the amount (0.25) of it, at least one element."""
+    wrong = site.right.copy()
+    if wrong.ndim and wrong.size:
+        count = max(1, round(site.amount_or(0.25) * wrong.shape[-1]))
+        wrong[..., -count:] = np.zeros((), wrong.dtype)
+    return wrong
+
+
+def permute(site: Site) -> np.ndarray:
+    """Read the elements in the order of the transposed tensor (last two axes): right numbers in wrong places."""
+    if site.right.ndim < 2:
+        return site.right[::-1] if site.right.ndim else site.right
+    return np.ascontiguousarray(site.right.swapaxes(-1, -2)).reshape(site.right.shape)
+
+
+def wrong_axis(site: Site) -> np.ndarray:
+    """Normalise along the axis before the right one; Softmax and LogSoftmax only."""
+    data = site.operands[0]
+    if site.op_type not in ("Softmax", "LogSoftmax") or data is None or data.ndim < 2:
+        raise _unsupported("wrong-axis", f"{site.op_type} is not a Softmax or LogSoftmax of at least two axes")
+    axis = int(str(site.attributes.get("axis", -1))) % data.ndim
+    shifted = data.astype(np.float64)
+    shifted = shifted - shifted.max(axis=axis - 1, keepdims=True)
+    total = np.exp(shifted).sum(axis=axis - 1, keepdims=True)
+    wrong: np.ndarray = shifted - np.log(total) if site.op_type == "LogSoftmax" else np.exp(shifted) / total
+    return wrong
+
+
+def stale(site: Site) -> np.ndarray:
+    """Return what the previous run computed; the first run is right."""
+    fits = site.previous is not None and site.previous.shape == site.right.shape
+    return site.previous if fits and site.previous is not None else site.right
+
+
+def bf16_accumulate(site: Site) -> np.ndarray:
+    """Round the running sum of a MatMul, Gemm, ReduceSum or ReduceMean to bfloat16 after every amount (1) terms."""
+    step = max(1, int(site.amount_or(1)))
+    data = site.operands[0]
+    if data is not None and site.op_type == "MatMul" and site.operands[1] is not None:
+        return _product(data, site.operands[1], step).reshape(site.right.shape)
+    if data is not None and site.op_type == "Gemm" and site.operands[1] is not None:
+        return _gemm(site, data, site.operands[1], step)
+    if data is not None and site.op_type in ("ReduceSum", "ReduceMean"):
+        return _reduction(site, data, step)
+    raise _unsupported("bf16-accumulate", f"{site.op_type} is not a MatMul, Gemm, ReduceSum or ReduceMean")
+
+
+def _rounded(array: np.ndarray) -> np.ndarray:
+    return array.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def _product(left: np.ndarray, right: np.ndarray, step: int) -> np.ndarray:
+    left, right = left.astype(np.float32), right.astype(np.float32)
+    left = left[None, :] if left.ndim == 1 else left
+    right = right[:, None] if right.ndim == 1 else right
+    total = np.zeros((), np.float32)
+    for start in range(0, left.shape[-1], step):
+        part = np.matmul(left[..., start : start + step], right[..., start : start + step, :])
+        total = _rounded(total + part)
+    return total
+
+
+def _gemm(site: Site, left: np.ndarray, right: np.ndarray, step: int) -> np.ndarray:
+    def attribute(name: str, default: float) -> float:
+        return float(str(site.attributes.get(name, default)))
+
+    left = left.T if attribute("transA", 0) else left
+    right = right.T if attribute("transB", 0) else right
+    total = np.float32(attribute("alpha", 1)) * _product(left, right, step)
+    bias = site.operands[2] if len(site.operands) > 2 else None
+    return total if bias is None else total + np.float32(attribute("beta", 1)) * bias
+
+
+def _reduction(site: Site, data: np.ndarray, step: int) -> np.ndarray:
+    axes = site.attributes.get("axes")
+    if axes is None and len(site.operands) > 1 and site.operands[1] is not None:
+        axes = tuple(int(axis) for axis in site.operands[1])
+    given = tuple(int(str(axis)) % data.ndim for axis in axes) if isinstance(axes, tuple | list) and axes else None
+    reduced = tuple(range(data.ndim)) if given is None else given
+    kept = tuple(axis for axis in range(data.ndim) if axis not in reduced)
+    terms = data.astype(np.float32).transpose((*kept, *reduced))
+    terms = terms.reshape((*(data.shape[axis] for axis in kept), -1))
+    total = np.zeros(terms.shape[:-1], np.float32)
+    for start in range(0, terms.shape[-1], step):
+        total = _rounded(total + terms[..., start : start + step].sum(axis=-1))
+    if site.op_type == "ReduceMean":
+        total = total / np.float32(max(1, terms.shape[-1]))
+    return total.reshape(site.right.shape)
+
+
+def _unsupported(kind: str, reason: str) -> UsageError:
+    return UsageError(
+        f"fault '{kind}' cannot be planted there: {reason}",
+        slug="fault-unsupported",
+        cure="choose another node or kind",
+    )

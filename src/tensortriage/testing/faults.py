@@ -1,0 +1,356 @@
+"""An engine that is right except where it was told to be wrong: ONNX Runtime with a fault planted in one operator.
+
+A tool that claims to find the faulty operator of an engine must be tried on engines whose faulty operator is known.
+The fault is keyed by node name, and names survive cuts and explosions, so a reduced model misbehaves exactly when it
+still holds the node (and, for a fault of a fusion, its neighbour). Every run computes the right values first; the
+value at the fault's place is changed in numpy and put back into a second run, so a kind of fault is a numpy function
+of a few lines and all else stays bit for bit what ONNX Runtime computes without optimizations.
+
+As a script engine, which keeps crashes and hangs in a process of their own:
+
+    from tensortriage.testing import Fault, FaultyEngine
+
+    class Engine(FaultyEngine):
+        fault = Fault("scale", node="/layer.3/Softmax", amount=1.05)
+
+or with the fault in the engine spec: ``script:faulty.py,kind=scale,node=/layer.3/Softmax,amount=1.05``.
+"""
+
+import dataclasses
+import enum
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.options import Options, read_options
+from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
+from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
+from tensortriage.model.graph import Node
+from tensortriage.model.model import Model
+from tensortriage.model.rounding import round_results
+from tensortriage.model.shapes import value_specs
+from tensortriage.testing import fault_numbers
+from tensortriage.testing.fault_numbers import Site
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.spec import ValueSpec
+
+_BASE_OPTIONS = {"optimization": "none"}
+
+
+class FaultKind(enum.Enum):
+    """What goes wrong; the value is the word in specs. Numeric kinds are described in `fault_numbers`."""
+
+    SCALE = "scale"
+    OFFSET = "offset"
+    NOISE = "noise"
+    NONDETERMINISTIC = "nondeterministic"
+    SIGN = "sign"
+    SATURATE = "saturate"
+    NAN = "nan"
+    OFF_BY_ONE = "off-by-one"
+    ZERO_TAIL = "zero-tail"
+    PERMUTE = "permute"
+    WRONG_AXIS = "wrong-axis"
+    STALE = "stale"
+    BF16_ACCUMULATE = "bf16-accumulate"
+    CRASH = "crash"
+    HANG = "hang"
+    OUT_OF_MEMORY = "out-of-memory"
+    BUILD_FAILURE = "build-failure"
+    BUILD_CRASH = "build-crash"
+    BUILD_HANG = "build-hang"
+
+
+_NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
+    FaultKind.SCALE: fault_numbers.scale,
+    FaultKind.OFFSET: fault_numbers.offset,
+    FaultKind.NOISE: fault_numbers.noise,
+    FaultKind.NONDETERMINISTIC: fault_numbers.nondeterministic,
+    FaultKind.SIGN: fault_numbers.sign,
+    FaultKind.SATURATE: fault_numbers.saturate,
+    FaultKind.NAN: fault_numbers.nan,
+    FaultKind.OFF_BY_ONE: fault_numbers.off_by_one,
+    FaultKind.ZERO_TAIL: fault_numbers.zero_tail,
+    FaultKind.PERMUTE: fault_numbers.permute,
+    FaultKind.WRONG_AXIS: fault_numbers.wrong_axis,
+    FaultKind.STALE: fault_numbers.stale,
+    FaultKind.BF16_ACCUMULATE: fault_numbers.bf16_accumulate,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One planted fault.
+
+    Attributes:
+        kind: What goes wrong; the word of a `FaultKind` will do.
+        node: Name of the ONNX node whose result is wrong; models without it run right.
+        amount: How much, in the unit of the kind; None for its default.
+        output: Which of the node's outputs.
+        fused_with: Name of a direct neighbour. The fault then shows only while both are in the model, wired to each
+            other, and no value between them is a model output: as if it came from fusing the two.
+        dtype: The fault shows only while the value has this element type (``float16``): a precision problem, cured by
+            keeping the node in another type. Empty for any.
+        build_chance: Share of builds that have the fault; below 1 builds differ.
+        seed: For kinds that draw numbers.
+    """
+
+    kind: FaultKind | str
+    node: str
+    _: dataclasses.KW_ONLY
+    amount: float | None = None
+    output: int = 0
+    fused_with: str = ""
+    dtype: str = ""
+    build_chance: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "kind", FaultKind(self.kind))
+        except ValueError:
+            raise UsageError(
+                f"'{self.kind}' is not a kind of fault",
+                slug="fault-unknown",
+                cure="use one of: " + ", ".join(kind.value for kind in FaultKind),
+            ) from None
+
+    def shows_in(self, model: Model, specs: Mapping[str, ValueSpec]) -> bool:
+        """Say whether a model holds what the fault needs to show."""
+        graph = model.graph
+        if self.node not in graph or (self.fused_with and self.fused_with not in graph):
+            return False
+        node = graph.node(self.node)
+        known = specs[self.value_of(node)].dtype
+        if known is not None and not self.shows_as(known):
+            return False
+        if not self.fused_with:
+            return True
+        other = graph.node(self.fused_with)
+        between = {*node.outputs} & {*other.uses} | {*other.outputs} & {*node.uses}
+        return bool(between) and not between & {spec.name for spec in model.outputs}
+
+    def shows_as(self, dtype: DType) -> bool:
+        """Say whether the fault shows in a value of this element type."""
+        return not self.dtype or dtype is DType.parse(self.dtype)
+
+    def value_of(self, node: Node) -> str:
+        """Return the name of the value that is wrong.
+
+        Raises:
+            UsageError: When the node has no such output.
+        """
+        if self.output < len(node.outputs) and node.outputs[self.output]:
+            return node.outputs[self.output]
+        raise UsageError(f"node '{node.name}' has no output {self.output}", slug="fault-unsupported")
+
+
+class FaultyEngine:
+    """ONNX Runtime, right but for `fault`; subclass it and set `fault`, or give the fault as options.
+
+    Attributes:
+        fault: The fault of every compile that names none in its options; None for a healthy engine.
+    """
+
+    name: ClassVar[str] = "faulty"
+    options: ClassVar[Mapping[str, str]] = {
+        "kind": "kind of fault: " + ", ".join(kind.value for kind in FaultKind),
+        "node": "name of the ONNX node whose result is wrong",
+        "amount": "how much, in the unit of the kind",
+        "output": "which of the node's outputs (default 0)",
+        "fused_with": "direct neighbour without which, or with a marked value between, the fault does not show",
+        "dtype": "element type of the value that the fault needs to show",
+        "build_chance": "share of builds that have the fault (default 1)",
+        "seed": "for kinds that draw numbers",
+        "precision": "round every result to fp16, bf16, fp8e4m3 or fp8e5m2 as well (default fp32: no rounding)",
+    }
+    fault: ClassVar[Fault | None] = None
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._base = OnnxRuntimeEngine(limits=self.limits)
+
+    def availability(self) -> Availability:
+        """Say whether ONNX Runtime is usable."""
+        return self._base.availability()
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return the precision that results are rounded to."""
+        return _precision(read_options(options, self.options)).value
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> Session:
+        """Build a model, with the fault if it shows there.
+
+        Raises:
+            UsageError: For an unknown option, or a fault that cannot be planted at that node.
+            BuildFailed: When ONNX Runtime refuses the model, or that is the fault.
+        """
+        given = read_options(options, self.options)
+        fault, precision = self._fault(given), _precision(given)
+        try:
+            original = Model.load(model)
+        except ModelError as error:
+            raise BuildFailed(f"the model cannot be read: {error.message}", slug="build-failed") from error
+        specs = value_specs(original)
+        shows = fault is not None and fault.shows_in(original, specs) and random.random() < fault.build_chance
+        if fault is None or not shows:
+            fault = None
+        elif fault.kind not in _NUMBERS:
+            _misbehave_in_build(fault)
+        return FaultySession(self._base, original, fault, precision)
+
+    def _fault(self, given: Options) -> Fault | None:
+        fields = {key: given.text(key) for key in ("kind", "node", "fused_with", "dtype") if key in given}
+        numbers = {key: _number(key, given.text(key)) for key in ("amount", "build_chance") if key in given}
+        wholes = {key: given.integer(key, 0) for key in ("output", "seed") if key in given}
+        changes = {**fields, **numbers, **wholes}
+        if self.fault is not None:
+            return dataclasses.replace(self.fault, **changes)  # type: ignore[arg-type]  # keys are Fault's fields
+        if not changes:
+            return None
+        if "kind" not in changes or "node" not in changes:
+            raise UsageError("a fault needs kind and node", slug="fault-unknown", cure="add kind=scale,node=NAME")
+        return Fault(**changes)  # type: ignore[arg-type]  # as above
+
+
+class FaultySession:
+    """A model that ONNX Runtime runs right, with one value made wrong on the way; made by `FaultyEngine.compile`."""
+
+    def __init__(self, base: OnnxRuntimeEngine, original: Model, fault: Fault | None, precision: Precision) -> None:
+        self.inputs: Sequence[ValueSpec] = original.inputs
+        self.outputs: Sequence[ValueSpec] = original.outputs
+        self._base = base
+        self._original = original
+        self._fault = fault
+        self._precision = precision
+        self._previous: np.ndarray | None = None
+        self._node = original.graph.node(fault.node) if fault else None
+        self._value = fault.value_of(self._node) if fault and self._node else ""
+        self._model = self._rounded()
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-faulty-")
+        try:
+            self._right = self._compile(mark_outputs(self._model, self._watched()), "right.onnx")
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        self._injecting: Session | None = None
+
+    def _rounded(self) -> Model:
+        if self._precision is Precision.FP32:
+            return self._original
+        return round_results(self._original, self._precision, specs=value_specs(self._original))
+
+    def _watched(self) -> list[str]:
+        """Return what has to be read to make the value wrong: itself and the operands that other nodes compute."""
+        if self._node is None:
+            return []
+        graph = self._original.graph
+        computed = [name for name in self._node.inputs if graph.producer(name) and name not in graph.constants]
+        return [self._value, *computed]
+
+    def _compile(self, model: Model, name: str) -> Session:
+        return self._base.compile(model.save(Path(self._folder.name) / name), _BASE_OPTIONS)
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once: right, or wrong in the planted way.
+
+        Raises:
+            DataError: When the feed does not fit.
+            EngineError: When ONNX Runtime fails, or that is the fault.
+        """
+        if self._fault is None:
+            return self._right.run(feed)
+        if self._fault.kind not in _NUMBERS:
+            _misbehave_in_run(self._fault)
+        found = dict(self._right.run(feed))
+        if self._fault.shows_as(DType.from_numpy(found[self._value].dtype)):
+            wrong = self._wrong(self._fault, found, feed)
+            found[self._value] = wrong
+            if self._original.graph.consumers(self._value):
+                found.update(self._rerun(feed, wrong))
+        return {spec.name: found[spec.name] for spec in self.outputs}
+
+    def _rerun(self, feed: Mapping[str, np.ndarray], wrong: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Run with the wrong value in place of what the node computes."""
+        if self._injecting is None:
+            specs = value_specs(self._original, {self._value: ValueSpec.of(self._value, wrong)})
+            self._injecting = self._compile(inject(self._model, [self._value], specs=specs), "injecting.onnx")
+        switched = {INJECT_PREFIX + self._value: wrong, USE_PREFIX + self._value: np.array(True)}
+        return self._injecting.run({**feed, **switched})
+
+    def _wrong(self, fault: Fault, found: Mapping[str, np.ndarray], feed: Mapping[str, np.ndarray]) -> np.ndarray:
+        node, graph = self._original.graph.node(fault.node), self._original.graph
+        arrays = {**feed, **found}
+        right = found[self._value]
+        site = Site(
+            right=right,
+            previous=self._previous,
+            operands=[graph.weight(name) if name in graph.constants else arrays.get(name) for name in node.inputs],
+            op_type=node.op_type,
+            attributes=node.attributes,
+            amount=fault.amount,
+            seed=fault.seed,
+        )
+        wrong = fault_numbers.apply(_NUMBERS[FaultKind(fault.kind)], site)
+        self._previous = right.copy()
+        if self._precision is not Precision.FP32 and right.dtype == np.float32:
+            wrong = wrong.astype(self._precision.dtype.numpy).astype(np.float32)
+        return wrong
+
+    def plan(self) -> Plan | None:
+        """Return one region per node; the two nodes of a fusion fault that shows are one region."""
+        together = {self._fault.node, self._fault.fused_with} if self._fault and self._fault.fused_with else set()
+        regions: list[Region] = []
+        for node in self._original.graph.nodes:
+            if node.name in together and any(together & {*region.nodes} for region in regions):
+                regions = [r for r in regions if not together & {*r.nodes}]
+                names = tuple(n.name for n in self._original.graph.nodes if n.name in together)
+                regions.append(Region("+".join(names), names, kind="Fused"))
+            else:
+                regions.append(Region(node.name, (node.name,), kind=node.op_type))
+        return Plan(tuple(regions))
+
+    def close(self) -> None:
+        """Release the session and its temporary files."""
+        self._right.close()
+        if self._injecting is not None:
+            self._injecting.close()
+        self._folder.cleanup()
+
+
+def _precision(given: Options) -> Precision:
+    known = (Precision.FP32, Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
+    return given.precision("precision", known, Precision.FP32)
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"option {key}={text} is not a number", slug="engine-option-value") from None
+
+
+def _misbehave_in_build(fault: Fault) -> None:
+    if fault.kind is FaultKind.BUILD_FAILURE:
+        raise BuildFailed(f"no implementation for node '{fault.node}'", slug="build-failed")
+    if fault.kind is FaultKind.BUILD_CRASH:
+        os.abort()
+    if fault.kind is FaultKind.BUILD_HANG:
+        time.sleep(3600)
+
+
+def _misbehave_in_run(fault: Fault) -> None:
+    if fault.kind is FaultKind.CRASH:
+        os.abort()
+    if fault.kind is FaultKind.HANG:
+        time.sleep(3600)
+    if fault.kind is FaultKind.OUT_OF_MEMORY:
+        raise EngineOutOfMemory(f"node '{fault.node}' ran out of memory", slug="engine-out-of-memory")
