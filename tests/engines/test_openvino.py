@@ -10,6 +10,7 @@ from onnx import parser
 from tensortriage.engines.base import Limits, ReportsPrecision
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.errors import BuildFailed, DataError, EngineMissing, UsageError
+from tensortriage.testing import check_engine_conformance
 from tensortriage.values.dtype import DType
 
 LIMITS = Limits(build_seconds=60, run_seconds=30)
@@ -234,3 +235,9 @@ def test_options_that_can_be(compiled):
     options = {"threads": "1", "hint.performance": "latency", "config.PERF_COUNT": "YES", "device": "cpu"}
     session = compiled("g (float[2] a) => (float[2] y) { y = Neg(a) }", **options)
     np.testing.assert_array_equal(session.run({"a": np.ones(2, np.float32)})["y"], [-1, -1])
+
+
+@pytest.mark.parametrize("options", [{"precision": "fp32"}, {}], ids=["fp32", "default"])
+def test_conforms(options):
+    report = check_engine_conformance(ENGINE, options)
+    assert report.refused == {}

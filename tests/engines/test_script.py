@@ -24,6 +24,7 @@ from tensortriage.errors import (
     TriageError,
     UsageError,
 )
+from tensortriage.testing import check_engine_conformance
 from tensortriage.values.dtype import DType
 
 FAST = Limits(build_seconds=20, run_seconds=20)
@@ -336,3 +337,10 @@ def gone(pid: int, seconds: float = 5) -> bool:
         time.sleep(0.02)
     os.kill(pid, signal.SIGKILL)
     return False
+
+
+def test_a_script_around_onnx_runtime_conforms(tmp_path):
+    script = tmp_path / "wrapper.py"
+    script.write_text("from tensortriage.engines.onnxruntime import OnnxRuntimeEngine as Engine\n")
+    report = check_engine_conformance(ScriptEngine(limits=FAST), {"file": str(script)})
+    assert set(report.refused) <= {"model bfloat16"}  # ONNX Runtime's CPU provider has no bfloat16 Add
