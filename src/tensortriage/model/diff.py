@@ -7,7 +7,7 @@ by content, and whether its operands come from paired places.
 
 import dataclasses
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import AddDefaultAttributesPass
 
-from tensortriage.model.matching import Pairs, Side, attribute_key, constant_of, counterpart_of, match
+from tensortriage.model.matching import Pairs, Side, align_interface, attribute_key, constant_of, counterpart_of, match
 from tensortriage.model.model import Model
 from tensortriage.model.specs import value_spec
 from tensortriage.values.spec import ValueSpec
@@ -95,7 +95,8 @@ def diff(reference: Model, target: Model) -> ModelDiff:
     """Compare two models.
 
     Names of nodes and inner values do not count, nor whether a constant is an initializer or a Constant node, nor
-    whether an attribute's default is written out. Inputs and outputs correspond by position.
+    whether an attribute's default is written out. Inputs and outputs
+    correspond by name, those of other names in order.
 
     Args:
         reference: The model taken as right.
@@ -105,10 +106,11 @@ def diff(reference: Model, target: Model) -> ModelDiff:
         names = [node.name for node in reference.graph.nodes if node.op_type != "Constant"]
         return ModelDiff((), (), dict(zip(names, names, strict=True)))
     left, right = Side(_explicit(reference)), Side(_explicit(target))
+    borders = align_interface(left, right)
     pairs = match(left, right)
     return ModelDiff(
         tuple(_changes(left, right, pairs)),
-        tuple(_interface(reference, target, left, right, pairs)),
+        (*_interface(left, right, borders, pairs), *_opset_differences(reference, target)),
         {node.name or "": other.name or "" for node, other in pairs.items()},
     )
 
@@ -206,21 +208,24 @@ def _compare(old: Any, new: Any) -> str:
     return f"{told}, by at most {largest:.3g}"
 
 
-def _interface(reference: Model, target: Model, left: Side, right: Side, pairs: Pairs) -> Iterator[str]:
+def _interface(left: Side, right: Side, borders: Sequence[tuple[ir.Value, ir.Value]], pairs: Pairs) -> Iterator[str]:
     for what, before, after in (("input", left.inputs, right.inputs), ("output", left.outputs, right.outputs)):
         if len(before) != len(after):
             yield f"there are {len(after)} {what}s instead of {len(before)}"
-        for old, new in zip(before, after, strict=False):
-            said, was = _say(value_spec(new)), _say(value_spec(old))
-            if said != was:
-                yield f"{what} {said} was {was}"
     partners = set(pairs.values())
-    for old, new in zip(left.outputs, right.outputs, strict=False):
+    for old, new in borders:
+        what = "input" if old in left.inputs else "output"
+        said, was = _say(value_spec(new)), _say(value_spec(old))
+        if said != was:
+            yield f"{what} {said} was {was}"
         maker, made = old.producer(), new.producer()
         if left.content(old) != right.content(new):
             yield f"output {new.name!r} is another constant"
         elif maker in pairs and made in partners and counterpart_of(old, left, right, pairs) is not new:
             yield f"output {new.name!r} is not made by the counterpart of the node that makes {old.name!r}"
+
+
+def _opset_differences(reference: Model, target: Model) -> Iterator[str]:
     if _opsets(target) != _opsets(reference):
         yield f"operator sets are {_opsets(target)} instead of {_opsets(reference)}"
 

@@ -25,12 +25,16 @@ class Side:
         nodes: The nodes but Constants, in topological order.
         inputs: The inputs to be fed.
         outputs: The graph outputs.
+        input_keys, output_keys: A text for each of them, the same on both sides for those that correspond; see
+            `align_interface`.
     """
 
     def __init__(self, graph: ir.Graph) -> None:
         self.nodes = tuple(node for node in graph if not is_standard(node, "Constant"))
         self.inputs = tuple(value for value in graph.inputs if not value.is_initializer())
         self.outputs = tuple(graph.outputs)
+        self.input_keys: dict[ir.Value, str] = {}
+        self.output_keys: dict[ir.Value, str] = {}
         self._contents: dict[ir.Value, str] = {}
         self._operands = {node: _operands(node) for node in self.nodes}
         self._users: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
@@ -56,8 +60,8 @@ class Side:
         return self._contents[value]
 
     def prefix_hashes(self) -> dict[ir.Node, str]:
-        """Return a hash per node over itself and all it depends on; inputs count by position."""
-        known = {value: f"input {index}" for index, value in enumerate(self.inputs)}
+        """Return a hash per node over itself and all it depends on."""
+        known = dict(self.input_keys)
         hashes: dict[ir.Node, str] = {}
         for node in self.nodes:
             parts = ["" if v is None else known.get(v) or self.content(v) for v in self._operands[node]]
@@ -66,13 +70,12 @@ class Side:
         return hashes
 
     def suffix_hashes(self) -> dict[ir.Node, str]:
-        """Return a hash per node over itself, its constants and all that depends on it; outputs count by position."""
-        leaves = {value: index for index, value in enumerate(self.outputs)}
+        """Return a hash per node over itself, its constants and all that depends on it."""
         hashes: dict[ir.Node, str] = {}
         for node in reversed(self.nodes):
             parts = ["-" if v is None else self.content(v) for v in self._operands[node]]
             for value in node.outputs:
-                parts.append(f"output {leaves[value]}" if value in leaves else "")
+                parts.append(self.output_keys.get(value, ""))
                 parts.extend(sorted(f"{hashes[user]}/{index}" for user, index in self.users(value)))
             hashes[node] = _digest(self._signatures[node], *parts)
         return hashes
@@ -85,8 +88,41 @@ def constant_of(value: ir.Value) -> ir.TensorProtocol | None:
     return tensor
 
 
+def align_interface(reference: Side, target: Side) -> list[tuple[ir.Value, ir.Value]]:
+    """Decide which inputs and outputs correspond: those of equal name, then the others in order.
+
+    Returns:
+        The pairs, inputs first. What is left over corresponds to nothing.
+    """
+    inputs = _correspondence(reference.inputs, target.inputs)
+    outputs = _correspondence(reference.outputs, target.outputs)
+    reference.input_keys, target.input_keys = _keys("input", reference.inputs, target.inputs, inputs)
+    reference.output_keys, target.output_keys = _keys("output", reference.outputs, target.outputs, outputs)
+    return [*inputs.items(), *outputs.items()]
+
+
+def _correspondence(left: Sequence[ir.Value], right: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
+    by_name = {value.name: value for value in right}
+    found = {value: by_name.pop(value.name) for value in left if value.name in by_name}
+    others = iter([value for value in right if value.name in by_name])
+    found.update(zip((value for value in left if value not in found), others, strict=False))
+    return found
+
+
+def _keys(
+    what: str, left: Sequence[ir.Value], right: Sequence[ir.Value], found: Mapping[ir.Value, ir.Value]
+) -> tuple[dict[ir.Value, str], dict[ir.Value, str]]:
+    left_keys = {value: f"{what} {index}" for index, value in enumerate(left)}
+    right_keys = {value: f"{what} {index} of the target" for index, value in enumerate(right)}
+    right_keys.update((other, left_keys[value]) for value, other in found.items())
+    return left_keys, right_keys
+
+
 def match(reference: Side, target: Side) -> Pairs:
-    """Return the pairs of nodes, reference to target; nodes without counterpart are left out."""
+    """Return the pairs of nodes, reference to target; nodes without counterpart are left out.
+
+    `align_interface` must have been called before.
+    """
     pairs: Pairs = {}
     taken: set[ir.Node] = set()
 
@@ -182,8 +218,8 @@ def counterpart_of(value: ir.Value, reference: Side, target: Side, pairs: Pairs)
         other = pairs.get(producer)
         index = value.index() or 0
         return other.outputs[index] if other is not None and index < len(other.outputs) else None
-    position = reference.inputs.index(value) if value in reference.inputs else len(target.inputs)
-    return target.inputs[position] if position < len(target.inputs) else None
+    key = reference.input_keys.get(value)
+    return next((other for other, its in target.input_keys.items() if its == key), None)
 
 
 def _operands(node: ir.Node) -> tuple[ir.Value | None, ...]:

@@ -155,10 +155,10 @@ def test_differences_of_inputs_outputs_and_opsets():
     left = models.parse("g (float[2] x) => (float[2] y, float[2] z) { [a] y = Neg(x) [b] z = Exp(x) }")
     right = models.parse("""
         <ir_version: 10, opset_import: ["": 19]>
-        g (float[3] x) => (float[2] z, float[2] y) { [a] y = Neg(x) [b] z = Exp(x) }""")
+        g (float[3] x) => (float[2] w, float[2] y) { [a] y = Neg(x) [b] w = Exp(x) }""")
     told = " ".join(diff(left, right).interface)
     assert "input 'x' (float32 [3]) was 'x' (float32 [2])" in told
-    assert "output 'z'" in told
+    assert "output 'w' (float32 [2]) was 'z' (float32 [2])" in told
     assert "operator sets are {'ai.onnx': 19} instead of {'ai.onnx': 18}" in told
 
 
