@@ -27,8 +27,10 @@ from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12
 _LONGEST_NAME = 200
+_LONGEST_TEXT = 600
 _LONGEST_EVIDENCE = 1500
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
+_BLOCK_START = re.compile(r"^(?:()([-+#=])|(\d+)([.)])(?=\s|$))")
 _REFERENCE = re.compile(r"([@#](?=\w)|:(?=//))")
 
 
@@ -124,7 +126,7 @@ def _steps(report: Report) -> Iterable[str]:
         yield f"{number}. {plain(step.question)} **{plain(step.answer)}** ({duration(step.seconds)})"
         if step.evidence:
             yield ""
-            yield from (f"   {line}".rstrip() for line in _evidence(step.evidence))
+            yield from (f"    {line}".rstrip() for line in _evidence(step.evidence))
             yield ""
     yield ""
 
@@ -165,13 +167,14 @@ def _more(total: int, noun: str) -> Iterable[str]:
         yield f"... and {count(total - MAX_ROWS, noun)} more."
 
 
-def plain(text: str) -> str:
+def plain(text: str, width: int = _LONGEST_TEXT) -> str:
     """Return text in which no character means anything to Markdown, HTML or an issue tracker.
 
     Mentions, issue numbers and bare addresses are found in the *rendered* text, where backslashes are gone; an empty
     comment keeps them apart.
     """
-    return _REFERENCE.sub(r"\1<!-- -->", _SPECIAL.sub(r"\\\1", printable(text)))
+    escaped = _SPECIAL.sub(r"\\\1", shorten(printable(text), width)).strip(" ")
+    return _REFERENCE.sub(r"\1<!-- -->", _BLOCK_START.sub(r"\1\3\\\2\4", escaped))
 
 
 def code(text: str, width: int = _LONGEST_NAME) -> str:

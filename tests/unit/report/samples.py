@@ -2,11 +2,13 @@
 
 import math
 import random
+from pathlib import Path
 
 from tensortriage.diagnose.layers import LayerRow, Layers, OutputRow, Outputs
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict
 from tensortriage.report.document import Report
 from tensortriage.runs.case import CaseFacts, FeedFacts, ModelFacts
+from tensortriage.values.serial import dump
 
 HOSTILE_NAMES = (
     "</script><script>alert(1)</script>",
@@ -122,10 +124,10 @@ def healthy_match() -> Report:
     )  # fmt: skip
 
 
-def range_overflow() -> Report:
-    """A Pow that exceeds fp16, NaN downstream of it."""
-    rows = layers(217, nan_from=82)
-    culprit = rows.rows[82]
+def range_overflow(number: int = 217, *, origin: int = 82) -> Report:
+    """A value that exceeds fp16, NaN downstream of it."""
+    rows = layers(number, nan_from=origin)
+    culprit = rows.rows[origin]
     return Report(
         Verdict(
             verdict="range-overflow",
@@ -150,7 +152,7 @@ def range_overflow() -> Report:
             ),
             cost=Cost(3.4, 3, 3),
         ),
-        case(target="onnxruntime:precision=fp16"),
+        case(nodes=number, target="onnxruntime:precision=fp16"),
         rows,
         Outputs((
             OutputRow("last_hidden_state", "float32", (1, 128, 384), math.nan, 0.0, math.nan, 2e-3, False, 49152,
@@ -233,3 +235,13 @@ def hostile() -> Report:
         Layers(rows),
         Outputs(tuple(OutputRow(name, name, (1,), 1.0, 1.0, 1.0, None, False, 0, name) for name in names)),
     )  # fmt: skip
+
+
+def write_case(report: Report, folder: Path) -> None:
+    """Write the files of a case directory from which `Report.load` makes this report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    dump(report.verdict, folder / "verdict.json")
+    dump(report.layers, folder / "layers.json")
+    dump(report.outputs, folder / "outputs.json")
+    if report.case is not None:
+        dump(report.case, folder / "case.json")

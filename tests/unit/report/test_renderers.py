@@ -1,0 +1,57 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tensortriage.errors import StoreError, UsageError
+from tensortriage.report.renderers import FORMATS, find_format, write
+from unit.report.samples import healthy_match, hostile, local_fault, range_overflow
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("report", [healthy_match(), range_overflow(), local_fault(), hostile()])
+def test_every_format_renders_every_report_the_same_way_twice(name: str, report: object) -> None:
+    first = FORMATS[name].render(report)  # type: ignore[arg-type]  # parametrize loses the type
+    assert first == FORMATS[name].render(report)  # type: ignore[arg-type]  # parametrize loses the type
+    assert first.endswith("\n") or name == "html"
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "expected"),
+    [
+        (None, None, "console"),
+        (None, "x.html", "html"),
+        (None, "x.HTM", "html"),
+        (None, "x.md", "markdown"),
+        (None, "x.json", "json"),
+        (None, "x.txt", "console"),
+        ("markdown", "x.txt", "markdown"),
+        ("model-explorer", None, "model-explorer"),
+    ],
+)
+def test_the_name_wins_then_the_ending_then_the_console(name: str | None, output: str | None, expected: str) -> None:
+    assert find_format(name, Path(output) if output else None).name == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "hint"), [("markdwn", None, "did you mean 'markdown'"), (None, "x.pdf", "--format")]
+)
+def test_unknown_formats_are_answered_with_the_known(name: str | None, output: str | None, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_format(name, Path(output) if output else None)
+    assert hint in caught.value.cure
+    assert "model-explorer" in caught.value.cure
+
+
+def test_json_round_trips_through_a_file_even_with_lone_surrogates(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write('{"name": "\ud800é"}', path)
+    assert json.loads(path.read_text(encoding="utf-8")) == {"name": "\ud800é"}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        write("x", tmp_path / "missing" / "x.md")
+    assert caught.value.slug == "file-unwritable"
+    assert "missing" in caught.value.message

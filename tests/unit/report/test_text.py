@@ -1,0 +1,83 @@
+import math
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensortriage.report import text
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain/name_1", "plain/name_1"),
+        ("名前/слой/é", "名前/слой/é"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("\x00", "\\x00"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\u2028", "\\u2028"),
+        ("\ud800", "\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+    ],
+)
+def test_printable_shows_what_would_act(raw: str, shown: str) -> None:
+    assert text.printable(raw) == shown
+
+
+@given(st.text())
+def test_printable_leaves_no_character_that_acts_and_changes_nothing_twice(raw: str) -> None:
+    shown = text.printable(raw)
+    assert not any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for c in shown)
+    assert text.printable(shown) == shown
+
+
+@given(st.text(), st.integers(0, 40))
+def test_shorten_keeps_both_ends_and_the_width(raw: str, width: int) -> None:
+    short = text.shorten(raw, width)
+    assert len(short) <= max(width, 0)
+    if len(raw) > width >= 3:
+        assert short[0] == raw[0]
+        assert short[-1] == raw[-1]
+        assert "…" in short
+    if len(raw) <= width:
+        assert short == raw
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"), (0.0, "0"), (math.nan, "NaN"), (math.inf, "Inf"), (-math.inf, "-Inf"), (81234.5, "81234"),
+        (1.2345e-5, "1.23e-05"), (0.0312, "0.0312"), (65504.0, "65504"), (3.4e38, "3.4e+38"),
+    ],
+)  # fmt: skip
+def test_magnitude(value: float | None, shown: str) -> None:
+    assert text.magnitude(value) == shown
+
+
+def test_percent_is_never_certain_about_what_is_only_close() -> None:
+    assert text.percent(1.0) == "100 %"
+    assert text.percent(0.9999) == "> 99 %"
+    assert text.percent(0.0001) == "< 1 %"
+    assert text.percent(0.0) == "0 %"
+    assert text.percent(None) == "-"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.04, "0.0 s"), (9.96, "10 s"), (59.6, "1 min 0 s"), (75.2, "1 min 15 s"), (7500, "2 h 5 min"), (math.nan, "-")],
+)
+def test_duration(seconds: float, shown: str) -> None:
+    assert text.duration(seconds) == shown
+
+
+def test_ratios_levels_counts_and_shapes() -> None:
+    assert text.times(310.4) == "310x"
+    assert text.times(math.inf) == "Inf"
+    assert text.decibel(math.inf) == "exact"
+    assert text.decibel(51.23) == "51.2"
+    assert text.count(1, "check") == "1 check"
+    assert text.count(12345, "node") == "12,345 nodes"
+    assert text.shape((1, 128)) == "[1, 128]"
+    assert text.shape(()) == "scalar"
