@@ -63,11 +63,11 @@ def measure(name: str, path: Path, target: Path, bare: int) -> None:
     copy.save(target, external_data=ExternalData(name))
     again = time.perf_counter()
     peak = resident_bytes("VmHWM")
-    print(
-        f"{name:7s} import {imported - started:5.2f} s  load {loaded - imported:5.2f} s  edit+save {saved - loaded:6.2f} s"
-        f"  save again {again - saved:5.2f} s   peak RSS above the interpreter {(peak - bare) / 1e6:6.1f} MB"
-        f" (imports alone {(imports - bare) / 1e6:.1f} MB)"
-    )
+    clock = {"import": imported - started, "load": loaded - imported}
+    clock |= {"edit+save": saved - loaded, "save again": again - saved}
+    times = "  ".join(f"{step} {seconds:.2f} s" for step, seconds in clock.items())
+    above = f"{(peak - bare) / 1e6:.1f} MB above the interpreter, of it imports {(imports - bare) / 1e6:.1f}"
+    print(f"{name:7s} {times}   peak {above}")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import onnx
+from onnx.shape_inference import infer_shapes
 
 from tensortriage.model.model import Model
 from tensortriage.model.serializing import hollow_proto, to_bytes
@@ -41,10 +42,8 @@ def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> M
 def _inferred(model: Model) -> Iterable[ValueSpec]:
     serialized = to_bytes(hollow_proto(model.ir, above_bytes=_READ_BYTES))
     try:
-        inferred = onnx.ModelProto.FromString(
-            onnx.shape_inference.infer_shapes(serialized, check_type=False, strict_mode=False, data_prop=True)
-        )
-    except Exception:  # inference raises anything on odd models, and it is only a help
+        inferred = infer_shapes(serialized, check_type=False, strict_mode=False, data_prop=True)
+    except Exception:  # of any type: inference is C++ that meets a model nobody has checked, and it is only a help
         return ()
     return tuple(map(_proto_spec, (*inferred.graph.value_info, *inferred.graph.output)))
 

@@ -26,7 +26,7 @@ from tensortriage.model.weights import MappedTensor, content_sha256
 from tensortriage.model.wire import Payload, write_model
 
 POOL = "weights"
-_EMBED_LIMIT = 3 << 29
+EMBED_LIMIT_BYTES = 3 << 29
 _INLINE_BYTES = 1024
 _POOLED_BYTES = 64 << 10
 _STREAMED_BYTES = 4096
@@ -57,8 +57,16 @@ class _Weight:
         return int(self.tensor.nbytes)
 
 
-def save_model(model: ir.Model, path: Path, external_data: ExternalData) -> None:
+def save_model(
+    model: ir.Model, path: Path, external_data: ExternalData, *, embed_limit_bytes: int = EMBED_LIMIT_BYTES
+) -> None:
     """Write a model and its weights; the model stays usable, even when it overwrites its own files.
+
+    Args:
+        model: The model.
+        path: Where; missing directories are made.
+        external_data: Where the weights go.
+        embed_limit_bytes: Most weights that are written into the model file itself.
 
     Raises:
         ModelError: ``model-unwritable`` when a file cannot be written, ``model-too-large`` when the graph alone exceeds
@@ -68,7 +76,7 @@ def save_model(model: ir.Model, path: Path, external_data: ExternalData) -> None
         path.parent.mkdir(parents=True, exist_ok=True)
         weights = _weights(model)
         _pin_what_is_replaced(weights, path)
-        placed = _place(weights, path, external_data)
+        placed = _place(weights, path, external_data, embed_limit_bytes)
         streamed = _streamed(model, placed)
         proto = to_proto(
             model, lambda value, tensor: Hollow(tensor) if id(value) in streamed else placed.get(id(value), tensor)
@@ -97,13 +105,15 @@ def _weights(model: ir.Model) -> list[_Weight]:
     ]
 
 
-def _place(weights: list[_Weight], path: Path, external_data: ExternalData) -> dict[int, ir.ExternalTensor]:
+def _place(
+    weights: list[_Weight], path: Path, external_data: ExternalData, embed_limit_bytes: int
+) -> dict[int, ir.ExternalTensor]:
     """Write the weights that go outside the model file; return what stands for them in it, by id of the value."""
     placed: dict[int, ir.ExternalTensor] = {}
     if external_data is ExternalData.KEEP:
         placed = {id(w.value): _pool(w, path.parent) for w in weights if w.nbytes > _POOLED_BYTES}
     inside = [weight for weight in weights if id(weight.value) not in placed]
-    if external_data is ExternalData.ALWAYS or sum(weight.nbytes for weight in inside) > _EMBED_LIMIT:
+    if external_data is ExternalData.ALWAYS or sum(weight.nbytes for weight in inside) > embed_limit_bytes:
         placed |= _write_beside([weight for weight in inside if weight.nbytes > _INLINE_BYTES], path)
     return placed
 

@@ -61,7 +61,10 @@ def test_an_undefined_output(tmp_path):
 
 BODY = """
     g (bool c, float[1] x) => (float[1] y) {{
-        [choice] y = If (c) <then_branch = t () => (float[1] a) {{ {then} }}, else_branch = e () => (float[1] b) {{ b = Exp(x) }}>
+        [choice] y = If (c) <
+            then_branch = t () => (float[1] a) {{ {then} }},
+            else_branch = e () => (float[1] b) {{ b = Exp(x) }}
+        >
     }}"""
 
 
