@@ -98,6 +98,22 @@ def test_the_plan_speaks_of_onnx_nodes(compiled):
     assert order.index("first") < order.index("second")
 
 
+def test_nodes_fused_without_a_word_are_found_by_their_wiring(compiled):
+    ones = ", ".join(["0.5"] * 64)
+    session = compiled(
+        f"g (float[4,8] x) => (float[4,8] y) <float[8,8] w = {{{ones}}}, float[8] b = {{1,2,3,4,5,6,7,8}}, "
+        "float root = {1.4142135}, float one = {1}, float half = {0.5}> {"
+        "[mm] a = MatMul(x, w)\n [bias] c = Add(a, b)\n [div] d = Div(c, root)\n [erf] e = Erf(d)\n"
+        "[plus] f = Add(e, one)\n [mul] g1 = Mul(c, f)\n [gelu] h = Mul(g1, half)\n [last] y = Add(h, x) }",
+        precision="fp32",
+    )
+    named = [region.nodes for region in session.plan().regions if region.nodes]
+    assert sorted(node for nodes in named for node in nodes) == sorted(
+        ["mm", "bias", "div", "erf", "plus", "mul", "gelu", "last"]
+    )
+    assert any({"div", "erf", "plus", "mul", "gelu"} <= {*nodes} for nodes in named)
+
+
 def test_every_type_in_and_out_as_declared(compiled):
     types = {
         "bool": [True, False], "int8": [-3, 4], "uint8": [3, 200], "int16": [-300, 4], "uint16": [3, 60000],

@@ -278,7 +278,8 @@ def main(host: Any) -> None:
         os.dup2(nowhere.fileno(), 2)
     supervisor = Supervisor(host)
     supervisor.unpack(json.loads(host.receive()))
-    host.send(json.dumps({"folders": supervisor.folders, "pid": os.getpid()}))
+    watches_memory = resident_bytes(os.getpid()) > 0
+    host.send(json.dumps({"folders": supervisor.folders, "pid": os.getpid(), "watches_memory": watches_memory}))
     supervisor.serve()
 
 

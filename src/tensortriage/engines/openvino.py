@@ -9,15 +9,18 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tensortriage.engines.base import Availability, Limits, Plan, Region
+from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
+
+if TYPE_CHECKING:
+    from tensortriage.model.graph import Graph
 
 AUTO = "auto"
 DYNAMIC = "dynamic"
@@ -100,29 +103,53 @@ def _settings(options: Options) -> dict[str, str]:
 def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
     """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types.
 
-    OpenVINO calls an operation after its ONNX node or, if its value is a model output, after that value; operations
-    that it splits off while converting precisions get a number behind a dot. Names that it makes up
-    (``Constant_17``, ``Convert_9165``) have no ONNX node and are left out.
+    OpenVINO names the last operation of what it fused, and some others; a region executes besides these every node on
+    the way back to nodes that other regions name. Nodes that only compute constants or shapes are executed by none.
     """
     from tensortriage.model.model import Model
 
-    graph = Model.load(model).graph
+    loaded = Model.load(model)
+    graph = loaded.graph
+    told = [dict.fromkeys(filter(None, (_onnx_name(name, graph) for name in r.nodes))) for r in plan.regions]
+    computed = {node.name for node in graph.descendants([spec.name for spec in loaded.inputs])}
+    elsewhere = {name for names in told for name in names}
+    elsewhere |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
+    return Plan(
+        tuple(
+            dataclasses.replace(region, nodes=_executed(names, graph, elsewhere), precision=_label(region.precision))
+            for region, names in zip(plan.regions, told, strict=True)
+        )
+    )
 
-    def node_name(name: str) -> str:
-        bare = re.sub(r"(\.\d+)+$", "", name)
-        for candidate in (name, bare):
+
+def _onnx_name(name: str, graph: "Graph") -> str:
+    """Return the ONNX node that an OpenVINO operation comes from; empty when OpenVINO made it up.
+
+    OpenVINO calls an operation after its ONNX node or, if its value is a model output, after that value. What it splits
+    off gets a number behind a dot or a word behind a slash; transposed weights (``/transpose_b``) belong to no node.
+    """
+    while True:
+        for candidate in (name, re.sub(r"(\.\d+)+$", "", name)):
             if candidate in graph:
                 return candidate
             producer = graph.producer(candidate)
             if producer is not None:
                 return producer.name
-        return ""
+        name, _, last = name.rpartition("/")
+        if not name or last.startswith("transpose_"):
+            return ""
 
-    def translated(region: Region) -> Region:
-        names = dict.fromkeys(filter(None, map(node_name, region.nodes)))
-        return dataclasses.replace(region, nodes=tuple(names), precision=_label(region.precision))
 
-    return Plan(tuple(map(translated, plan.regions)))
+def _executed(names: Iterable[str], graph: "Graph", elsewhere: Collection[str]) -> tuple[str, ...]:
+    found = {name: graph.node(name) for name in names}
+    pending = list(found.values())
+    while pending:
+        for value in pending.pop().uses:
+            node = graph.producer(value)
+            if node is not None and node.name not in elsewhere and node.name not in found:
+                found[node.name] = node
+                pending.append(node)
+    return tuple(node.name for node in sorted(found.values(), key=lambda node: node.index))
 
 
 def _label(word: str) -> str:

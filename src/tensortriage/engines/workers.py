@@ -19,7 +19,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from tensortriage.errors import EngineMissing
+from tensortriage.errors import EngineMissing, UsageError
 
 MAX_IDLE = 2
 START_SECONDS = 60.0
@@ -87,6 +87,7 @@ class Worker:
             raise
         self.folders: tuple[str, ...] = tuple(answer["folders"])
         self.supervisor_pid: int = answer["pid"]
+        self._watches_memory: bool = answer["watches_memory"]
 
     def ask(self, request: Mapping[str, Any], *, seconds: float, memory_bytes: int | None = None) -> dict[str, Any]:
         """Send one request to the engine process, started if need be, and return its answer.
@@ -100,7 +101,10 @@ class Worker:
             WorkerTimeout: The engine process has been killed for being late.
             WorkerDied: It ended by itself or was killed for its memory.
             EngineMissing: It cannot be started.
+            UsageError: There is a memory limit, and the system of the worker has no /proc to watch it by.
         """
+        if memory_bytes is not None and not self._watches_memory:
+            raise UsageError("memory can be limited on Linux only", slug="memory-limit-unsupported")
         if not self.alive:
             self._start()
         try:
