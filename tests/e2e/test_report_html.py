@@ -12,7 +12,7 @@ from e2e.chromium import Page, chromium, find_chromium
 from tensortriage.report import html
 from tensortriage.report.document import Report
 from tensortriage.report.text import printable
-from unit.report.samples import HOSTILE_NAMES, healthy_match, hostile, local_fault, range_overflow
+from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, hostile, local_fault, range_overflow
 
 PROGRAM = find_chromium()
 pytestmark = [
@@ -21,6 +21,7 @@ pytestmark = [
 ]
 SAMPLES = {
     "match": healthy_match(),
+    "early-overflow": early_overflow(),
     "overflow": range_overflow(),
     "fault": local_fault(),
     "many-culprits": local_fault(300, culprits=tuple(range(300))),

@@ -138,7 +138,15 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *,
         width: Columns of the terminal.
         elastic: Index of each column that gives way, and its weight; the others are as wide as their content. Cells
             too long for an elastic column are cut in the middle.
+
+    Columns of numbers in which nothing was measured are left out.
     """
+    kept = [
+        index
+        for index, title in enumerate(titles)
+        if not title.startswith(">") or any(row[index].plain != "-" for row in rows)
+    ]
+    titles, rows = [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
     widths = [
         max(cell_len(title.lstrip(">")), *(cell_len(row[index].plain) for row in rows))
         for index, title in enumerate(titles)

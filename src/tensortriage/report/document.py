@@ -108,6 +108,14 @@ class Report:
             return None
         return min(1.0, culprit.influence / error)
 
+    @property
+    def has_layer_errors(self) -> bool:
+        """Whether any tensor inside the model was compared (early verdicts come with predictions only)."""
+        return any(
+            row.in_context_error is not None or row.local_error is not None or row.nonfinite_target
+            for row in self.layers.rows
+        )
+
     def worst_outputs(self) -> Sequence[OutputRow]:
         """Return the outputs, failing ones first, then by relative RMS error (NaN and Inf count as the largest)."""
         return sorted(

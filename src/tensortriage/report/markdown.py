@@ -173,7 +173,7 @@ def plain(text: str, width: int = _LONGEST_TEXT) -> str:
     Mentions, issue numbers and bare addresses are found in the *rendered* text, where backslashes are gone; an empty
     comment keeps them apart.
     """
-    escaped = _SPECIAL.sub(r"\\\1", shorten(printable(text), width)).strip(" ")
+    escaped = _SPECIAL.sub(r"\\\1", shorten(printable(text), width)).strip()
     return _REFERENCE.sub(r"\1<!-- -->", _BLOCK_START.sub(r"\1\3\\\2\4", escaped))
 
 

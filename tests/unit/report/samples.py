@@ -161,6 +161,18 @@ def range_overflow(number: int = 217, *, origin: int = 82) -> Report:
     )  # fmt: skip
 
 
+def early_overflow() -> Report:
+    """An overflow found by prediction: no tensor of the target was compared, some floors are infinite."""
+    full = range_overflow(26, origin=6)
+    rows = tuple(
+        LayerRow(
+            r.value, r.node, r.op_type, r.scope, r.dtype, r.shape, r.order, floor=r.floor if r.order < 6 else math.inf
+        )
+        for r in full.layers.rows
+    )
+    return Report(full.verdict, full.case, Layers(rows), full.outputs)
+
+
 def local_fault(number: int = 300, *, culprits: tuple[int, ...] = (121, 250)) -> Report:
     """Some ops return wrong numbers even when fed correctly."""
     faults = {order: 0.08 / (rank + 1) for rank, order in enumerate(culprits)}

@@ -103,6 +103,12 @@ def test_tables_stop_at_twelve_rows_and_count_the_rest() -> None:
     assert "... and 8 culprits more" in culprits
 
 
+def test_columns_that_were_not_measured_are_left_out() -> None:
+    bare = Report(Verdict("local-fault", 1.0, "", (Culprit("n", "Pow", "v", local_error=0.5),)))
+    header = console.render(bare).split("Culprits\n")[1].splitlines()[0]
+    assert header.split() == ["op", "node", "local", "error"]
+
+
 def test_a_bare_verdict_is_enough() -> None:
     text = console.render(Report(Verdict("engine-crash", 1.0, "The engine died with signal 11.")))
     assert "signal 11" in text

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,16 @@ def test_layers_rank_by_influence_then_local_then_in_context() -> None:
     )
     document = dataclasses.replace(report(), layers=Layers(rows))
     assert [row.value for row in document.ranked_layers()] == ["c", "e", "b", "d", "a"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [({}, False), ({"floor": 0.1, "max_abs_reference": 3.0}, False), ({"in_context_error": 0.0}, True),
+     ({"local_error": math.nan}, True), ({"nonfinite_target": 1}, True)],
+)  # fmt: skip
+def test_predictions_alone_are_no_layer_errors(measured: dict[str, Any], expected: bool) -> None:
+    document = dataclasses.replace(report(), layers=Layers((LayerRow("a", "a", "Add", **measured),)))
+    assert document.has_layer_errors is expected
 
 
 @pytest.mark.parametrize(("said", "shown"), [(0.5, 0.5), (7.0, 1.0), (-1.0, 0.0), (math.nan, 0.0)])

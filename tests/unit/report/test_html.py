@@ -10,9 +10,9 @@ import pytest
 from tensortriage.report import html
 from tensortriage.report.document import Report
 from tensortriage.values.serial import from_json, to_json
-from unit.report.samples import HOSTILE_NAMES, healthy_match, hostile, local_fault, range_overflow
+from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, hostile, local_fault, range_overflow
 
-REPORTS = [healthy_match(), range_overflow(), local_fault(), hostile()]
+REPORTS = [healthy_match(), early_overflow(), range_overflow(), local_fault(), hostile()]
 ASSETS = files("tensortriage.report") / "assets"
 
 

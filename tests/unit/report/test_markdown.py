@@ -39,9 +39,9 @@ def test_a_code_span_in_a_cell_stays_in_its_cell(name: str) -> None:
 
 @given(st.text() | st.text("-+*#=>.)1 `_~|[]<&@:/\\\\n", max_size=12))
 def test_plain_text_means_nothing_to_markdown(text: str) -> None:
-    expected = shorten(printable(text), 600).strip(" ")
+    expected = shorten(printable(text), 600).strip()
     blocks = PARSER.parse(markdown.plain(text))
-    if not expected.strip():
+    if not expected:
         return
     assert [b.type for b in blocks] == ["paragraph_open", "inline", "paragraph_close"]
     block = blocks[1]

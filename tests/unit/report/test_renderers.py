@@ -5,11 +5,11 @@ import pytest
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.report.renderers import FORMATS, find_format, write
-from unit.report.samples import healthy_match, hostile, local_fault, range_overflow
+from unit.report.samples import early_overflow, healthy_match, hostile, local_fault, range_overflow
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("report", [healthy_match(), range_overflow(), local_fault(), hostile()])
+@pytest.mark.parametrize("report", [healthy_match(), early_overflow(), range_overflow(), local_fault(), hostile()])
 def test_every_format_renders_every_report_the_same_way_twice(name: str, report: object) -> None:
     first = FORMATS[name].render(report)  # type: ignore[arg-type]  # parametrize loses the type
     assert first == FORMATS[name].render(report)  # type: ignore[arg-type]  # parametrize loses the type

@@ -116,10 +116,14 @@ class DepthChart {
     this.resetButton.hidden = this.range === this.full;
   }
 
+  // A floor that is not finite allows any error: the band then reaches the top.
   drawFloor() {
-    const points = this.shown.filter((row) => row.floor > 0 && Number.isFinite(row.floor));
+    const points = this.shown.filter((row) => row.floor !== null && row.floor !== 0);
     if (this.hidden.has("floor") || !points.length) return;
-    const line = points.map((row) => `${this.x(row.order).toFixed(1)} ${this.y(row.floor).toFixed(1)}`);
+    const line = points.map((row) => {
+      const y = Number.isFinite(row.floor) ? this.y(row.floor) : MARGIN.top;
+      return `${this.x(row.order).toFixed(1)} ${y.toFixed(1)}`;
+    });
     const ends = [this.x(points[0].order), this.x(points[points.length - 1].order)].map((x) => x.toFixed(1));
     svgElement("path", { class: "floor", d: `M${ends[0]} ${this.bottom}L${line.join("L")}L${ends[1]} ${this.bottom}Z` }, this.svg);
     svgElement("path", { class: "floor-edge", d: `M${line.join("L")}` }, this.svg);
@@ -211,7 +215,7 @@ class DepthChart {
   }
 
   drawCulpritRings() {
-    const culprits = this.culprits();
+    const culprits = this.culprits().filter((row) => row.bad || row.in_context_error !== null || row.local_error !== null);
     const crowded = culprits.length > 24;
     for (const row of culprits) {
       svgElement("circle", {

@@ -21,12 +21,17 @@ function fillDetail(panel, row) {
     element("span", { class: "op" }, shorten(row.op_type, 40)), element("span", { class: "count" }, `#${row.order}`));
   if (row.blame) head.append(element("span", { class: "flag" }, `culprit ${row.blame.rank}`));
   const facts = element("dl", { class: "pairs" });
-  const put = (title, value) => { if (value !== "-" && value !== "") facts.append(element("dt", {}, title), element("dd", {}, value)); };
-  const both = (value) => (value === null ? "-" : value > 0 && Number.isFinite(value) ? `${magnitude(value)}  (${decibel(value)})` : magnitude(value));
-  put("Error in context", both(row.in_context_error));
-  put("Noise floor", both(row.floor));
-  put("Local error", both(row.local_error));
-  put("Local floor", both(row.local_floor));
+  const put = (title, value, level = "") => {
+    if (value === "-") return;
+    const shown = element("dd", {}, value);
+    if (level) shown.append(element("span", { class: "quiet" }, level));
+    facts.append(element("dt", {}, title), shown);
+  };
+  const both = (title, error) => put(title, magnitude(error), error > 0 && Number.isFinite(error) ? decibel(error) : "");
+  both("Error in context", row.in_context_error);
+  both("Noise floor", row.floor);
+  both("Local error", row.local_error);
+  both("Local floor", row.local_floor);
   put("Local / floor", times(row.floor_ratio));
   put("Influence", magnitude(row.influence));
   put("NaN/Inf elements", row.nonfinite_target ? String(row.nonfinite_target) : "-");
