@@ -25,9 +25,9 @@ def bodies(node: ir.Node) -> tuple[ir.Graph, ...]:
     found: list[ir.Graph] = []
     for attr in node.attributes.values():
         if attr.type == ir.AttributeType.GRAPH and not attr.is_ref():
-            found.append(attr.as_graph())
+            found.append(attr.value)
         elif attr.type == ir.AttributeType.GRAPHS and not attr.is_ref():
-            found.extend(attr.as_graphs())
+            found.extend(attr.value)
     return tuple(found)
 
 
@@ -39,7 +39,7 @@ def constant_tensor(node: ir.Node) -> Any:
         if attr.is_ref():
             return None
         if name == "value":
-            return attr.as_tensor()
+            return attr.value
         if name in _CONSTANT_DTYPES:
             array = np.asarray(attr.value, dtype=_CONSTANT_DTYPES[name])
             return ir.tensor(array) if array.dtype != object else _strings(array)
@@ -60,10 +60,10 @@ def _plain(attr: ir.Attr) -> object:
     if attr.is_ref():
         return f"@{attr.ref_attr_name}"
     if attr.type == ir.AttributeType.TENSOR:
-        tensor = attr.as_tensor()
+        tensor = attr.value
         return tensor_spec(tensor, tensor.name or "")
     if attr.type == ir.AttributeType.TENSORS:
-        return tuple(tensor_spec(tensor, tensor.name or "") for tensor in attr.as_tensors())
+        return tuple(tensor_spec(tensor, tensor.name or "") for tensor in attr.value)
     if attr.type in (ir.AttributeType.TYPE_PROTO, ir.AttributeType.TYPE_PROTOS):
         return str(attr.value)
     return tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value

@@ -1,13 +1,11 @@
 """One hash for what a model computes: structure and weights, wherever the weights are stored."""
 
 import hashlib
-from typing import Any
 
 import onnx
 import onnx_ir as ir
 
-from tensortriage.model.serializing import Hollow, to_bytes, to_proto
-from tensortriage.model.walk import all_graphs
+from tensortriage.model.serializing import to_bytes, to_proto
 from tensortriage.model.weights import content_sha256
 
 
@@ -19,7 +17,7 @@ def fingerprint(model: ir.Model) -> str:
     count. The hash of a tensor is computed once and kept with it, so that the hundreds of variants of one model that a
     search makes, which share their weights, cost only their structure.
     """
-    proto = to_proto(model, lambda _, tensor: Hollow(tensor))
+    proto = to_proto(model, hollow=model.graph.initializers)
     digest = hashlib.sha256()
     for opset in sorted(proto.opset_import, key=lambda opset: opset.domain):
         digest.update(f"{opset.domain}:{opset.version};".encode())
@@ -30,16 +28,10 @@ def fingerprint(model: ir.Model) -> str:
             _strip_node(node)
         digest.update(to_bytes(onnx.FunctionProto(name=function.name, domain=function.domain, node=function.node)))
         digest.update(repr((list(function.input), list(function.output))).encode())
-    for tensor in _tensors(model):
-        digest.update(content_sha256(tensor).encode())
+    for value in model.graph.initializers.values():
+        if value.const_value is not None:
+            digest.update(content_sha256(value.const_value).encode())
     return digest.hexdigest()
-
-
-def _tensors(model: ir.Model) -> list[Any]:
-    """Return every initializer's tensor in the order of serialization, within the order of graphs."""
-    return [
-        v.const_value for graph in all_graphs(model) for v in graph.initializers.values() if v.const_value is not None
-    ]
 
 
 def _strip(graph: onnx.GraphProto) -> None:
@@ -55,6 +47,9 @@ def _strip(graph: onnx.GraphProto) -> None:
 def _strip_node(node: onnx.NodeProto) -> None:
     node.ClearField("doc_string")
     node.ClearField("metadata_props")
+    attributes = sorted(node.attribute, key=lambda attribute: attribute.name)
+    del node.attribute[:]
+    node.attribute.extend(attributes)
     for attribute in node.attribute:
         attribute.ClearField("doc_string")
         if attribute.HasField("g"):

@@ -1,12 +1,12 @@
-"""From an onnx_ir model to protobuf, with other tensors standing in for its own.
+"""From an onnx_ir model to protobuf, with the numbers of large weights left out.
 
-Writing a model, hashing it, inferring its shapes and checking it all want the graph without its numbers. onnx_ir
-serializes a graph together with the tensors it holds, so the initializers are exchanged for the time of the call, under
-a lock; the model is the same afterwards.
+Writing a model, hashing it, inferring its shapes and checking it all want the graph without its numbers. The graph is
+serialized through a view in which empty tensors stand for the large initializers; the model itself is not touched, so
+that other threads may use it.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 import onnx
@@ -15,7 +15,6 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.model.foreign_types import restore_foreign_types
 from tensortriage.model.quoting import first_cause, first_line
-from tensortriage.model.walk import all_graphs
 
 _lock = threading.Lock()
 
@@ -42,30 +41,34 @@ def _no_numbers() -> NoReturn:
     raise TypeError("a hollow tensor has no numbers")
 
 
-def to_proto(model: ir.Model, substitute: Callable[[ir.Value, Any], Any]) -> onnx.ModelProto:
+def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
+    """Return the tensors of the main graph's initializers beyond a size by name; strings do not count."""
+    return {
+        name: value.const_value
+        for name, value in model.graph.initializers.items()
+        if value.const_value is not None
+        and value.const_value.dtype != ir.DataType.STRING
+        and value.const_value.nbytes > above_bytes
+    }
+
+
+def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProto:
     """Serialize a model.
 
     Args:
-        model: The model; unchanged after the call.
-        substitute: For every initializer (its value, its tensor), bodies included, the tensor to serialize instead.
+        model: The model.
+        hollow: Initializers of the main graph that are serialized with an empty raw_data.
 
     Raises:
         ModelError: When onnx_ir cannot serialize it (slug ``model-invalid``).
     """
-    with _lock:
-        held = [(v, v.const_value) for graph in all_graphs(model) for v in graph.initializers.values()]
-        try:
-            for value, tensor in held:
-                if tensor is not None:
-                    value.const_value = substitute(value, tensor)
-            proto = ir.to_proto(model)
-        except Exception as error:  # onnx_ir and protobuf raise anything here; this is the border
-            if isinstance(cause := first_cause(error), ModelError):  # of a tensor whose file is gone
-                raise cause from None
-            raise ModelError(f"the model cannot be serialized: {first_line(error)}", slug="model-invalid") from error
-        finally:
-            for value, tensor in held:
-                value.const_value = tensor
+    try:
+        with _lock:  # onnx_ir writes the name of a value into its tensor, which models share, just before it reads it
+            proto = ir.to_proto(_view(model, frozenset(hollow)))
+    except Exception as error:  # onnx_ir and protobuf raise anything here; this is the border
+        if isinstance(cause := first_cause(error), ModelError):  # of a tensor whose file is gone
+            raise cause from None
+        raise ModelError(f"the model cannot be serialized: {first_line(error)}", slug="model-invalid") from error
     restore_foreign_types(proto.graph, model.graph)
     return proto
 
@@ -78,19 +81,12 @@ def hollow_proto(model: ir.Model, *, above_bytes: int) -> onnx.ModelProto:
         above_bytes: Initializers of the main graph larger than this become inputs. Small ones stay, because shape
             inference reads their numbers.
     """
-    large = {
-        id(value): name
-        for name, value in model.graph.initializers.items()
-        if (tensor := value.const_value) is not None
-        and tensor.dtype != ir.DataType.STRING
-        and tensor.nbytes > above_bytes
-    }
-    proto = to_proto(model, lambda value, tensor: Hollow(tensor) if id(value) in large else tensor)
-    hollow = set(large.values())
-    undeclared = hollow - {info.name for info in proto.graph.input}
+    large = large_initializers(model, above_bytes=above_bytes)
+    proto = to_proto(model, hollow=large)
+    undeclared = large.keys() - {info.name for info in proto.graph.input}
     small: list[onnx.TensorProto] = []
     for tensor in proto.graph.initializer:
-        if tensor.name not in hollow:
+        if tensor.name not in large:
             small.append(tensor)
         elif tensor.name in undeclared:
             proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
@@ -98,6 +94,45 @@ def hollow_proto(model: ir.Model, *, above_bytes: int) -> onnx.ModelProto:
     proto.graph.ClearField("initializer")
     proto.graph.initializer.extend(kept.initializer)
     return proto
+
+
+def _view(model: ir.Model, hollow: frozenset[str]) -> ir.Model:
+    graph = model.graph
+    view = ir.GraphView(
+        graph.inputs,
+        graph.outputs,
+        nodes=graph,
+        initializers=[_stand_in(v) if name in hollow else v for name, v in graph.initializers.items()],
+        doc_string=graph.doc_string,
+        opset_imports=graph.opset_imports,
+        name=graph.name,
+        metadata_props=graph.metadata_props,
+    )
+    return ir.Model(
+        view,  # type: ignore[arg-type]  # GraphView documents that a model can be made of it
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        domain=model.domain,
+        model_version=model.model_version,
+        doc_string=model.doc_string,
+        functions=tuple(model.functions.values()),
+        metadata_props=model.metadata_props,
+        device_configurations=model.device_configurations,
+    )
+
+
+def _stand_in(value: ir.Value) -> ir.Value:
+    stand_in = ir.Value(
+        name=value.name,
+        type=value.type,
+        shape=value.shape,
+        doc_string=value.doc_string,
+        metadata_props=dict(value.metadata_props),
+        const_value=Hollow(value.const_value),
+    )
+    stand_in.meta.update(value.meta)
+    return stand_in
 
 
 def to_bytes(message: Any) -> bytes:

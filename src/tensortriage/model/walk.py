@@ -36,8 +36,7 @@ def replace_tensors(model: ir.Model, replace: Callable[[Any], Any]) -> None:
             if attr.is_ref():
                 continue
             if attr.type == ir.AttributeType.TENSOR:
-                tensor = attr.as_tensor()
-                if (new := replace(tensor)) is not tensor:
+                if (new := replace(attr.value)) is not attr.value:
                     node.attributes[name] = ir.AttrTensor(name, new)
             elif attr.type == ir.AttributeType.TENSORS:
-                node.attributes[name] = ir.AttrTensors(name, [replace(tensor) for tensor in attr.as_tensors()])
+                node.attributes[name] = ir.AttrTensors(name, [replace(tensor) for tensor in attr.value])

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import enum
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +20,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.serializing import Hollow, to_bytes, to_proto
+from tensortriage.model.serializing import large_initializers, to_bytes, to_proto
 from tensortriage.model.walk import all_graphs
 from tensortriage.model.weights import MappedTensor, content_sha256
 from tensortriage.model.wire import Payload, write_model
@@ -29,8 +29,8 @@ POOL = "weights"
 EMBED_LIMIT_BYTES = 3 << 29
 _INLINE_BYTES = 1024
 _POOLED_BYTES = 64 << 10
-_STREAMED_BYTES = 4096
 _PAGE, _LINE = 4096, 64
+_DATA_FIELDS = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
 class ExternalData(enum.Enum):
@@ -49,7 +49,9 @@ class ExternalData(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Weight:
-    value: ir.Value
+    """An initializer on its way out: what stands for it in the file, and what has its numbers."""
+
+    proto: onnx.TensorProto
     tensor: Any
 
     @property
@@ -72,17 +74,14 @@ def save_model(
         ModelError: ``model-unwritable`` when a file cannot be written, ``model-too-large`` when the graph alone exceeds
             2 GiB, ``external-data-changed`` when weights vanished since they were loaded.
     """
+    large = large_initializers(model, above_bytes=_INLINE_BYTES)
+    proto = to_proto(model, hollow=large)
+    weights = {t.name: _Weight(t, large[t.name]) for t in proto.graph.initializer if t.name in large}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        weights = _weights(model)
-        _pin_what_is_replaced(weights, path)
-        placed = _place(weights, path, external_data, embed_limit_bytes)
-        streamed = _streamed(model, placed)
-        proto = to_proto(
-            model, lambda value, tensor: Hollow(tensor) if id(value) in streamed else placed.get(id(value), tensor)
-        )
-        values = model.graph.initializers
-        initializers = [_initializer(t, streamed.get(id(values[t.name]))) for t in proto.graph.initializer]
+        _pin_what_is_replaced(weights.values(), path)
+        _move_out([*weights.values(), *_in_bodies(model, proto)], path, external_data, embed_limit_bytes)
+        initializers = [_initializer(tensor, weights.get(tensor.name)) for tensor in proto.graph.initializer]
         proto.graph.ClearField("initializer")
         graph = to_bytes(proto.graph)
         proto.ClearField("graph")
@@ -96,43 +95,45 @@ def save_model(
         ) from error
 
 
-def _weights(model: ir.Model) -> list[_Weight]:
-    return [
-        _Weight(value, value.const_value)
-        for graph in all_graphs(model)
-        for value in graph.initializers.values()
-        if value.const_value is not None and value.const_value.dtype != ir.DataType.STRING
-    ]
+def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
+    """Return the large initializers inside the bodies of If, Loop and Scan; they did pass through protobuf."""
+    found: list[_Weight] = []
+    pending = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
+    while pending and len(list(all_graphs(model))) > 1:
+        for attribute in pending.pop().attribute:
+            for body in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                pending.extend(body.node)
+                tensors = [t for t in body.initializer if t.data_type != onnx.TensorProto.STRING]
+                found.extend(_Weight(tensor, ir.from_proto(tensor)) for tensor in tensors)
+    return [weight for weight in found if weight.nbytes > _INLINE_BYTES]
 
 
-def _place(
-    weights: list[_Weight], path: Path, external_data: ExternalData, embed_limit_bytes: int
-) -> dict[int, ir.ExternalTensor]:
-    """Write the weights that go outside the model file; return what stands for them in it, by id of the value."""
-    placed: dict[int, ir.ExternalTensor] = {}
+def _move_out(weights: list[_Weight], path: Path, external_data: ExternalData, embed_limit_bytes: int) -> None:
+    """Write the weights that go outside the model file, and let their messages say where they are."""
+    inside = weights
     if external_data is ExternalData.KEEP:
-        placed = {id(w.value): _pool(w, path.parent) for w in weights if w.nbytes > _POOLED_BYTES}
-    inside = [weight for weight in weights if id(weight.value) not in placed]
+        inside = [weight for weight in weights if weight.nbytes <= _POOLED_BYTES]
+        for weight in weights:
+            if weight.nbytes > _POOLED_BYTES:
+                _pool(weight, path.parent)
     if external_data is ExternalData.ALWAYS or sum(weight.nbytes for weight in inside) > embed_limit_bytes:
-        placed |= _write_beside([weight for weight in inside if weight.nbytes > _INLINE_BYTES], path)
-    return placed
+        _write_beside(inside, path)
 
 
-def _pool(weight: _Weight, directory: Path) -> ir.ExternalTensor:
+def _pool(weight: _Weight, directory: Path) -> None:
     location = Path(POOL, f"{content_sha256(weight.tensor)[:40]}.bin")
     target = directory / location
     if not target.is_file() or target.stat().st_size != weight.nbytes:
         target.parent.mkdir(exist_ok=True)
         with _complete(target) as file:
             weight.tensor.tofile(file)
-    return _reference(weight, location.as_posix(), 0)
+    _refer(weight, location.as_posix(), 0)
 
 
-def _write_beside(weights: list[_Weight], path: Path) -> dict[int, ir.ExternalTensor]:
+def _write_beside(weights: list[_Weight], path: Path) -> None:
     """Write one data file, each large tensor on a page of its own so that engines can map it."""
     if not weights:
-        return {}
-    placed: dict[int, ir.ExternalTensor] = {}
+        return
     written: dict[int, int] = {}
     with _complete(_beside(path)) as file:
         for weight in weights:
@@ -141,46 +142,33 @@ def _write_beside(weights: list[_Weight], path: Path) -> dict[int, ir.ExternalTe
                 file.write(bytes(-file.tell() % alignment))
                 written[id(weight.tensor)] = file.tell()
                 weight.tensor.tofile(file)
-            placed[id(weight.value)] = _reference(weight, _beside(path).name, written[id(weight.tensor)])
-    return placed
+    for weight in weights:
+        _refer(weight, _beside(path).name, written[id(weight.tensor)])
 
 
 def _beside(path: Path) -> Path:
     return path.with_name(path.name + ".data")
 
 
-def _reference(weight: _Weight, location: str, offset: int) -> ir.ExternalTensor:
-    shape = ir.Shape(weight.tensor.shape.numpy())
-    return ir.ExternalTensor(
-        location,
-        offset,
-        weight.nbytes,
-        weight.tensor.dtype,
-        shape=shape,
-        name=weight.value.name or "",
-        metadata_props=dict(weight.tensor.metadata_props),
-    )
+def _refer(weight: _Weight, location: str, offset: int) -> None:
+    """Replace the numbers in a message by the place where they are (onnx.proto, TensorProto.external_data)."""
+    nbytes = weight.nbytes
+    for field in _DATA_FIELDS:
+        weight.proto.ClearField(field)
+    weight.proto.data_location = onnx.TensorProto.EXTERNAL
+    for key, said in (("location", location), ("offset", offset), ("length", nbytes)):
+        weight.proto.external_data.add(key=key, value=str(said))
 
 
-def _streamed(model: ir.Model, placed: dict[int, ir.ExternalTensor]) -> dict[int, Any]:
-    """Return the tensors of the main graph that go around protobuf into the model file, by id of the value."""
-    return {
-        id(value): value.const_value
-        for value in model.graph.initializers.values()
-        if id(value) not in placed
-        and value.const_value is not None
-        and value.const_value.dtype != ir.DataType.STRING
-        and value.const_value.nbytes > _STREAMED_BYTES
-    }
+def _initializer(proto: onnx.TensorProto, weight: _Weight | None) -> tuple[bytes, Payload | None]:
+    """Return the message of an initializer of the main graph, and its numbers when they are still to be written."""
+    if weight is None or proto.data_location == onnx.TensorProto.EXTERNAL:
+        return to_bytes(proto), None
+    proto.ClearField("raw_data")
+    return to_bytes(proto), weight.tensor
 
 
-def _initializer(proto: onnx.TensorProto, payload: Payload | None) -> tuple[bytes, Payload | None]:
-    if payload is not None:
-        proto.ClearField("raw_data")
-    return to_bytes(proto), payload
-
-
-def _pin_what_is_replaced(weights: list[_Weight], path: Path) -> None:
+def _pin_what_is_replaced(weights: Iterable[_Weight], path: Path) -> None:
     replaced = {path.resolve(), _beside(path).resolve()}
     for weight in weights:
         if isinstance(weight.tensor, MappedTensor) and weight.tensor.file.path.resolve() in replaced:
