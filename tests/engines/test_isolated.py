@@ -195,6 +195,17 @@ def test_workers_are_reused_per_script_and_a_dead_one_is_replaced(model, script)
     assert pid() != first
 
 
+def test_modules_in_the_current_folder_do_not_get_in_the_way(tmp_path, model, monkeypatch):
+    for name in ("queue", "json", "numpy", "tensortriage_worker"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")
+    script = tmp_path / "engine" / "script.py"
+    script.parent.mkdir()
+    script.write_text("import os\nprint(os.getcwd())\n" + ECHO.replace("return self", "os.abort()"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EngineCrashed, match=f"its last words: {tmp_path} "):
+        ScriptEngine(limits=LIMITS).compile(model, {"file": str(script)})
+
+
 def test_two_open_sessions_have_two_workers(model, script):
     engine = ScriptEngine(limits=LIMITS)
     sessions = [engine.compile(model, {"file": str(script)}) for _ in range(2)]

@@ -1,7 +1,8 @@
 """Handing tensors over the process border: shard files in a shared folder, unlinked as soon as they are mapped.
 
 Both sides use this module. The receiver's arrays are views of the mapping, so nothing is read that nobody looks at, and
-the file's blocks (or, on tmpfs, its memory) are freed with the last array. An unlinked file cannot be left behind.
+the file's blocks (or, on tmpfs, its memory) are freed with the last array. An unlinked file cannot be left behind. Small
+shards are copied instead: a mapping holds a file descriptor, and someone may keep the results of a thousand runs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tensortriage_worker.shards import ShardReader, label_of, write_shard
 
 SHARD_BYTES = 256 << 20
 MARGIN_BYTES = 16 << 20
+COPIED_BYTES = 4 << 20
 
 
 class Item(NamedTuple):
@@ -49,12 +51,17 @@ def put(folders: Sequence[str], items: Iterable[Item]) -> List[str]:
 
 
 def take(paths: Iterable[str]) -> Iterator[Item]:
-    """Yield the tensors of shards, mapped and read-only, in file order; the files are gone afterwards."""
+    """Yield the tensors of shards, read-only, in file order; the files are gone afterwards."""
     for path in paths:
+        small = os.path.getsize(path) <= COPIED_BYTES
         reader = ShardReader(path)
         os.unlink(path)
         for name, label in reader.labels.items():
-            yield Item(name, reader.tensor(name), label)
+            array = reader.tensor(name)
+            if small:
+                array = array.copy()
+                array.flags.writeable = False
+            yield Item(name, array, label)
 
 
 def _groups(items: Iterable[Item]) -> Iterator[Dict[str, Item]]:

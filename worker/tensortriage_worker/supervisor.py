@@ -37,18 +37,26 @@ FAST_FOLDER = "/dev/shm"
 FAST_FOLDER_MINIMUM_BYTES = 32 << 20
 STALE_SECONDS = 60.0
 KILL_SECONDS = 5.0
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from tensortriage_worker.serve import main; main()"
+_BOOT = (
+    "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; "  # without the current folder
+    "from tensortriage_worker.serve import main; main()"
+)
 
 
 class Supervisor:
     """One engine process at a time, and the folders through which it exchanges tensors with the host.
 
+    Args:
+        host: The execnet channel to the host.
+        working_folder: Current folder of engine processes, where it exists here.
+
     Attributes:
         folders: Where tensors may be exchanged, best first; all are removed at the end.
     """
 
-    def __init__(self, host: Any) -> None:
+    def __init__(self, host: Any, working_folder: str) -> None:
         self._host = host
+        self._working_folder = working_folder if os.path.isdir(working_folder) else None
         self._inbox = queue.Queue()  # type: queue.Queue[tuple[int, Any]]
         self._generation = 0  # of the engine process; 0 marks messages of the host
         self._process = None  # type: subprocess.Popen[bytes] | None
@@ -121,6 +129,7 @@ class Supervisor:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                cwd=self._working_folder,
                 start_new_session=True,
                 bufsize=0,
             )
@@ -276,8 +285,9 @@ def main(host: Any) -> None:
         os.setsid()  # Ctrl-C at the host's terminal is the host's business
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
-    supervisor = Supervisor(host)
-    supervisor.unpack(json.loads(host.receive()))
+    greeting = json.loads(host.receive())
+    supervisor = Supervisor(host, greeting["working_folder"])
+    supervisor.unpack(greeting["files"])
     watches_memory = resident_bytes(os.getpid()) > 0
     host.send(json.dumps({"folders": supervisor.folders, "pid": os.getpid(), "watches_memory": watches_memory}))
     supervisor.serve()

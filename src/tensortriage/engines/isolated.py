@@ -131,7 +131,6 @@ class IsolatedEngine:
                 inputs = known_inputs if inputs is None else inputs
                 outputs = known_outputs if outputs is None else outputs
         except BaseException:
-            worker.kill("its build failed")
             give_back(worker)
             raise
         return IsolatedSession(

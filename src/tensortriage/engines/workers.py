@@ -25,6 +25,8 @@ MAX_IDLE = 2
 START_SECONDS = 60.0
 KILL_SECONDS = 10.0
 _PACKAGE = "tensortriage_worker"
+# Python looks for modules in the current folder first, where the user may have a queue.py.
+_LAUNCH = """/bin/sh -c 'cd / && exec "$0" "$@"'"""
 _CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
 
 
@@ -75,9 +77,9 @@ class Worker:
         self._timeout_error: type[Exception] = execnet.TimeoutError
         self._group = execnet.Group()
         try:
-            gateway = self._group.makegateway(f"popen//python={shlex.quote(interpreter)}")
+            gateway = self._group.makegateway(f"popen//python={_LAUNCH} {shlex.quote(interpreter)}")
             self._channel = gateway.remote_exec(_package_texts()["supervisor.py"])
-            self._channel.send(json.dumps(_package_texts()))
+            self._channel.send(json.dumps({"files": dict(_package_texts()), "working_folder": os.getcwd()}))
             answer = json.loads(self._channel.receive(timeout=START_SECONDS))
         except (OSError, EOFError, AssertionError, execnet.RemoteError) as error:
             self.close()

@@ -22,11 +22,18 @@ def test_what_is_taken_equals_what_was_put_and_no_file_remains(tmp_path):
 
 
 def test_a_mapping_lives_as_long_as_an_array(tmp_path):
-    [path] = exchange.put([str(tmp_path)], [Item("a", np.arange(4096.0)), Item("b", np.arange(4096.0))])
+    [path] = exchange.put([str(tmp_path)], [Item("a", np.arange(1e6)), Item("b", np.arange(1e6))])
     array = next(iter(exchange.take([path]))).array[10:20]
     gc.collect()
     np.testing.assert_array_equal(array, np.arange(10.0, 20))
     assert not array.flags.writeable
+
+
+def test_keeping_many_small_results_costs_no_file_descriptors(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    kept = [next(exchange.take(exchange.put([str(tmp_path)], [Item("a", np.arange(9))]))) for _ in range(50)]
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    assert not any(item.array.flags.writeable for item in kept)
 
 
 def test_large_sets_are_split_and_consumed_one_shard_at_a_time(tmp_path, monkeypatch):
