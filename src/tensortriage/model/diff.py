@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import AddDefaultAttributesPass
 
-from tensortriage.model.matching import Pairs, Side, align_interface, attribute_key, constant_of, counterpart_of, match
+from tensortriage.model.matching import Pairs, Side, align_interface, constant_of, counterpart_of, match
 from tensortriage.model.model import Model
 from tensortriage.model.specs import value_spec
 from tensortriage.values.spec import ValueSpec
@@ -115,11 +115,11 @@ def diff(reference: Model, target: Model) -> ModelDiff:
     )
 
 
-def _explicit(model: Model) -> ir.Graph:
-    """Return a copy of the graph in which the defaults of attributes are written out."""
+def _explicit(model: Model) -> ir.Model:
+    """Return a copy of the model in which the defaults of attributes are written out."""
     clone = model.clone().ir
     AddDefaultAttributesPass()(clone)
-    return clone.graph
+    return clone
 
 
 def _changes(left: Side, right: Side, pairs: Pairs) -> Iterator[NodeChange]:
@@ -142,11 +142,12 @@ def _changes(left: Side, right: Side, pairs: Pairs) -> Iterator[NodeChange]:
 def _differences(old: ir.Node, new: ir.Node, left: Side, right: Side, pairs: Pairs) -> Iterator[tuple[ChangeKind, str]]:
     if (old.domain, old.op_type) != (new.domain, new.op_type):
         yield ChangeKind.OP_TYPE, f"is {_operator(new)} instead of {_operator(old)}"
-    keys = [{v: f"operand {i}" for i, v in enumerate(s.operands(n)) if v} for s, n in ((left, old), (right, new))]
+    elif left.keys.function(old) != right.keys.function(new):
+        yield ChangeKind.OP_TYPE, f"calls another function of the name {_operator(new)}"
     for word in sorted({*old.attributes, *new.attributes}):
-        before, after = old.attributes.get(word), new.attributes.get(word)
-        if before is None or after is None or attribute_key(before, keys[0]) != attribute_key(after, keys[1]):
-            yield ChangeKind.ATTRIBUTE, f"has {word} {_attribute(after)} instead of {_attribute(before)}"
+        if left.keys.attribute(old, word) != right.keys.attribute(new, word):
+            before, after = _attribute(old.attributes.get(word)), _attribute(new.attributes.get(word))
+            yield ChangeKind.ATTRIBUTE, f"has {word} {after} instead of {before}"
     before_operands, after_operands = left.operands(old), right.operands(new)
     for index in range(max(len(before_operands), len(after_operands))):
         was = before_operands[index] if index < len(before_operands) else None

@@ -10,7 +10,17 @@ import onnx_ir as ir
 
 from tensortriage.errors import DataError, UsageError
 from tensortriage.model.model import Model
-from tensortriage.model.surgery import Names, declared_value, find_values, initializer, is_standard, prune_initializers
+from tensortriage.model.opset import require_opset
+from tensortriage.model.surgery import (
+    Names,
+    declared_value,
+    find_values,
+    initializer,
+    is_standard,
+    outer_values,
+    prune_initializers,
+    walk_bodies,
+)
 from tensortriage.model.value_types import infer_types
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -103,19 +113,24 @@ def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec
     ``Where`` on the CPU adds the two masked sides, which loses the sign of -0.0, and broadcasts them.
 
     Args:
-        model: The model; it is not changed. Its opset must be at least 1 for the standard operators.
+        model: The model; it is not changed.
         values: Names of node outputs, graph inputs or initializers.
         specs: Types and ranks of the values.
 
     Raises:
-        UsageError: When a value is unknown (``value-unknown``).
+        UsageError: When a value is unknown (``value-unknown``) or replaceable already (``value-injected``).
         ModelError: When the type of a value is not known (``value-type-unknown``).
     """
-    clone = model.clone()
+    clone = require_opset(model, 1).clone()
     graph = clone.ir.graph
     names = Names(graph)
+    taken = {value.name for value in graph.inputs}
     types = infer_types(clone.ir, specs)
     for name, value in find_values(clone, dict.fromkeys(values)).items():
+        if f"{INJECT_PREFIX}{name}" in taken:
+            raise UsageError(
+                f"value {name!r} can be replaced already", slug="value-injected", cure="inject into the original model"
+            )
         spec = specs.get(name)
         free = None if spec is None or spec.shape is None else ValueSpec(name, spec.dtype, (None,) * len(spec.shape))
         replacement = declared_value(f"{INJECT_PREFIX}{name}", free, types.get(value))
@@ -168,7 +183,11 @@ def _remove_dead(graph: ir.Graph, candidates: list[ir.Node]) -> None:
         node = candidates.pop()
         if node.graph is not graph or any(value.uses() or value in outputs for value in node.outputs):
             continue
-        before = [value.producer() for value in node.inputs if value is not None]
+        before = [value.producer() for value in outer_values(node)]
+        for _, inner in walk_bodies(node):
+            if inner is not None:
+                for index in range(len(inner.inputs)):
+                    inner.replace_input_with(index, None)
         graph.remove(node, safe=True)
         candidates.extend(producer for producer in before if producer is not None)
 

@@ -6,22 +6,22 @@ is left between them pairs by name, and at last by its paired neighbours. So one
 leaves exactly one node to explain.
 """
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
 from tensortriage.model.attributes import constant_tensor
-from tensortriage.model.surgery import STANDARD_DOMAINS, is_standard, outer_values
-from tensortriage.model.weights import content_sha256
+from tensortriage.model.node_keys import NodeKeys, digest, operands, tensor_key
+from tensortriage.model.surgery import is_standard
 
 Pairs = dict[ir.Node, ir.Node]
 
 
 class Side:
-    """One of the two graphs, indexed.
+    """One of the two models, its main graph indexed.
 
     Attributes:
+        keys: Makes the keys of its nodes.
         nodes: The nodes but Constants, in topological order.
         inputs: The inputs to be fed.
         outputs: The graph outputs.
@@ -29,20 +29,22 @@ class Side:
             `align_interface`.
     """
 
-    def __init__(self, graph: ir.Graph) -> None:
+    def __init__(self, model: ir.Model) -> None:
+        graph = model.graph
+        self.keys = NodeKeys(model.functions)
         self.nodes = tuple(node for node in graph if not is_standard(node, "Constant"))
         self.inputs = tuple(value for value in graph.inputs if not value.is_initializer())
         self.outputs = tuple(graph.outputs)
         self.input_keys: dict[ir.Value, str] = {}
         self.output_keys: dict[ir.Value, str] = {}
         self._contents: dict[ir.Value, str] = {}
-        self._operands = {node: _operands(node) for node in self.nodes}
+        self._operands = {node: operands(node) for node in self.nodes}
         self._users: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
-        for node, operands in self._operands.items():
-            for index, value in enumerate(operands):
+        for node, used in self._operands.items():
+            for index, value in enumerate(used):
                 if value is not None:
                     self._users.setdefault(value, []).append((node, index))
-        self._signatures = {node: _signature(node) for node in self.nodes}
+        self._signatures = {node: self.keys.signature(node) for node in self.nodes}
 
     def operands(self, node: ir.Node) -> Sequence[ir.Value | None]:
         """Return the inputs of a node, None for omitted ones, and the captures of its bodies behind them."""
@@ -56,7 +58,7 @@ class Side:
         """Return type, shape and hash of a constant; an empty string for other values."""
         if value not in self._contents:
             tensor = constant_of(value)
-            self._contents[value] = "" if tensor is None else f"{tensor.dtype}{tensor.shape}{content_sha256(tensor)}"
+            self._contents[value] = "" if tensor is None else tensor_key(tensor)
         return self._contents[value]
 
     def prefix_hashes(self) -> dict[ir.Node, str]:
@@ -65,7 +67,7 @@ class Side:
         hashes: dict[ir.Node, str] = {}
         for node in self.nodes:
             parts = ["" if v is None else known.get(v) or self.content(v) for v in self._operands[node]]
-            hashes[node] = _digest(self._signatures[node], *parts)
+            hashes[node] = digest(self._signatures[node], *parts)
             known.update((value, f"{hashes[node]}/{index}") for index, value in enumerate(node.outputs))
         return hashes
 
@@ -77,7 +79,7 @@ class Side:
             for value in node.outputs:
                 parts.append(self.output_keys.get(value, ""))
                 parts.extend(sorted(f"{hashes[user]}/{index}" for user, index in self.users(value)))
-            hashes[node] = _digest(self._signatures[node], *parts)
+            hashes[node] = digest(self._signatures[node], *parts)
         return hashes
 
 
@@ -200,8 +202,8 @@ def _best_neighbour(
     for number, value in enumerate(node.outputs):
         for user, index in reference.users(value):
             edges += 1
-            operands = target.operands(pairs[user]) if user in pairs else ()
-            made = operands[index] if index < len(operands) else None
+            used = target.operands(pairs[user]) if user in pairs else ()
+            made = used[index] if index < len(used) else None
             producer = None if made is None else made.producer()
             if made is not None and producer is not None and made.index() == number and producer not in taken:
                 shared[producer] = shared.get(producer, 0) + 1
@@ -220,61 +222,3 @@ def counterpart_of(value: ir.Value, reference: Side, target: Side, pairs: Pairs)
         return other.outputs[index] if other is not None and index < len(other.outputs) else None
     key = reference.input_keys.get(value)
     return next((other for other, its in target.input_keys.items() if its == key), None)
-
-
-def _operands(node: ir.Node) -> tuple[ir.Value | None, ...]:
-    own = set(node.inputs)
-    return (*node.inputs, *(value for value in outer_values(node) if value not in own))
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _signature(node: ir.Node) -> str:
-    """Return a hash over what a node does, apart from its operands."""
-    captures = {value: f"operand {index}" for index, value in enumerate(_operands(node)) if value is not None}
-    return _digest(*_own_parts(node, captures))
-
-
-def _own_parts(node: ir.Node, known: Mapping[ir.Value, str]) -> list[str]:
-    domain = "" if node.domain in STANDARD_DOMAINS else node.domain
-    parts = [domain, node.op_type, node.overload, str(len(node.outputs))]
-    for name, attr in sorted(node.attributes.items()):
-        parts.extend((name, attribute_key(attr, known)))
-    return parts
-
-
-def attribute_key(attr: ir.Attr, known: Mapping[ir.Value, str]) -> str:
-    """Return a text that is equal for equal attributes: tensors by content, bodies by structure.
-
-    Args:
-        attr: The attribute.
-        known: Keys of the outer values that its bodies may use.
-    """
-    if attr.is_ref():
-        return f"ref {attr.ref_attr_name}"
-    if attr.type == ir.AttributeType.TENSOR:
-        tensor = attr.as_tensor()
-        return f"{tensor.dtype}{tensor.shape}{content_sha256(tensor)}"
-    if attr.type == ir.AttributeType.TENSORS:
-        return " ".join(f"{tensor.dtype}{tensor.shape}{content_sha256(tensor)}" for tensor in attr.as_tensors())
-    if attr.type == ir.AttributeType.GRAPH:
-        return _body_key(attr.as_graph(), known)
-    if attr.type == ir.AttributeType.GRAPHS:
-        return " ".join(_body_key(graph, known) for graph in attr.as_graphs())
-    value = tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value
-    return f"{attr.type} {value!r}"
-
-
-def _body_key(graph: ir.Graph, outer: Mapping[ir.Value, str]) -> str:
-    known = dict(outer)
-    known.update((value, f"body input {index}") for index, value in enumerate(graph.inputs))
-    for value in graph.initializers.values():
-        if value.const_value is not None:
-            known[value] = f"{value.const_value.dtype}{value.const_value.shape}{content_sha256(value.const_value)}"
-    for node in graph:
-        operands = ["" if value is None else known.get(value, "?") for value in node.inputs]
-        key = _digest(*_own_parts(node, known), *operands)
-        known.update((value, f"{key}/{index}") for index, value in enumerate(node.outputs))
-    return _digest(*(known.get(value, "?") for value in graph.outputs))

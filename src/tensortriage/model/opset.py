@@ -14,6 +14,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.serializing import hollow_proto
 
 _SMALL_BYTES = 4096
+_ANY_VERSION = 18
 
 
 def require_opset(model: Model, version: int) -> Model:
@@ -28,6 +29,10 @@ def require_opset(model: Model, version: int) -> Model:
     """
     if model.opset >= version:
         return model
+    if not model.opset:  # a model without standard operators can have any version of them
+        clone = model.clone()
+        clone.ir.opset_imports[""] = max(version, _ANY_VERSION)
+        return clone
     proto = hollow_proto(model.ir, above_bytes=_SMALL_BYTES)
     try:
         converted = ir.from_proto(onnx.version_converter.convert_version(proto, version))

@@ -151,6 +151,37 @@ def test_a_changed_body_is_a_changed_attribute():
     assert diff(models.with_if(), renamed(models.with_if())).is_equal
 
 
+NESTED = """
+    g (bool c, float[2] x) => (float[2] y) {
+        [scan] y = Loop (n, c, x) <body = b (int64 i, bool m, float[2] s) => (bool m2, float[2] t) {
+            m2 = Identity(m)
+            t = Loop (n, m, s) <inner = b (int64 j, bool k, float[2] u) => (bool k2, float[2] v) {
+                k2 = Identity(k)
+                v = Add(u, USED)
+            }>
+        }>
+        n = Constant <value = int64 {2}> ()
+    }"""
+
+
+def test_which_bodys_value_is_used_is_a_difference():
+    inner, outer = (models.parse(NESTED.replace("inner =", "body =").replace("USED", used)) for used in "us")
+    assert kinds(diff(inner, outer)) == [(ChangeKind.ATTRIBUTE, "scan")]
+
+
+CALL = """
+    <ir_version: 10, opset_import: ["": 18, "mine": 1]>
+    g (float[2] x) => (float[2] y) { [call] a = mine.f(x) [end] y = Neg(a) }
+    <domain: "mine", opset_import: ["": 18]> f (v) => (w) { u = OP(v, v) w = Neg(u) }"""
+
+
+def test_a_changed_function_is_found_at_its_call():
+    added, multiplied = (models.parse(CALL.replace("OP", op)) for op in ("Add", "Mul"))
+    found = diff(added, multiplied)
+    assert kinds(found) == [(ChangeKind.OP_TYPE, "call")]
+    assert "another function" in found.nodes["call"]
+
+
 def test_differences_of_inputs_outputs_and_opsets():
     left = models.parse("g (float[2] x) => (float[2] y, float[2] z) { [a] y = Neg(x) [b] z = Exp(x) }")
     right = models.parse("""

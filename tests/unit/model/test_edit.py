@@ -94,6 +94,12 @@ def test_frozen_captures_reach_bodies():
     np.testing.assert_array_equal(running.run(frozen, feed)["y"], np.exp(np.array([3, 10], np.float32)))
 
 
+def test_nodes_that_only_served_a_body_go_with_it():
+    frozen = freeze(models.with_if(), {"r": np.array([1, 2], np.float32)})
+    assert names(frozen.graph.nodes) == ["after"]
+    assert dict(frozen.graph.initializers).keys() == {"r"}
+
+
 def test_freezing_an_initializer_replaces_it():
     model = models.mlp()
     frozen = freeze(model, {"b2": np.array([1, 2], np.float32)})
@@ -183,6 +189,32 @@ def test_an_injected_initializer_counts_for_all_its_users():
     edited = inject(edited, ["b2"], specs={})
     feed = {**idle, "inject::b2": model.graph.weight("b2") + 1, "use::b2": np.array(True)}
     np.testing.assert_allclose(running.run(edited, feed)["y"], golden["y"] + 1, rtol=1e-5)
+
+
+def test_injecting_into_old_models_and_models_without_standard_operators():
+    old = models.parse("""
+        <ir_version: 3, opset_import: ["": 9]>
+        g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { [a] b = Neg(x) [c] y = Add(b, w) }""")
+    trees = models.parse("""
+        <ir_version: 8, opset_import: ["ai.onnx.ml": 3]>
+        g (float[2] x) => (float[2] y) {
+            [a] b = ai.onnx.ml.Scaler <offset = [1.0], scale = [2.0]> (x)
+            [c] y = ai.onnx.ml.Scaler <offset = [0.0], scale = [3.0]> (b) }""")
+    for model in (old, trees):
+        edited, golden, idle = injected(model, ["b"], {"x": np.array([1, 2], np.float32)})
+        np.testing.assert_array_equal(running.run(edited, idle)["y"], golden["y"])
+        outputs = running.run(edited, {**idle, "inject::b": golden["b"] + 1, "use::b": np.array(True)})
+        assert not np.array_equal(outputs["y"], golden["y"])
+
+
+def test_injecting_twice_into_one_value():
+    model = models.branchy()
+    _, specs = running.record(model, {"x": X})
+    again = inject(inject(model, ["a"], specs=specs), ["b"], specs=specs)
+    assert {"inject::a", "inject::b"} <= {spec.name for spec in again.inputs}
+    with pytest.raises(UsageError) as caught:
+        inject(again, ["a"], specs=specs)
+    assert caught.value.slug == "value-injected"
 
 
 def test_injecting_what_is_not_known():
