@@ -49,12 +49,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def compiled(tmp_path: Path, model: Path):
-    """Write a script and compile the model with it; sessions are closed at the end."""
+def compiled(model: Path):
+    """Write a script and compile the model with it; sessions are closed at the end.
+
+    The file is always the same one, so that workers are reused and the tests are quick.
+    """
     sessions = []
 
     def compile_script(text: str, limits: Limits = FAST, **options: str):
-        file = tmp_path / "engine.py"
+        file = model.with_name("engine.py")
         file.write_text(textwrap.dedent(text))
         session = ScriptEngine(limits=limits).compile(model, {"file": str(file), **options})
         sessions.append(session)
@@ -90,7 +93,7 @@ def test_results_outlive_the_session(compiled):
     np.testing.assert_array_equal(second, FEED["x"] * 2 + 2)
 
 
-def test_declared_specs_plan_and_close_are_used(compiled, tmp_path):
+def test_declared_specs_plan_and_close_are_used(compiled, model):
     session = compiled(
         """
         import pathlib
@@ -108,7 +111,7 @@ def test_declared_specs_plan_and_close_are_used(compiled, tmp_path):
     assert session.outputs[0].shape is None
     assert session.plan() == Plan((Region("k", ("a", "b"), precision="float16"),))
     session.close()
-    assert (tmp_path / "closed").exists()
+    assert model.with_name("closed").exists()
 
 
 def test_own_options_reach_the_script_as_strings(compiled):

@@ -1,8 +1,8 @@
 """Handing tensors over the process border: shard files in a shared folder, unlinked as soon as they are mapped.
 
 Both sides use this module. The receiver's arrays are views of the mapping, so nothing is read that nobody looks at, and
-the file's blocks (or, on tmpfs, its memory) are freed with the last array. An unlinked file cannot be left behind. Small
-shards are copied instead: a mapping holds a file descriptor, and someone may keep the results of a thousand runs.
+the file's blocks (or, on tmpfs, its memory) are freed with the last array. An unlinked file cannot be left behind.
+Small shards are copied instead: a mapping holds a file descriptor, and someone may keep the results of a thousand runs.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ The file is executed anew for every compile, so that an edited script is an edit
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import os
 import sys
+from builtins import compile as compile_source
 from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from types import ModuleType
@@ -121,15 +121,14 @@ class Session:
 
 
 def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(MODULE_NAME, str(path))
-    if spec is None or spec.loader is None:
-        raise AdapterError(Failure.USAGE, "{} is not a Python file".format(path), "script-unreadable")
-    module = importlib.util.module_from_spec(spec)
+    # Not through importlib: its cached bytecode takes an edit within a second that keeps the size for no edit.
+    module = ModuleType(MODULE_NAME)
+    module.__file__ = str(path)
     sys.modules[MODULE_NAME] = module  # dataclasses and pickle look there
     folder = os.path.dirname(os.path.abspath(str(path)))
     if folder not in sys.path:
         sys.path.insert(0, folder)  # as `python FILE` does
-    spec.loader.exec_module(module)
+    exec(compile_source(path.read_bytes(), str(path), "exec"), module.__dict__)
     return module
 
 
