@@ -35,15 +35,14 @@ def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
     stands_for = _stands_for(kernels, graph, known)
     provided = {*optimized.graph.initializers, *stands_for.values()} & known
     specs = value_specs(optimized)
-    return tuple(
-        Region(
-            name=kernel.name,
-            nodes=_executed(kernel, graph, stands_for, provided),
-            kind=kernel.op_type,
-            precision=_precision(kernel, specs),
-        )
-        for kernel in kernels
-    )
+    made: set[str] = set()  # a value is made by the first kernel that holds it; those after it move or round it
+    regions = []
+    for kernel in kernels:
+        own = {stands_for[name] for name in kernel.outputs if name in stands_for} - made
+        made |= own
+        nodes = _executed(own, graph, provided)
+        regions.append(Region(kernel.name, nodes, kernel.op_type, _precision(kernel, specs)))
+    return tuple(regions)
 
 
 def _stands_for(kernels: Iterable[Node], graph: Graph, known: set[str]) -> dict[str, str]:
@@ -87,10 +86,8 @@ def _is_inserted_move(kernel: Node, graph: Graph) -> bool:
     return kernel.op_type in _MOVEMENT and kernel.name not in graph and bool(kernel.inputs)
 
 
-def _executed(kernel: Node, graph: Graph, stands_for: Mapping[str, str], provided: set[str]) -> tuple[str, ...]:
-    own = {stands_for[name] for name in kernel.outputs if name in stands_for}
-    if _is_inserted_move(kernel, graph):
-        own -= {stands_for.get(kernel.inputs[0], "")}
+def _executed(own: set[str], graph: Graph, provided: set[str]) -> tuple[str, ...]:
+    """Return the nodes between values that a kernel makes and values that other kernels provide, in order."""
     pending = [node for node in map(graph.producer, own) if node is not None]
     seen: dict[str, Node] = {node.name: node for node in pending}
     while pending:

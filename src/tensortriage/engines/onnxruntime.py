@@ -99,9 +99,16 @@ class OnnxRuntimeEngine:
             return OnnxRuntimeSession(model, settings)
         from tensortriage.model.convert import convert
 
-        return open_rewritten(
-            model, settings, lambda original, specs: convert(original, precision, specs=specs), engine=self.name
-        )
+        try:
+            return open_rewritten(
+                model, settings, lambda original, specs: convert(original, precision, specs=specs), engine=self.name
+            )
+        except BuildFailed as error:
+            if "Could not find an implementation" in error.message:
+                error.cure = (
+                    f"this provider cannot compute in {precision.value}; emulate:precision={precision.value} can"
+                )
+            raise
 
 
 class OnnxRuntimeSession:
@@ -264,7 +271,8 @@ def _build(model: Path, settings: Settings, *, save_to: Path | None = None) -> A
 def _session_options(ort: Any, settings: Settings, save_to: Path | None) -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = _SILENT
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, settings.level)
+    levels = ort.GraphOptimizationLevel  # older releases lack the one between extended and all
+    options.graph_optimization_level = getattr(levels, settings.level, levels.ORT_ENABLE_ALL)
     options.enable_cpu_mem_arena = False
     options.intra_op_num_threads = settings.threads
     if settings.inter_threads:

@@ -4,8 +4,8 @@ Whatever real floating-point type the model declares, weights, constants, casts 
 booleans and the narrow formats (float8, int4, ...) behind quantizers are what the model says. That is why outputs that
 the model declares as float16, bfloat16 or float32 come back as float64: rounding them would lose what the reference is
 for. Most operators have kernels of our own (`tensortriage.engines.kernels`); for rare ones the reference
-implementations of the onnx package serve, but only those that were found to keep float64: many of them drop to float32
-inside.
+implementations of the onnx package serve, but only those that were found to keep float64: some drop to float32 inside
+(GridSample, AffineGrid, window functions, LinearAttention), others ignore what older operator sets mean or are slow.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -258,7 +258,10 @@ def _borrowed(node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str,
     proto.output.extend(value.name or "" for value in node.outputs)
     proto.attribute.extend(ir.to_proto(attr) for name, attr in attributes.items() if name not in _NARROWING)
     parameters = {"log": lambda *_: None, "opsets": dict(opsets), "new_ops": None, "verbose": 0}
-    implementation = load_op("", node.op_type, opsets.get("", 0))(proto, parameters)
+    try:
+        implementation = load_op("", node.op_type, opsets.get("", 0))(proto, parameters)
+    except Exception as error:  # older releases of the package lack some operators and say so in several ways
+        raise build_failed(NAME, f"node '{node.name}': {error}") from error
 
     def kernel(call: Call) -> tuple[Any, ...]:
         return tuple(implementation.run(*call.inputs))
