@@ -138,6 +138,8 @@ def test_second_results_of_layer_normalization_stay_float32():
     assert {n: dtypes(result)[n] for n in ("fp16::y", "m", "d")} == {
         "fp16::y": DType.FLOAT16, "m": DType.FLOAT, "d": DType.FLOAT,
     }  # fmt: skip
+    # Their schema lets them be bfloat16, but stash_type, float32 by default, decides.
+    assert dtypes(converted(model, Precision.BF16))["d"] is DType.FLOAT
     x = np.random.default_rng(0).standard_normal((2, 8)).astype(np.float32)
     for name, array in running.run(result, {"x": x}).items():
         np.testing.assert_allclose(array, running.run(model, {"x": x})[name], rtol=0.01, atol=0.01)
