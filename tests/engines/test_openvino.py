@@ -114,6 +114,16 @@ def test_nodes_fused_without_a_word_are_found_by_their_wiring(compiled):
     assert any({"div", "erf", "plus", "mul", "gelu"} <= {*nodes} for nodes in named)
 
 
+def test_no_node_is_in_two_regions(compiled):
+    """Whoever isolates the regions of a plan wants them disjoint; here one unnamed Neg feeds two MatMuls."""
+    session = compiled(
+        f"g (float[2,8] x) => (float[2,8] y, float[2,8] z) <float[8,8] w = {{{', '.join(['0.5'] * 64)}}}> {{"
+        "[neg] a = Neg(x)\n [one] b = MatMul(a, w)\n [two] c = MatMul(a, w)\n [y] y = Relu(b)\n [z] z = Sigmoid(c) }",
+    )
+    nodes = [node for region in session.plan().regions for node in region.nodes]
+    assert sorted(nodes) == ["neg", "one", "two", "y", "z"]
+
+
 def test_every_type_in_and_out_as_declared(compiled):
     types = {
         "bool": [True, False], "int8": [-3, 4], "uint8": [3, 200], "int16": [-300, 4], "uint16": [3, 60000],

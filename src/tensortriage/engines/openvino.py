@@ -104,22 +104,27 @@ def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
     """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types.
 
     OpenVINO names the last operation of what it fused, and some others; a region executes besides these every node on
-    the way back to nodes that other regions name. Nodes that only compute constants or shapes are executed by none.
+    the way back to nodes of other regions. Every node is in one region at most, the first that claims it; nodes that
+    only compute constants or shapes are in none unless OpenVINO names them.
     """
     from tensortriage.model.model import Model
 
     loaded = Model.load(model)
     graph = loaded.graph
-    told = [dict.fromkeys(filter(None, (_onnx_name(name, graph) for name in r.nodes))) for r in plan.regions]
+    taken: set[str] = set()
+    named: list[list[str]] = []
+    for region in plan.regions:
+        names = dict.fromkeys(_onnx_name(name, graph) for name in region.nodes)
+        named.append([name for name in names if name and name not in taken])
+        taken.update(named[-1])
     computed = {node.name for node in graph.descendants([spec.name for spec in loaded.inputs])}
-    elsewhere = {name for names in told for name in names}
-    elsewhere |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
-    return Plan(
-        tuple(
-            dataclasses.replace(region, nodes=_executed(names, graph, elsewhere), precision=_label(region.precision))
-            for region, names in zip(plan.regions, told, strict=True)
-        )
-    )
+    taken |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
+    regions = []
+    for region, claimed in zip(plan.regions, named, strict=True):
+        nodes = _executed(claimed, graph, taken)
+        taken.update(nodes)
+        regions.append(dataclasses.replace(region, nodes=nodes, precision=_label(region.precision)))
+    return Plan(tuple(regions))
 
 
 def _onnx_name(name: str, graph: "Graph") -> str:
@@ -140,13 +145,13 @@ def _onnx_name(name: str, graph: "Graph") -> str:
             return ""
 
 
-def _executed(names: Iterable[str], graph: "Graph", elsewhere: Collection[str]) -> tuple[str, ...]:
+def _executed(names: Iterable[str], graph: "Graph", taken: Collection[str]) -> tuple[str, ...]:
     found = {name: graph.node(name) for name in names}
     pending = list(found.values())
     while pending:
         for value in pending.pop().uses:
             node = graph.producer(value)
-            if node is not None and node.name not in elsewhere and node.name not in found:
+            if node is not None and node.name not in taken and node.name not in found:
                 found[node.name] = node
                 pending.append(node)
     return tuple(node.name for node in sorted(found.values(), key=lambda node: node.index))
