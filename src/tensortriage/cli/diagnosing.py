@@ -84,6 +84,6 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
         click.echo(json_.render(report))
     else:
         click.echo()
-        console.show(report, sys.stdout)
+        console.show(report, sys.stdout, sections=("Culprits", "Outputs"))
         click.echo(f"report: {request.case / 'report.html'}")
     sys.exit(verdict.kind.exit_code)

@@ -8,7 +8,7 @@ from tensortriage.diagnose.figures import MATCH_FACTOR, decibels, gap_allowance_
 from tensortriage.diagnose.floors import ROUNDED, floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import NEGLIGIBLE, influence, local_errors, suspects
-from tensortriage.diagnose.nonfinite import born, explain, kept_restores, range_scan, wide_nodes
+from tensortriage.diagnose.nonfinite import born, explain, floors_in_range, range_scan, wide_nodes
 from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_to_run
 from tensortriage.diagnose.soundness import WORDS, reference_is_sound
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
@@ -72,9 +72,10 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if not origins:
         inv.answered(question, "yes: rounding every result to it leaves all of them finite", since=since)
         return None
-    outputs = [name for name in evidence.worst.metrics if name in evidence.floors.emulated]
+    outputs = [name for name in evidence.worst.metrics if name in evidence.floors.target]
     kept = {node.name for node in origins} | wide_nodes(inv.model.graph, evidence.excess)
-    before, after = kept_restores(inv, feed, evidence.floors, kept, outputs)
+    in_range = floors_in_range(inv, feed, evidence.floors, kept)
+    before, after = (max(floors.target[name] for name in outputs) for floors in (evidence.floors, in_range))
     measured = max(evidence.worst.errors.values())
     matters = before > 2.0 * after and measured > 2.0 * after
     facts = [f"{item.op_type} '{item.node}': {item.magnitude:.3g}" for item in evidence.excess[:10]]
@@ -86,6 +87,8 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )  # fmt: skip
     if not matters:
         return None
+    evidence.floors = in_range
+    layer_wise(inv, evidence)
     culprits = [explain(inv, node, feed, evidence.excess) for node in origins]
     first, option = culprits[0], "+".join(sorted(kept))
     return inv.verdict(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.metrics import Metrics
-from tensortriage.diagnose.figures import error_of
+from tensortriage.diagnose.figures import error_of, least_floor
 from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Culprit
@@ -153,18 +153,17 @@ def operands(node: Node, golden: TensorStore, feed: Feed, graph: Graph) -> str:
     return ", ".join(words) or "no floating-point operand"
 
 
-def kept_restores(
-    inv: Investigation, feed: Feed, floors: Floors, nodes: Collection[str], outputs: Sequence[str]
-) -> tuple[float, float]:
-    """Return the emulated error at the outputs as it is, and with some nodes kept in fp32.
+def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Collection[str]) -> Floors:
+    """Return the floors of the format when some nodes are kept in fp32, so that nothing leaves its range.
 
-    This is the proof that an overflow matters: the format's error falls when just these nodes may exceed its range.
+    The fall of the outputs' floors from ``floors`` to these is the proof that an overflow matters.
     """
     golden, specs = inv.golden(feed), inv.specs(feed)
-    before = {name: error_of(floors.emulated[name]) for name in outputs}
     figures = emulate(
-        inv, inv.model, feed, outputs, golden=golden, specs=specs, what="the outputs, overflowing ops kept in fp32,",
+        inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer, overflowing ops kept in fp32,",
         kept=nodes,
     )  # fmt: skip
-    after = {name: error_of(figure) for name, figure in figures.items()}
-    return max(before.values(), default=0.0), max(after.values(), default=0.0)
+    least = least_floor(inv.precision)
+    target = {name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
+              for name, figure in figures.items()}  # fmt: skip
+    return Floors(floors.fp32, target, figures, floors.source)

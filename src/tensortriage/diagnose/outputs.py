@@ -159,7 +159,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
                 sqnr_db=sqnr_db(result.errors[name]),
                 max_abs_error=float(metrics.max_abs_error),
                 relative_rms_error=result.errors[name],
-                floor=result.floors.target.get(name),
+                floor=result.floors.fp32.get(name),
                 within=result.within[name],
                 nonfinite_target=metrics.nonfinite_mismatch,
                 feed=result.feed.name,

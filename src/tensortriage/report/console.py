@@ -6,7 +6,7 @@ Rich markup in a name can act. Commands are printed unwrapped, to be copied.
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO
 
 from rich import box
@@ -59,10 +59,19 @@ def render(report: Report) -> str:
     return _trimmed(buffer.getvalue())
 
 
-def show(report: Report, stream: TextIO) -> None:
+SECTIONS = ("Culprits", "Path taken", "Outputs")
+"""What comes between the verdict and the next commands."""
+
+
+def show(report: Report, stream: TextIO, *, sections: Collection[str] = SECTIONS) -> None:
     """Print the report: in colour and as wide as the window on a terminal, as plain text elsewhere.
 
     Characters that the stream's encoding lacks are replaced.
+
+    Args:
+        report: What to show.
+        stream: Where to.
+        sections: Those of `SECTIONS` to show; a caller that has told the steps as they came leaves them out.
     """
     terminal = stream.isatty()
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -76,7 +85,7 @@ def show(report: Report, stream: TextIO) -> None:
         highlight=False,
         emoji=False,
     )
-    _show(report, console)
+    _show(report, console, sections)
     text = buffer.getvalue() if terminal else _trimmed(buffer.getvalue())
     stream.write(text.encode(encoding, errors="replace").decode(encoding))
 
@@ -86,14 +95,14 @@ def _trimmed(text: str) -> str:
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
-def _show(report: Report, console: Console) -> None:
+def _show(report: Report, console: Console, sections: Collection[str] = SECTIONS) -> None:
     console.print(_verdict_panel(report))
     for title, body in (
         ("Culprits", _culprits(report, console.width)),
         ("Path taken", _steps(report)),
         ("Outputs", _outputs(report, console.width)),
     ):
-        if body is not None:
+        if body is not None and title in sections:
             console.print(Text(title, style="bold"))
             console.print(Padding(body, (0, 0, 1, _INDENT)))
     _next_commands(report, console)

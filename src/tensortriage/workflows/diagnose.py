@@ -17,8 +17,8 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.report import html
 from tensortriage.report.document import Report
+from tensortriage.report.renderers import FORMATS, write
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.runner import feed_digest
 from tensortriage.workflows.feeding import FeedRequest, feeds
@@ -90,8 +90,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         finally:
             investigation.close()
         case.write("verdict.json", verdict)
-    report = Report.load(request.case)
-    (request.case / "report.html").write_text(html.render(report), encoding="utf-8")
+    write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
     return verdict
 
 

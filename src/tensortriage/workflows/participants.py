@@ -35,6 +35,10 @@ class Participant(Protocol):
         """Return the outputs of the untouched model, or None when there is no engine to ask."""
         ...
 
+    def like(self, other: "Participant") -> bool:
+        """Whether another participant is the same engine with the same model and options."""
+        ...
+
     def release(self) -> None:
         """Drop what was prepared."""
         ...
@@ -92,6 +96,10 @@ class Live:
         with self._runner_for(self._model) as runner:
             return runner.run(feed)
 
+    def like(self, other: Participant) -> bool:
+        """Whether another participant is the same engine with the same model and options."""
+        return isinstance(other, Live) and str(other.precision_spec) == str(self.precision_spec) and other._model is self._model
+
     def release(self) -> None:
         """Close the session."""
         if self._runner is not None:
@@ -139,6 +147,10 @@ class Saved:
     def deployed(self, feed: Feed) -> None:
         """There is no engine to ask."""
         return
+
+    def like(self, other: Participant) -> bool:
+        """Whether another participant is the very same results."""
+        return other is self
 
     def release(self) -> None:
         """Nothing is held."""
