@@ -4,7 +4,7 @@ Checked on the protobuf message, before onnx_ir sees it: onnx_ir repairs some of
 tool must not investigate another model than the one it was given.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
 
@@ -84,7 +84,7 @@ def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], 
         _require(filter(None, node.input), "input", scopes, where, node)
         for attribute in node.attribute:
             _require_text(where, attribute.name, attribute.ref_attr_name)
-            if attribute.type in _HOLD_NOTHING:
+            if attribute.type not in _HOLD_SOMETHING or attribute.ref_attr_name:
                 continue
             at = f"attribute {quoted(attribute.name)} of {_shown(node)} of {where}"
             for tensor in _tensors(attribute):
@@ -93,32 +93,21 @@ def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], 
                 _check_graph(body, scopes, at)
 
 
-_HOLD_NOTHING = frozenset(
-    {
-        onnx.AttributeProto.INT,
-        onnx.AttributeProto.INTS,
-        onnx.AttributeProto.FLOAT,
-        onnx.AttributeProto.FLOATS,
-        onnx.AttributeProto.STRING,
-        onnx.AttributeProto.STRINGS,
-    }
-)
+_TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+_HOLD_SOMETHING = frozenset({_TENSOR, _TENSORS, _GRAPH, _GRAPHS})
 
 
 def _shown(node: onnx.NodeProto) -> str:
     return f"node {quoted(node.name)} ({quoted(node.op_type)})" if node.name else f"a {quoted(node.op_type)} node"
 
 
-def _tensors(attribute: onnx.AttributeProto) -> Iterator[onnx.TensorProto]:
-    if attribute.HasField("t"):
-        yield attribute.t
-    yield from attribute.tensors
+def _tensors(attribute: onnx.AttributeProto) -> Iterable[onnx.TensorProto]:
+    return (attribute.t,) if attribute.type == _TENSOR else attribute.tensors if attribute.type == _TENSORS else ()
 
 
-def _bodies(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
+def _bodies(attribute: onnx.AttributeProto) -> Iterable[onnx.GraphProto]:
+    return (attribute.g,) if attribute.type == _GRAPH else attribute.graphs if attribute.type == _GRAPHS else ()
 
 
 def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:

@@ -74,6 +74,14 @@ def test_ways_to_store_a_tensor(tmp_path, data_type, fields, wanted):
     assert model.graph.weight("w").tolist() == wanted
 
 
+def test_an_attribute_that_promises_a_tensor_and_has_none(tmp_path):
+    message = models.proto("g () => (float[1] y) { [c] y = Constant() }")
+    message.graph.node[0].attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+    with pytest.raises(ModelError) as caught:
+        Model.load(models.write(tmp_path / "m.onnx", message))
+    assert (caught.value.slug, "'c'" in caught.value.message) == ("dtype-unsupported", True)
+
+
 def sparse(values, indices, dims):
     return onnx.helper.make_sparse_tensor(
         onnx.numpy_helper.from_array(np.array(values, np.float32), "w"),
