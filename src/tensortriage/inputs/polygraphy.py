@@ -55,6 +55,15 @@ def open_polygraphy(path: Path) -> DataFile:
     return DataFile(path, Format.POLYGRAPHY, Kind.INPUTS, (Series("", partial(_inputs, files)),))
 
 
+def document_class(path: Path) -> str:
+    """Return the Polygraphy type of what a JSON file holds; empty for inputs and for foreign documents.
+
+    Raises:
+        DataError: When it is not JSON (``json-invalid``).
+    """
+    return classed(open_json(path))[0]
+
+
 def iteration_files(folder: Path) -> tuple[Path, ...]:
     """Return the ``.json`` files of a directory in lexical order, which is the order of iterations.
 

@@ -71,7 +71,8 @@ class Histogram:
     """How often the finite values of a tensor fall into bins of equal width.
 
     Attributes:
-        edges: Bin edges, one more than counts; a value on an inner edge counts to the right.
+        edges: Bin edges, one more than counts; a value on an inner edge counts to the right. Equal values are one bin
+            of no width.
         counts: Elements per bin.
     """
 
@@ -119,6 +120,8 @@ def histogram(array: np.ndarray, *, bins: int = HISTOGRAM_BINS) -> Histogram | N
     values = values[np.isfinite(values)]
     if not values.size or not math.isfinite(float(values.max()) - float(values.min())):
         return None
+    if values.min() == values.max():
+        return Histogram((float(values[0]), float(values[0])), (values.size,))
     counts, edges = np.histogram(values, bins=bins)
     return Histogram(tuple(map(float, edges)), tuple(map(int, counts)))
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.inputs.statistics import histogram, summarize
+from tensortriage.inputs.statistics import Histogram, histogram, summarize
 
 
 def test_figures_of_a_plain_tensor():
@@ -75,3 +75,4 @@ def test_histogram():
     found = histogram(np.array([0.0, 0.1, 0.95, 1.0, np.nan, np.inf]))
     assert found.edges == pytest.approx([i / 10 for i in range(11)])
     assert found.counts == (1, 1, 0, 0, 0, 0, 0, 0, 0, 2)
+    assert histogram(np.full((2, 3), 7)) == Histogram((7.0, 7.0), (6,))

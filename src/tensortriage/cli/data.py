@@ -1,0 +1,154 @@
+"""``triage data``: put files of inputs and outputs together, or into another format."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tensortriage.cli.options import GuideCommand, common, option
+
+if TYPE_CHECKING:
+    from tensortriage.inputs.combine import Combined
+    from tensortriage.inputs.datafile import Iteration
+
+FORMATS = ("json", "npz", "npy", "test-data-set", "safetensors", "store")
+RESULT = "Result"
+
+
+def output_options(function: "click.decorators.FC") -> "click.decorators.FC":
+    """Add -o and --to."""
+    function = option("--to", "format_name", type=click.Choice(FORMATS), heading=RESULT,
+                      help="Format; else as -o ends: .json, .npz, .safetensors, .store, or no suffix for a "
+                      "directory of JSON.")(function)  # fmt: skip
+    return option("--output", "-o", type=click.Path(path_type=Path), required=True, metavar="OUT", heading=RESULT,
+                  help="What to write; a file is replaced, a directory must be new or empty.")(function)  # fmt: skip
+
+
+def runner_option(function: "click.decorators.FC") -> "click.decorators.FC":
+    """Add --runner."""
+    return option("--runner", metavar="NAME", heading="Input",
+                  help="Which runner's outputs to take from files that hold several.")(function)  # fmt: skip
+
+
+@click.group()
+def data() -> None:
+    """Merge, concatenate and convert feeds and saved outputs."""
+
+
+@data.command(cls=GuideCommand, epilog="""\b
+Examples:
+  triage data merge inputs.json layers.json -o layer_inputs.json
+  triage data merge golden.json --runner onnxruntime -o golden.npz
+""")  # fmt: skip
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@output_options
+@runner_option
+@common
+def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner: str | None, as_json: bool) -> None:
+    """Merge PATHS side by side: iteration by iteration all their tensors, as inputs for --inputs."""
+    from tensortriage.inputs.combine import merge as merged
+    from tensortriage.inputs.opening import open_data
+
+    _refuse_in_place(paths, output)
+    _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
+
+
+@data.command(cls=GuideCommand, epilog="""\b
+Examples:
+  triage data concat monday.json tuesday.json -o both.json
+  triage data concat run_0 run_1 -o all_outputs
+""")  # fmt: skip
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@output_options
+@common
+def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_json: bool) -> None:
+    """Append the iterations of PATHS, all inputs or all outputs (runner by runner)."""
+    from tensortriage.inputs.combine import concat as concatenated
+    from tensortriage.inputs.opening import open_data
+
+    _refuse_in_place(paths, output)
+    _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
+
+
+@data.command(cls=GuideCommand, epilog="""\b
+Examples:
+  triage data convert inputs.json -o inputs.npz
+  triage data convert digits.npz -o test_data_set_0 --model model.onnx
+  triage data convert doubles.npz -o floats.npz --model model.onnx --cast
+  triage data convert golden.json --runner onnxruntime --as inputs -o golden.safetensors
+""")  # fmt: skip
+@click.argument("path", type=click.Path(path_type=Path))
+@output_options
+@option("--as", "kind_name", type=click.Choice(("inputs", "outputs")), heading=RESULT,
+        help="What the result is; else what PATH holds.")  # fmt: skip
+@runner_option
+@option("--model", type=click.Path(path_type=Path), metavar="MODEL", heading="Input",
+        help="ONNX file whose inputs PATH must fit; it tells a leading axis of samples.")  # fmt: skip
+@option("--cast", is_flag=True, heading="Input", help="Round numbers to MODEL's element types where they do not fit.")
+@common
+def convert(
+    path: Path,
+    output: Path,
+    format_name: str | None,
+    kind_name: str | None,
+    runner: str | None,
+    model: Path | None,
+    cast: bool,
+    as_json: bool,
+) -> None:
+    """Write PATH in another format: npz, npy, test_data_set, Polygraphy JSON, safetensors or our tensor store."""
+    from tensortriage.inputs.combine import Combined, selected
+    from tensortriage.inputs.datafile import Kind
+    from tensortriage.inputs.opening import open_data
+
+    if cast and model is None:
+        raise click.UsageError("--cast needs --model, whose element types are cast to")
+    _refuse_in_place((path,), output)
+    file = open_data(path)
+    kind = Kind(kind_name) if kind_name else file.kind
+    if model is not None:
+        series: tuple[tuple[str, Iterable[Iteration]], ...] = (("", _fitted(path, model, cast=cast)),)
+    else:
+        series = tuple((item.runner, item) for item in selected(file, runner))
+    if kind is Kind.OUTPUTS:
+        series = tuple((name or runner or path.stem, iterations) for name, iterations in series)
+    elif len(series) == 1:
+        series = (("", series[0][1]),)
+    _write(Combined(kind, series, ()), output, format_name, as_json=as_json)
+
+
+def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
+    """Yield the feeds of a file as the model takes them."""
+    from tensortriage.inputs.datafile import Iteration
+    from tensortriage.inputs.feeds import Casting, load_feeds
+    from tensortriage.model.model import Model
+
+    specs = Model.load(model).inputs
+    for feed in load_feeds([path], specs, casting=Casting.ROUND if cast else Casting.EXACT):
+        yield Iteration(feed.tensors)
+
+
+def _refuse_in_place(paths: tuple[Path, ...], output: Path) -> None:
+    if any(path.resolve() == output.resolve() for path in paths):
+        raise click.UsageError(f"{output} is read and cannot be written at the same time")
+
+
+def _write(combined: "Combined", output: Path, format_name: str | None, *, as_json: bool) -> None:
+    from tensortriage.inputs.datafile import Format
+    from tensortriage.inputs.saving import format_for, save
+    from tensortriage.values.serial import to_json
+
+    wanted = Format(format_name) if format_name else None
+    for notice in combined.notices:
+        click.echo(f"triage: note: {notice}", err=True)
+    count = save(output, combined.series, kind=combined.kind, wanted=wanted)
+    found = format_for(output, wanted)
+    if as_json:
+        click.echo(to_json({
+            "format": "tensortriage.data-written/1", "output": output, "data_format": found, "kind": combined.kind,
+            "iterations": count, "runners": [name for name, _ in combined.series if name], "notices": combined.notices,
+        }))  # fmt: skip
+    else:
+        noun = "iteration" if count == 1 else "iterations"
+        click.echo(f"wrote {output}: {count} {noun} of {combined.kind.value} as {found.value}")
