@@ -20,13 +20,17 @@ from tensortriage.model.attributes import bodies, constant_tensor
 from tensortriage.model.lowering import Lowering, decide, is_exempt_operand
 from tensortriage.model.model import Model
 from tensortriage.model.opset import require_opset
-from tensortriage.model.surgery import Names, is_standard
+from tensortriage.model.surgery import STANDARD_DOMAINS, Names, is_standard
 from tensortriage.model.value_types import DEFAULT_TYPES, DTYPE_ATTRIBUTES, parameter, signature
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
 _OPSETS = {Precision.FP16: 6, Precision.BF16: 13}
 """Precisions a model can be written in, and the opset from which Cast knows them."""
+
+_NEVER = frozenset({"BitCast", "MeanVarianceNormalization"})
+"""Operators that stay float32 though their schema says otherwise: one means the bits, the other is a function whose
+body in the ONNX standard adds a float32 constant to its operand (onnx.ai, MeanVarianceNormalization)."""
 
 _WIDE = ir.DataType.FLOAT
 _EITHER = frozenset({"Cast", "CastLike", "Shape", "Size"})
@@ -54,8 +58,8 @@ def convert(
 
     float32 becomes the lower type; float64 and other types are left alone. What stays float32: kept nodes (with their
     bodies), nodes that only compute shapes, quantizers, operators whose schema does not accept the lower type at the
-    model's opset (for bf16 that is Conv before opset 22), operators ONNX does not define, and the operands of If, Loop
-    and Scan themselves; inside their bodies nodes are lowered. A constant beyond the range of the type becomes an
+    model's opset (for bf16 that is Conv before opset 22), operators outside the ONNX standard, and the operands of If,
+    Loop and Scan themselves; inside their bodies nodes are lowered. A constant beyond the range of the type becomes an
     infinity. Names of nodes and values do not change; where a value exists in both types, the second is named
     ``fp16::V``, ``bf16::V`` or ``fp32::V``.
 
@@ -120,9 +124,9 @@ class _Conversion:
             if value is not None
         ):
             return None
-        imports = self._lowering.model.opset_imports
-        schema = signature(node.domain, node.op_type, node.version or imports.get(node.domain, imports.get("", 1)))
-        if schema is None:
+        version = node.version or self._lowering.model.opset_imports.get("", 1)
+        schema = signature("", node.op_type, version) if node.domain in STANDARD_DOMAINS else None
+        if schema is None or node.op_type in _NEVER:
             return None
         low = ir.TensorType(self._low)
 

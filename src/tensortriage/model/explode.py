@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.errors import UsageError
+from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.cut import Carving
 from tensortriage.model.model import Model
 from tensortriage.model.shapelike import SHAPE_OPERANDS
@@ -63,7 +63,8 @@ def explode(
 
     Raises:
         UsageError: For an unknown node, an empty unit (``unit-empty``) or a node in two units (``unit-overlap``).
-        ModelError: When the type of an input is not known (``value-type-unknown``).
+        ModelError: When the type of an input is not known (``value-type-unknown``), or no unit makes a tensor that
+            could be compared (``nothing-to-explode``).
     """
     types = infer_types(model.ir, specs)
     units = [[node.name] for node in model.graph.nodes] if units is None else units
@@ -82,6 +83,12 @@ def explode(
                 inside = bool(users) and all(user.name in names for user in users) and value.name not in graph_outputs
                 if value.name and not inside and isinstance(types.get(value, _TENSOR), ir.TensorType):
                     outputs.append(made[value.name])
+    if not outputs:
+        raise ModelError(
+            "no node of the model makes a tensor, apart from constants",
+            slug="nothing-to-explode",
+            cure="compare the outputs of the whole model instead",
+        )
     result = carving.finish(outputs)
     return Exploded(
         result,

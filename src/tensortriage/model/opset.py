@@ -15,6 +15,7 @@ from tensortriage.model.serializing import hollow_proto
 
 _SMALL_BYTES = 4096
 _ANY_VERSION = 18
+_SCAN_CHANGED = 9
 
 
 def require_opset(model: Model, version: int) -> Model:
@@ -33,18 +34,23 @@ def require_opset(model: Model, version: int) -> Model:
         clone = model.clone()
         clone.ir.opset_imports[""] = max(version, _ANY_VERSION)
         return clone
+    if model.opset < _SCAN_CHANGED and any(node.op_type == "Scan" for node in model.ir.graph):
+        raise _too_old(model, version, "the batch axis of Scan was removed in opset 9")
     proto = hollow_proto(model.ir, above_bytes=_SMALL_BYTES)
     try:
         converted = ir.from_proto(onnx.version_converter.convert_version(proto, version))
     except Exception as error:  # the converter is C++ behind pybind and raises RuntimeError, IndexError and its own
-        reason = str(error).strip().partition("\n")[0][:200]
-        raise ModelError(
-            f"opset {version} is needed, but the model has opset {model.opset} and cannot be converted: {reason}",
-            slug="opset-too-old",
-            cure=f"export the model with opset {version} or higher",
-        ) from error
+        raise _too_old(model, version, str(error).strip().partition("\n")[0][:200]) from error
     _restore(converted, model.ir)
     return Model.from_ir(converted)
+
+
+def _too_old(model: Model, version: int, reason: str) -> ModelError:
+    return ModelError(
+        f"opset {version} is needed, but the model has opset {model.opset} and cannot be converted: {reason}",
+        slug="opset-too-old",
+        cure=f"export the model with opset {version} or higher",
+    )
 
 
 def _restore(converted: ir.Model, original: ir.Model) -> None:

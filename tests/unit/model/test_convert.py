@@ -130,6 +130,17 @@ def test_operators_whose_schema_refuses_the_type_stay_float32():
     np.testing.assert_array_equal(outputs["r"], expected["r"])
 
 
+def test_operators_that_mean_the_bits_or_belong_to_others_stay_float32():
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["": 26, "ai.onnx.ml": 3]>
+        g (float[2] x) => (int32[2] y, float[2] z) {
+            [bits] y = BitCast <to = 6> (x) [scale] s = ai.onnx.ml.Scaler <offset = [0.0], scale = [2.0]> (x)
+            [neg] z = Neg(s) }""")
+    result = converted(model)
+    assert result.graph.node("bits").inputs == result.graph.node("scale").inputs == ("x",)
+    assert dtypes(result)["s"] is DType.FLOAT
+
+
 def test_second_results_of_layer_normalization_stay_float32():
     model = models.parse("""
         g (float[2, 8] x) => (float[2, 8] y, float[2, 1] m, float[2, 1] z) <float[8] w = {1, 1, 1, 1, 1, 1, 1, 1}> {

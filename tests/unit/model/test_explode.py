@@ -5,7 +5,7 @@ import pytest
 
 import models
 import running
-from tensortriage.errors import UsageError
+from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.explode import explode
 
 X = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 0.0]], np.float32)
@@ -130,6 +130,13 @@ def test_a_node_of_constants_only_keeps_them():
     exploded, golden, outputs = explode_and_run(model, {"x": X[0, :2]})
     assert exploded.model.graph.node("a").inputs == ("w",)
     np.testing.assert_array_equal(outputs["v"], golden["v"])
+
+
+def test_a_model_without_tensors_to_compare():
+    model = models.parse("g (float[2] x) => (seq(float) y) { [split] y = SplitToSequence(x) }")
+    with pytest.raises(ModelError) as caught:
+        explode(model, specs={})
+    assert caught.value.slug == "nothing-to-explode"
 
 
 @pytest.mark.parametrize(

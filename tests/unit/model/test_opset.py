@@ -50,6 +50,24 @@ def test_large_weights_are_shared_and_no_inputs(ir_version):
     np.testing.assert_array_equal(running.run(raised, {"x": x})["y"], running.run(model, {"x": x})["y"])
 
 
+def test_a_model_without_standard_operators_gets_an_opset():
+    model = models.parse("""
+        <ir_version: 8, opset_import: ["ai.onnx.ml": 3]>
+        g (float[2] x) => (float[2] y) { y = ai.onnx.ml.Scaler <offset = [1.0], scale = [2.0]> (x) }""")
+    assert require_opset(model, 13).opset >= 13
+
+
+def test_scan_of_opset_8_is_refused_because_it_means_something_else():
+    model = models.parse("""
+        <ir_version: 3, opset_import: ["": 8]>
+        g (float[1, 3, 2] x, float[1, 2] s) => (float[1, 2] y, float[1, 3, 2] z) {
+            y, z = Scan <num_scan_inputs = 1, body = b (float[2] state, float[2] slice) => (next, out) {
+                next = Add(state, slice) out = Neg(slice) }> ( , s, x) }""")
+    with pytest.raises(ModelError) as caught:
+        require_opset(model, 13)
+    assert caught.value.slug == "opset-too-old"
+
+
 def test_what_cannot_be_raised_is_refused():
     model = models.parse("""
         <ir_version: 8, opset_import: ["": 9, "mine": 1]>
