@@ -75,10 +75,7 @@ def unpack(packed: np.ndarray, dtype: DType, shape: Sequence[int]) -> np.ndarray
     """Return the elements of a packed flat uint8 array, one ml_dtypes element each; the inverse of `pack`."""
     shifts = (np.arange(8 // dtype.bits) * dtype.bits).astype(np.uint8)
     codes = (packed[:, None] >> shifts).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
-    codes = codes & np.uint8((1 << dtype.bits) - 1)
-    if dtype.name.startswith("INT"):  # signed: ml_dtypes holds the element sign-extended to its byte
-        sign = np.uint8(1 << (dtype.bits - 1))
-        codes = (codes ^ sign) - sign
+    codes = codes & np.uint8((1 << dtype.bits) - 1)  # ml_dtypes wants the element in the low bits, the others zero
     return codes.view(dtype.numpy).reshape(shape)
 
 

@@ -347,7 +347,7 @@ class _Memory:
 
 
 def _reason(error: Exception) -> str:
-    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", str(error))
+    text = re.sub(r"^(\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : )?(Load model from .*? failed:)?", "", str(error))
     return one_line(without_source_place(text))
 
 

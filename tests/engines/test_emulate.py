@@ -1,0 +1,79 @@
+import ml_dtypes
+import numpy as np
+import pytest
+
+from engines.onnx_models import parsed
+from tensortriage.engines.base import ReportsPrecision
+from tensortriage.engines.emulate import FORMATS, EmulateEngine
+from tensortriage.errors import UsageError
+
+VALUES = np.array([1.001, -300.5, 17.3, 1e-5, 3.14159, 0.0], np.float32)
+
+
+@pytest.fixture
+def square(tmp_path):
+    return parsed(tmp_path / "m.onnx", "g (float[n] x) => (float[n] y) { [square] y = Mul(x, x) }")
+
+
+def run(path, x, **options):
+    session = EmulateEngine().compile(path, options)
+    y = session.run({"x": x})["y"]
+    session.close()
+    return y
+
+
+@pytest.mark.parametrize(("word", "dtype"), [("fp16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_inputs_and_results_are_rounded(square, word, dtype):
+    # Expected: round the input, multiply in float32, round the result; numpy and ml_dtypes do the rounding.
+    rounded = VALUES.astype(dtype).astype(np.float32)
+    with np.errstate(over="ignore"):
+        expected = (rounded * rounded).astype(dtype).astype(np.float32)
+    assert run(square, VALUES, precision=word).tolist() == expected.tolist()
+
+
+def test_overflow_shows(square):
+    x = np.array([300.0, 30.0], np.float32)
+    assert run(square, x, precision="fp16").tolist() == [np.inf, 900.0]  # largest float16: 65504
+    assert np.isnan(run(square, x, precision="fp8e4m3")).tolist() == [True, True]  # largest 448, no infinity
+    assert run(square, x, precision="fp8e5m2").tolist() == [np.inf, 1024.0]  # largest 57344; 30 becomes 32
+
+
+def test_kept_nodes_compute_and_store_in_float32(square):
+    exact = run(square, np.array([1.001], np.float32), precision="fp16", kept="square")
+    rounded = run(square, np.array([1.001], np.float32), precision="fp16")
+    assert exact.item() == np.float32(1.001) * np.float32(1.001)
+    assert rounded.item() != exact.item()
+
+
+def test_rounding_survives_in_a_chain_that_an_optimizer_would_simplify(tmp_path):
+    # 2048 + 1 is a tie in float16 and rounds to 2048, so subtracting 2048 again leaves 0; in float32 it leaves 1.
+    text = "g (float[1] x) => (float[1] y) <float[1] k = {2048}> { a = Add(x, k)\n y = Sub(a, k) }"
+    path = parsed(tmp_path / "m.onnx", text)
+    assert run(path, np.ones(1, np.float32), precision="fp16").item() == 0.0
+
+
+def test_plan_names_the_nodes_of_the_users_model(square):
+    session = EmulateEngine().compile(square, {"precision": "bf16"})
+    named = [name for region in session.plan().regions for name in region.nodes]
+    session.close()
+    assert named == ["square"]
+
+
+def test_wrong_options(square):
+    engine = EmulateEngine()
+    for options, slug in [
+        ({}, "engine-option-required"),
+        ({"precision": "fp32"}, "engine-option-value"),
+        ({"precision": "fp16", "kept": "nobody"}, "node-unknown"),
+        ({"precision": "fp16", "threads": "1"}, "engine-option-unknown"),
+    ]:
+        with pytest.raises(UsageError) as caught:
+            engine.compile(square, options)
+        assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize("precision", FORMATS)
+def test_precision_is_reported(precision):
+    engine = EmulateEngine()
+    assert isinstance(engine, ReportsPrecision)
+    assert engine.precision({"precision": precision.value}) == precision.value
