@@ -330,9 +330,16 @@ def _decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
         strings = np.empty(len(items), dtype=object)
         strings[:] = items
         return strings.reshape(shape)
+    if label == "bool" and (data > 1).any():
+        raise ValueError("a bool that is neither 0 nor 1")
+    memory_type = _memory_type(label)
     if form.packed_bits:
-        data = _unpack(data, form, math.prod(shape))
-    return data.view(_memory_type(label)).reshape(shape)
+        data = _unpack(data, form.packed_bits)[: math.prod(shape)]
+        if memory_type == np.int8:  # ml_dtypes leaves the upper bits zero; a plain int8 needs its sign there.
+            shift = 8 - form.packed_bits
+            data <<= shift
+            data.view(np.int8)[:] >>= shift
+    return data.view(memory_type).reshape(shape)
 
 
 def _memory_type(label: str) -> "np.dtype[Any]":
@@ -354,16 +361,13 @@ def _pack(items: np.ndarray, bits: int) -> np.ndarray:
     return packed
 
 
-def _unpack(packed: np.ndarray, form: _Format, count: int) -> np.ndarray:
-    bits, per_byte = form.packed_bits, 8 // form.packed_bits
+def _unpack(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Return one byte per element, its upper bits zero."""
+    per_byte = 8 // bits
     items = np.empty(packed.size * per_byte, np.uint8)
     for place in range(per_byte):
         items[place::per_byte] = (packed >> (bits * place)) & ((1 << bits) - 1)
-    if form.raw == "|i1":  # Two's complement of `bits` bits, widened to eight.
-        shift = 8 - bits
-        items <<= shift
-        items.view(np.int8)[:] >>= shift
-    return items[:count]
+    return items
 
 
 def _read_header(file: IO[bytes], size: int, path: str) -> Tuple[Dict[str, _Entry], int]:
@@ -419,4 +423,4 @@ def _entry(span: Tuple[str, Tuple[int, ...], int, int], logical: Any) -> _Entry:
 
 
 def _is_size(number: Any) -> bool:
-    return type(number) is int and number >= 0
+    return type(number) is int and 0 <= number < 2**62

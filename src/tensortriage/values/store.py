@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from tensortriage.errors import StoreError
+from tensortriage.errors import StoreError, UsageError
 from tensortriage.values import serial
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -256,7 +256,7 @@ def _spec(item: _Item, path: Path) -> ValueSpec:
         raise _damaged(path, f"tensor '{item.name}' has a file or shape that no writer writes")
     try:
         return ValueSpec(item.name, DType.parse(item.dtype), item.shape)
-    except Exception as error:
+    except UsageError as error:
         raise _damaged(path, f"tensor '{item.name}' has the unknown element type '{item.dtype}'") from error
 
 
