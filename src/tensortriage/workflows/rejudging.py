@@ -167,15 +167,22 @@ def _relimited(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> Accurac
         default = _DEFAULT_THRESHOLDS[entry.kind]
         limits = {"threshold": default if tolerance.threshold is None else _setting(tolerance.threshold, name, default)}
     elif isinstance(tolerance, PolygraphyTolerance):
-        stat: ErrorStat | None = _setting(tolerance.check_error_stat, name, None)
-        if stat is ErrorStat.ELEMWISE:
-            raise _needs_tensors("judging every element")
         limits = {
-            "check_error_stat": (stat or ErrorStat.MAX).value,
+            "check_error_stat": _statistic(tolerance.check_error_stat, name).value,
             "atol": _setting(tolerance.atol, name, 1e-5),
             "rtol": _setting(tolerance.rtol, name, 1e-5),
         }
     return dataclasses.replace(entry, limits=limits, passed=None)
+
+
+def _statistic(stat: ErrorStat | Mapping[str, ErrorStat], name: str) -> ErrorStat:
+    """Return the statistic that is judged: the largest error, unless one is named; ``elemwise`` cannot be named."""
+    if stat is ErrorStat.ELEMWISE:  # The default of a tolerance, not a choice.
+        return ErrorStat.MAX
+    found: ErrorStat = _setting(stat, name, ErrorStat.MAX)
+    if found is ErrorStat.ELEMWISE:
+        raise _needs_tensors("judging every element")
+    return found
 
 
 def _setting(setting: Any, name: str, default: Any) -> Any:

@@ -58,9 +58,9 @@ def load_accuracy(path: Path, *, infinities_equal: bool = False) -> SavedAccurac
         results = read_accuracy(path)
         return SavedAccuracy(results, results)
     try:
-        document = json.loads(text)
+        document = dict(json.loads(text))
         document.pop("passed", None)
-    except (ValueError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path} is damaged: {error}", slug="json-invalid", cure="save it again") from error
     results = accuracy_of(
         serial.from_json(json.dumps(document), CompareResult, source=str(path)), infinities_equal=infinities_equal
