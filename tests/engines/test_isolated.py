@@ -39,7 +39,7 @@ from tensortriage.engines.script import ScriptEngine
 from tensortriage.engines import workers
 import numpy as np
 session = ScriptEngine(limits=Limits(20, 60)).compile(__import__("pathlib").Path({model!r}), {{"file": {script!r}}})
-worker = session._call.worker
+worker = session._conversation.worker
 print(worker.hello["pid"], worker.supervisor_pid, *worker.folders, flush=True)
 {then}
 """
@@ -272,7 +272,7 @@ def test_large_outputs_come_in_several_shards(model, tmp_path, monkeypatch):
     monkeypatch.setattr(exchange, "SHARD_BYTES", 1000)
     session = ScriptEngine(limits=LIMITS).compile(model, {"file": str(script)})
     result = session.run({"x": np.arange(200, dtype=np.float32)})
-    left = [path for folder in session._call.worker.folders for path in Path(folder).glob("*.safetensors*")]
+    left = [path for folder in session._conversation.worker.folders for path in Path(folder).glob("*.safetensors*")]
     session.close()
     assert left == []
     assert list(result) == [f"y{i}" for i in range(9)]

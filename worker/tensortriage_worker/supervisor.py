@@ -6,9 +6,10 @@ another one) and needs nothing but the standard library: no engine, no numpy, no
 When the connection to its host closes, for whatever reason, it kills the engine's process group, removes its folders
 and ends; so not even ``kill -9`` of the host leaves a process or a file behind.
 
-Messages are JSON texts. From the host: ``start`` and ``kill`` are for the supervisor, anything else is for the engine's
-process (field ``memory``: the largest resident set, in bytes, allowed while it works on this). To the host: the
-engine's answers as they come, and ``{"died": {...}}`` once per start, when the process ends.
+Messages are JSON texts. From the host: ``start``, ``kill``, ``store``, ``fetch`` and ``remove`` are for the supervisor,
+anything else is for the engine's process (field ``memory``: the largest resident set, in bytes, allowed while it works
+on this). To the host: the engine's answers as they come, and ``{"died": {...}}`` once per start, when the process ends.
+A host on another machine moves files with ``store`` and ``fetch``: the bytes follow as they are, in chunks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from typing import IO, Any
 
 PREFIX = "tensortriage-worker-"
@@ -37,6 +39,7 @@ FAST_FOLDER = "/dev/shm"
 FAST_FOLDER_MINIMUM_BYTES = 32 << 20
 STALE_SECONDS = 60.0
 KILL_SECONDS = 5.0
+CHUNK_BYTES = 1 << 20
 _BOOT = (
     "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; "  # without the current folder
     "from tensortriage_worker.serve import main; main()"
@@ -64,6 +67,8 @@ class Supervisor:
         self._cause = ""
         self._oom_kills = 0
         self._locks = []  # type: list[IO[bytes]]
+        self._incoming = None  # type: IO[bytes] | None
+        self._missing_bytes = 0
         self._home = self._new_folder(tempfile.gettempdir())
         self._log = os.path.join(self._home, "engine.log")
         self.folders = [self._home]
@@ -98,7 +103,10 @@ class Supervisor:
         if generation == 0:
             if text is None:
                 return False
-            self._from_host(json.loads(text), text)
+            if isinstance(text, bytes):
+                self._append(text)
+            else:
+                self._from_host(json.loads(text), text)
         elif generation == self._generation and self._process is not None:
             if text:
                 self._watch = None
@@ -112,11 +120,56 @@ class Supervisor:
             self._start()
         elif message["op"] == "kill":
             self._kill(message["cause"])
+        elif message["op"] == "store":
+            self._store(message["name"], message["bytes"])
+        elif message["op"] == "fetch":
+            self._fetch(message["path"])
+        elif message["op"] == "remove":
+            self._remove(message["path"])
         elif self._process is not None and self._process.stdin is not None:
             self._watch = MemoryWatch(self._process.pid, message.get("memory"))
             # A broken pipe needs no answer: the death behind it is reported anyway.
             with contextlib.suppress(OSError):
                 self._process.stdin.write(text.encode("ascii") + b"\n")
+
+    def _store(self, name: str, size: int) -> None:
+        """Make a file of a size that the host will send, under a name if it has one, else where there is room."""
+        folders = [folder for folder in self.folders if has_room(folder, size + FAST_FOLDER_MINIMUM_BYTES)]
+        if not folders:
+            self._tell({"refused": "no room for {} MB in {}".format(size >> 20, " or ".join(self.folders))})
+            return
+        path = os.path.join(self._home, name) if name else os.path.join(folders[0], uuid.uuid4().hex + ".safetensors")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._incoming, self._missing_bytes = open(path, "wb"), size  # noqa: SIM115 - open until the last chunk
+        self._tell({"storing": path})
+        self._append(b"")
+
+    def _append(self, chunk: bytes) -> None:
+        assert self._incoming is not None
+        self._incoming.write(chunk)
+        self._missing_bytes -= len(chunk)
+        if self._missing_bytes == 0:
+            self._incoming.close()
+            self._incoming = None
+            self._tell({"stored": True})
+
+    def _fetch(self, path: str) -> None:
+        """Send a file, which is then gone."""
+        with open(path, "rb") as file:
+            os.unlink(path)
+            self._tell({"bytes": os.fstat(file.fileno()).st_size})
+            for chunk in iter(lambda: file.read(CHUNK_BYTES), b""):
+                self._host.send(chunk)
+
+    def _remove(self, path: str) -> None:
+        """Remove a file, or the folder of its own that a named file was stored in."""
+        if os.path.dirname(path) not in self.folders:
+            shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self._host.send(json.dumps(message))
 
     def _start(self) -> None:
         self._kill("replaced")
@@ -184,7 +237,7 @@ class Supervisor:
                 with contextlib.suppress(OSError):
                     os.unlink(leftover)
         with contextlib.suppress(OSError):  # the host may be gone
-            self._host.send(json.dumps({"died": death}))
+            self._tell({"died": death})
 
     def _tail(self) -> str:
         with open(self._log, "rb") as log:

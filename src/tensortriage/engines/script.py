@@ -58,7 +58,9 @@ class ScriptEngine:
                 f"script {file} does not exist", slug="script-missing", cure="write script:FILE.py[:ATTRIBUTE]"
             )
         isolated = IsolatedEngine("script", title=file.name, limits=self.limits)
-        return isolated.compile(model, {**options, "file": str(file)}, affinity=str(file), declared=_declared)
+        return isolated.compile(
+            model, {**options, "file": str(file)}, affinity=str(file), files=("file",), declared=_declared
+        )
 
 
 def _declared(model: Path) -> tuple[Sequence[ValueSpec], Sequence[ValueSpec]]:

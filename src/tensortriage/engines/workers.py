@@ -16,17 +16,18 @@ import shlex
 import shutil
 import subprocess
 import threading
+import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from tensortriage.engines.transport import SharedFolder, Transport, Wire
 from tensortriage.errors import EngineMissing, UsageError
 
 MAX_IDLE = 2
 START_SECONDS = 60.0
 KILL_SECONDS = 10.0
+REMOTE = "ssh://"
 _PACKAGE = "tensortriage_worker"
-# Python looks for modules in the current folder first, where the user may have a queue.py.
-_LAUNCH = """/bin/sh -c 'cd / && exec "$0" "$@"'"""
 _CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
 
 
@@ -51,11 +52,12 @@ class Worker:
     """One supervisor and its engine process; used by one thread at a time.
 
     Args:
-        interpreter: Path of the Python to run.
+        interpreter: The Python to run: a path, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
         affinity: What the worker may be reused for; see `lease`.
 
     Attributes:
-        folders: Where tensors are exchanged, best first.
+        folders: Where it exchanges tensors, on its machine, best first.
+        transport: How files and tensors get there and back.
         hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
         alive: Whether the engine process runs.
         closed: Whether it has ended for good.
@@ -74,20 +76,23 @@ class Worker:
         self.alive = False
         self.closed = False
         self.owner = os.getpid()
+        self.folders: tuple[str, ...] = ()
         self._timeout_error: type[Exception] = execnet.TimeoutError
         self._group = execnet.Group()
+        self.transport: Transport = SharedFolder(())
         try:
-            gateway = self._group.makegateway(f"popen//python={_LAUNCH} {shlex.quote(interpreter)}")
+            gateway = self._group.makegateway(_execnet_spec(interpreter))
             self._channel = gateway.remote_exec(_package_texts()["supervisor.py"])
             self._channel.send(json.dumps({"files": dict(_package_texts()), "working_folder": os.getcwd()}))
             answer = json.loads(self._channel.receive(timeout=START_SECONDS))
-        except (OSError, EOFError, AssertionError, execnet.RemoteError) as error:
+        except (OSError, EOFError, AssertionError, execnet.RemoteError, execnet.HostNotFound) as error:
             self.close()
             raise _unusable(interpreter, str(error)) from error
         except BaseException:
             self.close()
             raise
-        self.folders: tuple[str, ...] = tuple(answer["folders"])
+        self.folders = tuple(answer["folders"])
+        self.transport = Wire(self) if interpreter.startswith(REMOTE) else SharedFolder(self.folders)
         self.supervisor_pid: int = answer["pid"]
         self._watches_memory: bool = answer["watches_memory"]
 
@@ -110,8 +115,9 @@ class Worker:
         if not self.alive:
             self._start()
         try:
-            self._send({**request, "memory": memory_bytes})
-            return self._answer(seconds)
+            self.send({**request, "memory": memory_bytes})
+            answer: dict[str, Any] = self._answer(seconds)
+            return answer
         except self._timeout_error:
             self.kill("time limit")
             raise WorkerTimeout from None
@@ -132,7 +138,7 @@ class Worker:
         if not self.alive:
             return
         try:
-            self._send({"op": "kill", "cause": cause})
+            self.send({"op": "kill", "cause": cause})
             while self.alive:
                 self._answer(KILL_SECONDS)
         except WorkerDied:
@@ -146,12 +152,14 @@ class Worker:
         if self.owner != os.getpid():
             return  # a forked child does not own its parent's workers
         self._group.terminate(timeout=KILL_SECONDS)
-        for folder in getattr(self, "folders", ()):  # the supervisor has done this unless it was killed
-            shutil.rmtree(folder, ignore_errors=True)
+        self.transport.close()
+        if not self.interpreter.startswith(REMOTE):
+            for folder in self.folders:  # the supervisor has done this unless it was killed
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _start(self) -> None:
         try:
-            self._send({"op": "start"})
+            self.send({"op": "start"})
             self.alive = True
             self.hello = self._answer(START_SECONDS)
         except WorkerDied as error:
@@ -163,24 +171,42 @@ class Worker:
             self.close()
             raise _unusable(self.interpreter, self.hello["reason"])
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any] | bytes) -> None:
+        """Send a message or a chunk of a file to the supervisor.
+
+        Raises:
+            WorkerDied: When the connection is lost.
+        """
         try:
-            self._channel.send(json.dumps(message))
+            self._channel.send(message if isinstance(message, bytes) else json.dumps(message))
         except OSError as error:
+            raise self._lost(error) from error
+
+    def receive(self, seconds: float) -> Any:
+        """Wait for a message or a chunk of a file from the supervisor.
+
+        Raises:
+            WorkerDied: When the engine process ended meanwhile, or the connection is lost or silent for too long.
+        """
+        try:
+            return self._answer(seconds)
+        except self._timeout_error as error:
             raise self._lost(error) from error
 
     def _lost(self, error: Exception) -> WorkerDied:
         self.close()
         return WorkerDied({"code": None, "cause": "the connection to its process is lost", "tail": str(error)})
 
-    def _answer(self, seconds: float) -> dict[str, Any]:
+    def _answer(self, seconds: float) -> Any:
         try:
-            text = self._channel.receive(timeout=min(seconds, threading.TIMEOUT_MAX))
+            item = self._channel.receive(timeout=min(seconds, threading.TIMEOUT_MAX))
         except self._timeout_error:
             raise
         except (EOFError, OSError, self._channel.RemoteError) as error:
             raise self._lost(error) from error
-        answer: dict[str, Any] = json.loads(text)
+        if isinstance(item, bytes):
+            return item
+        answer = json.loads(item)
         if "died" in answer:
             self.alive = False
             raise WorkerDied(answer["died"])
@@ -235,21 +261,48 @@ def close_idle() -> None:
 
 @functools.cache
 def check_interpreter(word: str) -> str:
-    """Return the absolute path of another Python interpreter after trying it.
+    """Try another Python and return its absolute path, or its address when it is behind ssh.
+
+    Args:
+        word: A path, a program on the PATH, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
 
     Raises:
         EngineMissing: When it is no Python >= 3.8 with numpy (``worker-unusable``).
     """
-    path = shutil.which(os.path.expanduser(word))
-    if path is None:
-        raise _unusable(word, "there is no such program")
+    if word.startswith(REMOTE):
+        where, python = _behind_ssh(word)
+        address, command = word, ["ssh", *where.split(), f"{python} -c {shlex.quote(_CHECK)}"]
+    else:
+        path = shutil.which(os.path.expanduser(word))
+        if path is None:
+            raise _unusable(word, "there is no such program")
+        address, command = os.path.abspath(path), [path, "-c", _CHECK]
     try:
-        trial = subprocess.run([path, "-c", _CHECK], capture_output=True, text=True, timeout=START_SECONDS, check=False)
+        trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unusable(word, str(error)) from error
     if trial.stdout.strip() != "usable":
         raise _unusable(word, (trial.stderr or trial.stdout).strip())
-    return os.path.abspath(path)
+    return address
+
+
+def _execnet_spec(interpreter: str) -> str:
+    # Python looks for modules in the current folder first, where the user may have a queue.py: hence the `cd /`.
+    if interpreter.startswith(REMOTE):
+        return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
+    return f"""popen//python=/bin/sh -c 'cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
+
+
+def _behind_ssh(word: str) -> tuple[str, str]:
+    """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there."""
+    parts = urllib.parse.urlsplit(word)
+    user = f"{parts.username}@" if parts.username else ""
+    try:
+        port = f"-p {parts.port} " if parts.port else ""
+    except ValueError as error:
+        raise _unusable(word, str(error)) from error
+    python = shlex.quote(parts.path) if parts.path.strip("/") else "python3"
+    return f"-o BatchMode=yes {port}{user}{parts.hostname}", python
 
 
 @functools.cache

@@ -1,0 +1,184 @@
+"""How files and tensors reach a worker: through a shared folder on this machine, as chunks on the wire to another one.
+
+A session hands over a model once and tensors with every run. On this machine that takes no transport at all: a path
+for the model, shards in a folder both sides map. On another one the same shards are streamed in chunks through the
+connection that exists anyway, so a Jetson behind ssh needs no shared disk and no further port.
+"""
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from tensortriage.errors import StoreError
+from tensortriage_worker import exchange
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.supervisor import CHUNK_BYTES
+
+CHUNK_SECONDS = 60.0
+"""Longest wait for the next chunk from another machine."""
+
+
+class Line(Protocol):
+    """The connection to a worker's supervisor."""
+
+    def send(self, message: dict[str, Any] | bytes) -> None:
+        """Send one message, or a chunk of a file."""
+        ...
+
+    def receive(self, seconds: float) -> Any:
+        """Wait for a message (a dict) or a chunk (bytes)."""
+        ...
+
+
+class Transport(Protocol):
+    """Moves a model and tensors to a worker, and tensors back."""
+
+    def deliver(self, path: Path) -> str:
+        """Return where the worker finds an ONNX file (with its external data) or a script; `withdraw` it later."""
+        ...
+
+    def withdraw(self, delivered: str) -> None:
+        """Remove what `deliver` had to copy."""
+        ...
+
+    def put(self, items: Iterable[Item]) -> list[str]:
+        """Hand tensors over and return the names of their shards on the worker's side.
+
+        Raises:
+            StoreError: When there is no room for them (``exchange-full``).
+        """
+        ...
+
+    def discard(self, paths: Iterable[str]) -> None:
+        """Remove shards that the worker did not take."""
+        ...
+
+    def take(self, paths: Iterable[str]) -> Iterator[Item]:
+        """Yield the tensors of shards that the worker wrote."""
+        ...
+
+    def close(self) -> None:
+        """Release what the transport itself holds here."""
+        ...
+
+
+class SharedFolder:
+    """The worker is on this machine."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = folders
+
+    def deliver(self, path: Path) -> str:
+        """Return the path: the worker reads the file where it is."""
+        return str(path)
+
+    def withdraw(self, delivered: str) -> None:
+        """Do nothing: nothing was copied."""
+
+    def put(self, items: Iterable[Item]) -> list[str]:
+        """Write shards into a folder that the worker maps them from; see `Transport`."""
+        try:
+            return exchange.put(self._folders, items)
+        except exchange.NoRoom as error:
+            raise _no_room(str(error)) from error
+
+    def discard(self, paths: Iterable[str]) -> None:
+        """Remove what is left."""
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def take(self, paths: Iterable[str]) -> Iterator[Item]:
+        """Map the worker's shards."""
+        return exchange.take(paths)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Wire:
+    """The worker is on another machine."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-wire-", ignore_cleanup_errors=True)
+
+    def deliver(self, path: Path) -> str:
+        """Send a file under a folder of its own; an ONNX file is sent with all its weights."""
+        name = uuid.uuid4().hex
+        if path.suffix == ".py":
+            return self._upload(path, f"{name}/{path.name}")
+        from tensortriage.model.model import Model
+
+        with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
+            saved = Model.load(path).save(Path(folder) / "model.onnx")
+            for part in saved.parent.iterdir():
+                if part != saved:
+                    self._upload(part, f"{name}/{part.name}")
+            return self._upload(saved, f"{name}/{saved.name}")
+
+    def withdraw(self, delivered: str) -> None:
+        """Remove the file there and what came with it."""
+        self._line.send({"op": "remove", "path": delivered})
+
+    def put(self, items: Iterable[Item]) -> list[str]:
+        """Send shards one by one; see `Transport`."""
+        try:
+            shards = exchange.put([self._folder.name], items)
+        except exchange.NoRoom as error:
+            raise _no_room(str(error)) from error
+        try:
+            return [self._upload(Path(shard), "") for shard in shards]
+        finally:
+            for shard in shards:
+                os.unlink(shard)
+
+    def discard(self, paths: Iterable[str]) -> None:
+        """Remove what is left there."""
+        for path in paths:
+            self._line.send({"op": "remove", "path": path})
+
+    def take(self, paths: Iterable[str]) -> Iterator[Item]:
+        """Fetch shards and map them here."""
+        for path in paths:
+            yield from exchange.take([self._download(path)])
+
+    def _upload(self, path: Path, name: str) -> str:
+        size = path.stat().st_size
+        self._line.send({"op": "store", "name": name, "bytes": size})
+        answer = self._line.receive(CHUNK_SECONDS)
+        if "refused" in answer:
+            raise _no_room(f"the worker's machine has {answer['refused']}")
+        with open(path, "rb") as file:
+            for chunk in iter(lambda: file.read(CHUNK_BYTES), b""):
+                self._line.send(chunk)
+        self._line.receive(CHUNK_SECONDS)
+        stored: str = answer["storing"]
+        return stored
+
+    def _download(self, path: str) -> str:
+        target = os.path.join(self._folder.name, uuid.uuid4().hex + ".safetensors")
+        self._line.send({"op": "fetch", "path": path})
+        missing = self._line.receive(CHUNK_SECONDS)["bytes"]
+        with open(target, "wb") as file:
+            while missing:
+                chunk = self._line.receive(CHUNK_SECONDS)
+                file.write(chunk)
+                missing -= len(chunk)
+        return target
+
+    def close(self) -> None:
+        """Remove the local folder that shards pass through."""
+        self._folder.cleanup()
+
+
+def _no_room(what: str) -> StoreError:
+    return StoreError(
+        f"tensors for the engine's process do not fit: {what}",
+        slug="exchange-full",
+        cure="free memory in /dev/shm, or set TMPDIR to a folder with room",
+    )
