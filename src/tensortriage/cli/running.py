@@ -80,9 +80,10 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
         if given["save_outputs"]:
             recorder.save_outputs(given["save_outputs"])
     if given["save_accuracy_results"]:
-        from tensortriage.cli.judging import save_accuracy
+        from tensortriage.inputs.accuracy import write_accuracy
+        from tensortriage.workflows.saved_accuracy import accuracy_of
 
-        save_accuracy(result, given["save_accuracy_results"])
+        write_accuracy(given["save_accuracy_results"], accuracy_of(result))
     return result
 
 

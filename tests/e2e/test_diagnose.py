@@ -1,0 +1,219 @@
+"""``triage diagnose`` end to end, in processes of their own: the bundled examples, failing engines, resuming."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from running_cli import EXAMPLES, triage, verdict_in
+
+ENGINE = """
+import os, sys, time
+import numpy as np
+
+class Session:
+    def __init__(self, session): self.session = session
+    def run(self, feed):
+        {run}
+        return self.session.run(feed)
+
+class Engine:
+    def compile(self, model, options):
+        {compile}
+        from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+        return Session(OnnxRuntimeEngine().compile(model, {{}}))
+"""
+
+
+def script(tmp_path, *, run="pass", compile="pass"):
+    path = tmp_path / "engine.py"
+    path.write_text(ENGINE.format(run=run, compile=compile))
+    return f"script:{path.name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict", "culprit", "code"),
+    [
+        (["digits_vit.onnx", "--inputs", "digits.npz", "--target", "onnxruntime"], "match", None, 0),
+        (["digits_vit.onnx", "--inputs", "digits.npz", "--target", "openvino:precision=bf16"], "rounding", None, 0),
+        (
+            ["digits_vit_overflow.onnx", "--inputs", "digits_vit_overflow.npz", "--target", "emulate:precision=fp16"],
+            "range-overflow",
+            "/norm_pre/Pow",
+            1,
+        ),
+        (
+            ["digits_vit_mask.onnx", "--inputs", "digits_vit_mask.npz", "--target", "emulate:precision=fp16"],
+            "range-overflow",
+            "/attention_bias/Mul",
+            1,
+        ),
+        (
+            ["digits_cnn.onnx", "--inputs", "digits.npz", "--target", "onnxruntime", "--target-model", "digits_cnn_broken.onnx"],
+            "model-changed",
+            "/block2/conv1/Conv",
+            1,
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else str(value),
+)  # fmt: skip
+def test_the_examples_get_their_true_verdicts(tmp_path, words, verdict, culprit, code):
+    words = [str(EXAMPLES / word) if word.endswith((".onnx", ".npz")) else word for word in words]
+    done = triage("diagnose", *words, "--case", tmp_path / "case", cwd=tmp_path)
+    found = verdict_in(tmp_path / "case")
+    assert found["verdict"] == verdict
+    assert done.returncode == code, done.stdout + done.stderr
+    assert [c["node"] for c in found["culprits"][:1]] == ([culprit] if culprit else [])
+    assert found["inputs"] == "real"
+    assert (tmp_path / "case" / "report.html").stat().st_size > 10_000
+    assert not (tmp_path / "case" / "tmp").exists()
+
+
+def test_the_suggested_command_works_and_its_promise_holds(tmp_path):
+    words = [str(EXAMPLES / "digits_vit_overflow.onnx"), "--inputs", str(EXAMPLES / "digits_vit_overflow.npz")]
+    triage("diagnose", *words, "--target", "emulate:precision=fp16", "--case", "case", cwd=tmp_path)
+    command = verdict_in(tmp_path / "case")["next"][0]
+    import shlex
+
+    done = triage(*shlex.split(command)[1:], cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
+
+
+def planted(tmp_path, words, **engine):
+    model = shutil.copy(EXAMPLES / "digits_cnn.onnx", tmp_path)
+    return triage(
+        "diagnose", model, "--inputs", EXAMPLES / "digits.npz", "--case", "case", "--target", script(tmp_path, **engine),
+        *words, cwd=tmp_path,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("engine", "words", "verdict"),
+    [
+        ({"run": "os.abort()"}, [], "engine-crash"),
+        ({"compile": "os.abort()"}, [], "engine-crash"),
+        ({"run": "time.sleep(600)"}, ["--timeout", "3"], "engine-hang"),
+        ({"run": "x = [np.ones(1 << 24) for _ in range(1000)]"}, ["--memory-limit", "600M"], "engine-crash"),
+        ({"run": "raise ValueError('no such kernel')"}, [], "engine-crash"),
+        ({"compile": "raise ValueError('op 17 is not supported')"}, [], "build-failed"),
+    ],
+    ids=["abort", "abort-in-build", "hang", "memory", "exception", "build"],
+)
+def test_an_engine_that_fails_is_a_verdict_and_leaves_the_case_intact(tmp_path, engine, words, verdict):
+    done = planted(tmp_path, words, **engine)
+    found = verdict_in(tmp_path / "case")
+    assert (found["verdict"], done.returncode) == (verdict, 1), done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    rendered = triage("report", "case", "--format", "markdown", cwd=tmp_path)
+    assert rendered.returncode == 0
+    assert verdict in rendered.stdout
+
+
+def test_a_wrong_result_of_an_engine_is_found_by_value(tmp_path):
+    done = planted(tmp_path, [], run="return {k: v * 1.01 for k, v in self.session.run(feed).items()}")
+    # Every output of whatever model it is given is scaled: also of the exploded one, so that the first op is guilty too.
+    found = verdict_in(tmp_path / "case")
+    assert done.returncode == 1
+    assert found["verdict"] == "local-fault"
+    assert found["culprits"]
+
+
+def test_an_engine_that_answers_differently_each_time(tmp_path):
+    run = "return {k: v + np.random.default_rng().normal(size=v.shape).astype(v.dtype) for k, v in self.session.run(feed).items()}"
+    done = planted(tmp_path, [], run=run)
+    found = verdict_in(tmp_path / "case")
+    assert (found["verdict"], done.returncode) == ("nondeterministic-run", 1)
+    assert found["culprits"][0]["node"] == "/stem/Conv"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "return {}",
+        "return {k: v[:1] for k, v in self.session.run(feed).items()}",
+        "return {k: v.astype(int) for k, v in self.session.run(feed).items()}",
+    ],
+    ids=["missing", "shape", "dtype"],
+)
+def test_outputs_that_cannot_be_compared_never_pass(tmp_path, run):
+    done = planted(tmp_path, [], run=run)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert verdict_in(tmp_path / "case")["verdict"] in ("comparison-unsound", "engine-crash")
+
+
+def test_a_rerun_in_the_same_case_asks_no_engine_again(tmp_path):
+    words = [EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz"]
+    words = ["diagnose", *words, "--target", "emulate:precision=fp16", "--case", "case"]
+    triage(*words, cwd=tmp_path)
+    first = verdict_in(tmp_path / "case")
+    triage(*words, cwd=tmp_path)
+    second = verdict_in(tmp_path / "case")
+    assert second["verdict"] == first["verdict"]
+    assert second["culprits"] == first["culprits"]
+    # What remains is the run-to-run question, whose answer is about the present.
+    assert second["cost"]["checks"] == 3
+    assert second["cost"]["builds"] == 1
+
+
+def test_a_killed_diagnosis_resumes(tmp_path):
+    words = [EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz"]
+    words = ["diagnose", *map(str, words), "--target", "emulate:precision=fp16", "--case", "case"]
+    for seconds in (0.9, 1.3, 1.8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from tensortriage.cli import main; main()", *words], cwd=tmp_path,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = triage(*words, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert verdict_in(tmp_path / "case")["verdict"] == "range-overflow"
+    assert not (tmp_path / "case" / "tmp").exists()
+
+
+def test_one_json_document_on_stdout_and_text_on_stderr(tmp_path):
+    done = triage(
+        "diagnose", EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz", "--target", "onnxruntime", "--json",
+        cwd=tmp_path,
+    )  # fmt: skip
+    document = json.loads(done.stdout)
+    assert document["format"].startswith("tensortriage.")
+    assert "sound" in done.stderr
+
+
+def test_without_a_target_the_usable_engines_are_listed_as_commands(tmp_path):
+    done = triage("diagnose", EXAMPLES / "digits_cnn.onnx", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "error[target-missing]" in done.stderr
+    assert "triage diagnose" in done.stderr
+    assert "--target onnxruntime" in done.stderr
+
+
+def test_random_data_are_said_to_be_random(tmp_path):
+    triage("diagnose", EXAMPLES / "digits_cnn.onnx", "--target", "onnxruntime", "--case", "case", cwd=tmp_path)
+    assert verdict_in(tmp_path / "case")["inputs"] == "random"
+
+
+def test_the_users_tolerance_decides_when_given(tmp_path):
+    words = ["diagnose", EXAMPLES / "digits_vit.onnx", "--inputs", EXAMPLES / "digits.npz"]
+    words += ["--target", "emulate:precision=bf16", "--case", "case"]
+    assert triage(*words, "--atol", "10", cwd=tmp_path).returncode == 0
+    assert verdict_in(tmp_path / "case")["verdict"] == "match"
+
+
+def test_several_samples_are_judged_by_the_worst(tmp_path):
+    samples = np.load(EXAMPLES / "digits_samples.npz")
+    assert len(next(iter(samples.values()))) > 8
+    done = triage(
+        "diagnose", EXAMPLES / "digits_vit.onnx", "--inputs", EXAMPLES / "digits_samples.npz", "--samples", "5",
+        "--target", "onnxruntime", "--case", "case", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 feeds" in verdict_in(tmp_path / "case")["summary"]
