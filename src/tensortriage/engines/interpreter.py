@@ -82,7 +82,8 @@ class Program:
         """Return the program without steps that no output needs, with what it captures and when values are released."""
         needed = set(outputs)
         kept: list[Step] = []
-        last_use = dict.fromkeys(outputs, len(steps))
+        computed = {name for step in steps for name in step.outputs}
+        last_use = {name: len(steps) for name in outputs if name not in computed}  # handed through at the end
         for index in range(len(steps) - 1, -1, -1):
             step = steps[index]
             if needed.isdisjoint(step.outputs):
