@@ -71,9 +71,8 @@ class Windows:
     def cut(self, place: tuple[int, ...]) -> tuple[slice, ...]:
         """Return the slices of the padded spatial axes that one tap sees."""
         starts = [o * d for o, d in zip(place, self.dilations, strict=True)]
-        return tuple(
-            slice(b, b + (c - 1) * s + 1, s) for b, c, s in zip(starts, self.counts, self.strides, strict=True)
-        )
+        ends = [b + (c - 1) * s + 1 if c else b for b, c, s in zip(starts, self.counts, self.strides, strict=True)]
+        return tuple(slice(b, e, s) for b, e, s in zip(starts, ends, self.strides, strict=True))
 
 
 def last_axes(array: np.ndarray, places: Sequence[int | slice]) -> np.ndarray:
