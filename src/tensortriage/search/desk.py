@@ -1,0 +1,88 @@
+"""Where answers come from: known ones from the cache, others from the executor, each asked for once.
+
+The search asks here for one answer at a time and gets the same ones in the same order wherever checks run; the answers
+to questions it may ask next are fetched meanwhile, when the executor has room, and kept.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+from tensortriage.search.executors import Answer, Executor, Question
+from tensortriage.search.problem import T, Verdict
+
+Kind = TypeVar("Kind")
+
+
+class Cache(Protocol):
+    """Keeps answers by content key, across runs; `tensortriage.runs.checks.CheckCache` is one."""
+
+    def get(self, key: str, kind: type[Kind], /) -> Kind | None:
+        """Return the stored answer; None when there is none."""
+        ...
+
+    def put(self, key: str, question: str, answer: Any, /, *, seconds: float) -> None:
+        """Store an answer before returning."""
+        ...
+
+
+class Desk(Generic[T]):
+    """Answers questions, each of them once.
+
+    Args:
+        executor: Where checks run.
+        cache: Where answers are kept; None for in this object only.
+        key: Content key of a candidate.
+    """
+
+    def __init__(self, executor: Executor[T], cache: Cache | None, key: Callable[[tuple[T, ...]], str]) -> None:
+        self._executor = executor
+        self._cache = cache
+        self._key = key
+        self._answers: dict[Question[T], Answer] = {}
+        self._under_way: set[Question[T]] = set()
+        self.fresh = 0
+        self.fresh_seconds = 0.0
+
+    def known(self, question: Question[T]) -> Answer | None:
+        """Return the answer when it is there already."""
+        answer = self._answers.get(question)
+        if answer is None and self._cache is not None and question not in self._under_way:
+            verdict = self._cache.get(self._name(question), Verdict)
+            if verdict is not None:
+                answer = self._answers[question] = Answer(verdict, 0.0, cached=True)
+        return answer
+
+    def answer(self, question: Question[T], ahead: Iterator[Question[T]]) -> Answer:
+        """Return the answer to a question, and begin with those ``ahead`` while waiting and there is room."""
+        while (answer := self.known(question)) is None:
+            if question not in self._under_way:
+                self._submit(question)
+            self._fill(ahead)
+            for done, given in self._executor.wait():
+                self._take(done, given)
+        return answer
+
+    def _fill(self, ahead: Iterator[Question[T]]) -> None:
+        while self._executor.idle() > 0:
+            question = next(ahead, None)
+            if question is None:
+                return
+            if question not in self._under_way and self.known(question) is None:
+                self._submit(question)
+
+    def _submit(self, question: Question[T]) -> None:
+        self._under_way.add(question)
+        self._executor.submit(question)
+
+    def _take(self, question: Question[T], answer: Answer) -> None:
+        self._under_way.discard(question)
+        self._answers[question] = answer
+        self.fresh += 1
+        self.fresh_seconds += answer.seconds
+        if self._cache is not None and answer.verdict is not None:
+            text = f"{len(question.candidate)} items, attempt {question.attempt}"
+            self._cache.put(self._name(question), text, answer.verdict, seconds=answer.seconds)
+
+    def _name(self, question: Question[T]) -> str:
+        key = self._key(question.candidate)
+        return f"{key}#{question.attempt}"

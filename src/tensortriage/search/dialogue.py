@@ -1,0 +1,90 @@
+"""A pass is a conversation: it asks about candidates and is told verdicts; it never runs anything itself.
+
+A pass is a generator that yields `Ask` and is sent one verdict per candidate. It knows neither where checks run, nor
+how often, nor that some are answered from a cache, so the same pass works serially, in parallel, resumed and replayed.
+It must be a function of the answers alone: no clock, no randomness, no order of sets.
+
+Invariant: `Reduction.current` is always a subset that a verdict has called the same failure.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Generator
+from typing import Generic, TypeAlias
+
+from tensortriage.search.problem import Problem, T, Verdict
+
+
+class Care(enum.Enum):
+    """How sure an answer has to be; makes a difference only for faults that come and go."""
+
+    QUICK = "quick"
+    """A failure may be overlooked now and then; the final pass asks again."""
+    SURE = "sure"
+    """The stated confidence of the result rests on this answer."""
+    MEASURE = "measure"
+    """Ask until it is known how often the candidate fails."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ask(Generic[T]):
+    """Candidates to be checked; their answers do not depend on each other and are wanted together."""
+
+    candidates: tuple[frozenset[T], ...]
+    care: Care = Care.QUICK
+
+
+Dialogue: TypeAlias = Generator[Ask[T], tuple[Verdict, ...], None]
+Reply: TypeAlias = Generator[Ask[T], tuple[Verdict, ...], bool]
+Pass: TypeAlias = Callable[["Reduction[T]"], Dialogue[T]]
+
+
+class Minimality(enum.Enum):
+    """What is known about the result; the value is the word in files."""
+
+    ONE_MINIMAL = "one-minimal"
+    """Without any single one of its items it no longer fails the same way: each was asked."""
+    BLOCK_MINIMAL = "block-minimal"
+    """Without any one of its blocks of neighbouring items it no longer fails the same way: each was asked."""
+    BUDGET = "budget"
+    """The smallest found so far."""
+
+
+@dataclasses.dataclass
+class Reduction(Generic[T]):
+    """Where a search stands; owned by the pass that is talking.
+
+    Attributes:
+        problem: What is searched.
+        current: Smallest subset known to fail.
+        believed: Items of it thought to be needed, in the order found. Never relied on for the result.
+        same_share: Share of "same" answers to aim for; 0.5 when both answers cost alike, more when passing costs more.
+        false_pass: Chance that a candidate which does fail is reported otherwise.
+        minimality: What has been shown of ``current``.
+        block_items: Size of the blocks, when block-minimal.
+        checks_left: Rough number of checks still to come.
+    """
+
+    problem: Problem[T]
+    current: frozenset[T]
+    believed: list[T] = dataclasses.field(default_factory=list)
+    same_share: float = 0.5
+    false_pass: float = 0.0
+    minimality: Minimality = Minimality.BUDGET
+    block_items: int = 0
+    checks_left: float = 0.0
+
+    def shrinks_to(self, candidate: frozenset[T], care: Care = Care.QUICK) -> Reply[T]:
+        """Ask about one candidate, make it the current one when it fails the same way, and say whether it did."""
+        (verdict,) = yield Ask((candidate,), care)
+        if verdict.same:
+            self.adopt(candidate)
+        return verdict.same
+
+    def adopt(self, candidate: frozenset[T]) -> None:
+        """Go on with a candidate that a verdict has called the same failure."""
+        if candidate != self.current:
+            self.current = candidate
+            self.believed = [item for item in self.believed if item in candidate]
+            self.minimality = Minimality.BUDGET
+            self.block_items = 0

@@ -1,0 +1,147 @@
+"""Runs a search: is the premise true, then pass by pass, each check once, until done or out of budget.
+
+A search is a deterministic function of the answers to its questions. That one property gives the rest: a killed search
+resumes by asking the same questions again and finding the answers in the cache; parallel checks change when answers
+come and never which ones are used; and there is no seed, since nothing is random.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tensortriage.errors import UsageError
+from tensortriage.search.desk import Cache, Desk
+from tensortriage.search.dialogue import Dialogue, Minimality, Pass, Reduction
+from tensortriage.search.executors import Executor, InProcess
+from tensortriage.search.foresight import Answers, Foresight
+from tensortriage.search.interview import Interview, StoppedError
+from tensortriage.search.minimality import block_minimal, one_minimal
+from tensortriage.search.narrowing import narrow
+from tensortriage.search.problem import Problem, T
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget, Progress, SearchResult, Stop
+
+TO_ITEMS = (narrow, one_minimal)
+"""Passes to a result of which no single item can be removed."""
+TO_BLOCKS = (narrow, block_minimal)
+"""Passes to a result of which no block can be removed: for faults that need many items, when checks are dear."""
+
+
+def minimize(
+    problem: Problem[T],
+    *,
+    cache: Cache | None = None,
+    executor: Executor[T] | None = None,
+    budget: Budget | None = None,
+    repeats: Repeats | None = None,
+    passes: Sequence[Pass[T]] = TO_ITEMS,
+    observe: Callable[[Progress[T]], None] | None = None,
+) -> SearchResult[T]:
+    """Find a smallest subset that still fails the same way.
+
+    The empty subset is never asked about. Ctrl-C and the budget end the search with the smallest subset found so far.
+
+    Args:
+        problem: Items and oracle.
+        cache: Where answers are kept, so that no check is ever made twice; none by default.
+        executor: Where checks run; the problem's oracle in this thread by default.
+        budget: What the search may cost; no limit by default.
+        repeats: How often things are asked.
+        passes: What is done, in this order.
+        observe: Told about every answer.
+
+    Raises:
+        UsageError: When the whole does not fail (``premise-not-failing``), that cannot be told
+            (``premise-unresolved``), or the budget does not reach that far (``search-budget-too-small``).
+
+    Example:
+        >>> from tensortriage.search.problem import Outcome, Problem, Verdict
+        >>> def oracle(candidate, attempt):
+        ...     return Verdict(Outcome.SAME if {3, 7} <= set(candidate) else Outcome.PASS)
+        >>> result = minimize(Problem(tuple(range(100)), oracle, key=repr))
+        >>> result.kept, result.minimality.value
+        ((3, 7), 'one-minimal')
+    """
+    desk = Desk(executor or InProcess(problem.oracle), cache, problem.key)
+    interview = Interview(problem, desk, budget=budget or Budget(), repeats=repeats or Repeats(), observe=observe)
+    try:
+        interview.premise()
+    except (StoppedError, KeyboardInterrupt) as error:
+        return _result(problem, interview, None, _stop(error, interview))
+    state = _begin(problem, interview)
+    try:
+        _converse(problem, interview, state, passes)
+    except (StoppedError, KeyboardInterrupt) as error:
+        return _result(problem, interview, state, _stop(error, interview))
+    return _result(problem, interview, state, Stop.FINISHED)
+
+
+def _begin(problem: Problem[T], interview: Interview[T]) -> Reduction[T]:
+    return Reduction(
+        problem,
+        frozenset(problem.items),
+        same_share=interview.same_share,
+        false_pass=interview.false_pass,
+    )
+
+
+def _talk(state: Reduction[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
+    for one in passes:
+        yield from one(state)
+
+
+def _converse(problem: Problem[T], interview: Interview[T], state: Reduction[T], passes: Sequence[Pass[T]]) -> None:
+    """Carry answers from the interview to the passes until they have no more questions."""
+    foresight = Foresight(lambda: _talk(_begin(problem, interview), passes), interview.expect)
+    history: list[Answers] = []
+    dialogue = _talk(state, passes)
+    ask = next(dialogue, None)
+    while ask is not None:
+        ahead = foresight.after(history, ask)
+        history.append(interview.answer(ask, ahead, checks_left=state.checks_left))
+        try:
+            ask = dialogue.send(history[-1])
+        except StopIteration:
+            return
+
+
+def _stop(error: StoppedError | KeyboardInterrupt, interview: Interview[T]) -> Stop:
+    """Return why a search ended early; without anything that fails there is no result to give."""
+    if isinstance(error, StoppedError):
+        if interview.best is None:
+            raise UsageError(
+                f"the budget ended before the whole was seen to fail ({len(interview.history)} checks)",
+                slug="search-budget-too-small",
+                cure="allow more checks or more time",
+            ) from error
+        return error.stop
+    if interview.best is None:
+        raise error
+    return Stop.INTERRUPTED
+
+
+def _result(problem: Problem[T], interview: Interview[T], state: Reduction[T] | None, stop: Stop) -> SearchResult[T]:
+    """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
+    kept = interview.best or frozenset(problem.items)
+    shown = Minimality.BUDGET
+    if state is not None and (stop is Stop.FINISHED or problem.size(state.current) <= problem.size(kept)):
+        kept, shown = state.current, state.minimality
+    verdict = interview.verdict(kept)
+    assert verdict is not None  # nothing is kept that was not asked about
+    ordered = problem.ordered(kept)
+    removals = {item: interview.verdict(kept - {item}) for item in ordered}
+    proven = shown is not Minimality.BUDGET and not interview.rate.always
+    return SearchResult(
+        kept=ordered,
+        verdict=verdict,
+        minimality=shown,
+        block_items=state.block_items if state is not None and shown is Minimality.BLOCK_MINIMAL else 0,
+        stop=stop,
+        removals={item: answer for item, answer in removals.items() if answer is not None},
+        checks=len(interview.history),
+        candidates=interview.candidates,
+        cache_hits=interview.cache_hits,
+        seconds=interview.seconds,
+        rate=interview.measured(kept),
+        confidence=(1.0 if len(kept) == 1 else interview.confidence) if proven else None,
+        history=tuple(interview.history),
+        others=tuple(interview.others.values()),
+    )

@@ -1,0 +1,72 @@
+"""Where checks run: a small border, so that a search can use this thread, other processes, or one day a cluster."""
+
+import collections
+import dataclasses
+import time
+from typing import Generic, Protocol
+
+from tensortriage.search.problem import Oracle, T, Verdict
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question(Generic[T]):
+    """One run of the oracle: a candidate in the order of the problem, and the how-manieth time it is asked about."""
+
+    candidate: tuple[T, ...]
+    attempt: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run of the oracle gave.
+
+    Attributes:
+        verdict: The verdict; None when the oracle raised.
+        seconds: How long it took; 0 when cached.
+        cached: Whether it is from an earlier search.
+        error: What the oracle raised.
+    """
+
+    verdict: Verdict | None
+    seconds: float
+    cached: bool = False
+    error: BaseException | None = None
+
+
+class Executor(Protocol[T]):
+    """Runs checks. The search never depends on the order in which they end."""
+
+    def submit(self, question: Question[T], /) -> None:
+        """Take a question; never waits."""
+        ...
+
+    def idle(self) -> int:
+        """Return how many more questions could start at once."""
+        ...
+
+    def wait(self) -> list[tuple[Question[T], Answer]]:
+        """Wait until at least one submitted question is answered, and return all that are."""
+        ...
+
+
+class InProcess(Generic[T]):
+    """Runs checks one at a time in the calling thread; the oracle guards itself against crashes and hangs."""
+
+    def __init__(self, oracle: Oracle[T]) -> None:
+        self._oracle = oracle
+        self._queue: collections.deque[Question[T]] = collections.deque()
+
+    def submit(self, question: Question[T], /) -> None:
+        """Take a question."""
+        self._queue.append(question)
+
+    def idle(self) -> int:
+        """Return 0 as soon as there is one question: a second could not run beside it."""
+        return 0 if self._queue else 1
+
+    def wait(self) -> list[tuple[Question[T], Answer]]:
+        """Answer the question that was submitted first; what the oracle raises comes through."""
+        question = self._queue.popleft()
+        started = time.perf_counter()
+        verdict = self._oracle(question.candidate, question.attempt)
+        return [(question, Answer(verdict, time.perf_counter() - started))]

@@ -1,0 +1,69 @@
+"""What will a search ask next? Replay it with the answers so far and each answer that may come.
+
+Passes are functions of the answers, so a replay with guessed ones asks exactly what the search would ask. That makes
+free processors useful without any influence on the result: they fetch answers that the search will probably want.
+"""
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeAlias
+
+from tensortriage.search.dialogue import Ask, Dialogue
+from tensortriage.search.problem import Outcome, T, Verdict
+
+Answers: TypeAlias = tuple[Verdict, ...]
+FARTHEST = 64
+"""Guessed continuations that are looked at for one question, at most."""
+MOSTLY = 0.8
+"""Chance given to the usual answer to many candidates at once: that none of them fails the same way."""
+
+
+class Foresight(Generic[T]):
+    """Guesses the next candidates of a search.
+
+    Args:
+        begin: Starts the same search again.
+        known: Verdict of a candidate that is there already.
+    """
+
+    def __init__(self, begin: Callable[[], Dialogue[T]], known: Callable[[frozenset[T]], Verdict | None]) -> None:
+        self._begin = begin
+        self._known = known
+
+    def after(self, history: Sequence[Answers], ask: Ask[T]) -> Iterator[frozenset[T]]:
+        """Yield candidates that may be asked about after ``ask``, likeliest first; some perhaps twice."""
+        order = itertools.count()
+        guesses = [(-1.0, next(order), list(history), ask)]
+        for _ in range(FARTHEST):
+            if not guesses:
+                return
+            chance, _, so_far, question = heapq.heappop(guesses)
+            for share, answers in self._answers(question):
+                longer = [*so_far, answers]
+                following = self._replay(longer)
+                if following is not None:
+                    heapq.heappush(guesses, (chance * share, next(order), longer, following))
+            if question is not ask:
+                yield from question.candidates
+
+    def _answers(self, ask: Ask[T]) -> list[tuple[float, Answers]]:
+        """Return guesses of the answers with their chance; known answers are not guessed."""
+        known = [self._known(candidate) for candidate in ask.candidates]
+        usual = tuple(verdict or Verdict(Outcome.PASS) for verdict in known)
+        if None not in known:
+            return [(1.0, usual)]
+        if len(known) > 1:
+            return [(MOSTLY, usual)]
+        return [(0.5, usual), (0.5, (Verdict(Outcome.SAME),))]
+
+    def _replay(self, history: Sequence[Answers]) -> Ask[T] | None:
+        """Return what is asked after these answers; None when the search is then at its end."""
+        dialogue = self._begin()
+        try:
+            ask = next(dialogue)
+            for answers in history:
+                ask = dialogue.send(answers)
+        except StopIteration:
+            return None
+        return ask

@@ -1,0 +1,280 @@
+"""The answers a search rests on: repeated where the fault comes and goes, counted, and never more than the budget.
+
+A candidate fails as soon as one run of it failed the same way; it passes only after enough runs without. How many are
+enough follows from the rate at which the whole fails, and for the final answers from the rate at which the result
+does. Runs that helped to choose the result say nothing independent about it, so the final answers are always new runs.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic
+
+from tensortriage.errors import UsageError
+from tensortriage.search.desk import Desk
+from tensortriage.search.dialogue import Ask, Care
+from tensortriage.search.executors import Question
+from tensortriage.search.problem import Outcome, Problem, T, Verdict
+from tensortriage.search.repeats import QUICK_RISK, Rate, Repeats, runs_needed, same_share
+from tensortriage.search.result import Budget, Interesting, Progress, Step, Stop
+
+Candidate = frozenset[T]
+
+
+class StoppedError(Exception):
+    """The budget is used up; caught by the driver."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.value)
+        self.stop = stop
+
+
+class Interview(Generic[T]):
+    """Asks a desk on behalf of one search, and keeps the record.
+
+    Attributes:
+        history: Every answer used, in order.
+        best: Smallest subset seen to fail the same way; None before there is any.
+        others: Smallest candidate for every other way of failing.
+        rate: How often the whole failed.
+        confidence: Chance that the last final answers are all right; None while there are none.
+    """
+
+    def __init__(
+        self,
+        problem: Problem[T],
+        desk: Desk[T],
+        *,
+        budget: Budget,
+        repeats: Repeats,
+        observe: Callable[[Progress[T]], None] | None,
+    ) -> None:
+        self._problem = problem
+        self._desk = desk
+        self._budget = budget
+        self._repeats = repeats
+        self._observe = observe
+        self._started = time.monotonic()
+        self._runs: dict[Candidate[T], list[Verdict]] = {}
+        self._rates: dict[Candidate[T], Rate] = {}
+        self._measuring = frozenset(problem.items)
+        self._final_runs: dict[Candidate[T], int] = {}
+        self._quick_runs = 1
+        self._checks_left = 0.0
+        self.history: list[Step] = []
+        self.cache_hits = 0
+        self.best: Candidate[T] | None = None
+        self.others: dict[str, Interesting[T]] = {}
+        self.rate = Rate(1, 1)
+        self.confidence: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time since the search began."""
+        return time.monotonic() - self._started
+
+    @property
+    def candidates(self) -> int:
+        """Number of different candidates asked about."""
+        return len(self._runs)
+
+    @property
+    def false_pass(self) -> float:
+        """Chance that a quick check overlooks a failure."""
+        return 0.0 if self.rate.always else QUICK_RISK
+
+    @property
+    def same_share(self) -> float:
+        """Share of "same" answers worth aiming for."""
+        return 0.5 if self.rate.always else same_share(self.rate.estimate, self._quick_runs)
+
+    def measured(self, candidate: Candidate[T]) -> Rate:
+        """Return how often a candidate fails: measured itself, else as the whole."""
+        return self._rates.get(candidate, self.rate)
+
+    def verdict(self, candidate: Candidate[T]) -> Verdict | None:
+        """Return what is known about a candidate, without asking."""
+        runs = self._runs.get(candidate)
+        return _overall(runs) if runs else None
+
+    def expect(self, candidate: Candidate[T]) -> Verdict | None:
+        """Return the verdict that asking will give, where that is known already."""
+        answer = self._desk.known(Question(self._problem.ordered(candidate), 0))
+        verdict = answer.verdict if answer else None
+        return verdict if verdict is not None and (verdict.same or self.rate.always) else None
+
+    def premise(self) -> None:
+        """See whether the whole fails, and how often.
+
+        Raises:
+            UsageError: When it does not (``premise-not-failing``), or that cannot be told (``premise-unresolved``).
+            StoppedError: When the budget ends before.
+        """
+        whole = frozenset(self._problem.items)
+        self._run(
+            whole, self._repeats.premise, until_same=False, ahead=self._remaining([whole], [self._repeats.premise])
+        )
+        runs = self._runs[whole]
+        if not any(verdict.same for verdict in runs):
+            raise _premise_error(runs)
+        if not all(verdict.same for verdict in runs):
+            self._run(whole, self._repeats.measure, until_same=False, ahead=iter(()))
+        self.rate = Rate(sum(verdict.same for verdict in runs), len(runs))
+        if not self.rate.always:
+            self._rates[whole] = self.rate
+            self._quick_runs = runs_needed(self.rate.estimate, QUICK_RISK, limit=self._repeats.limit)
+
+    def answer(self, ask: Ask[T], ahead: Iterator[Candidate[T]], *, checks_left: float) -> tuple[Verdict, ...]:
+        """Return the verdicts on the candidates of one question of a pass.
+
+        Args:
+            ask: The question.
+            ahead: Candidates that may be asked about next, for idle processors.
+            checks_left: Rough number of checks that the pass still expects.
+
+        Raises:
+            StoppedError: When the budget ends before.
+        """
+        self._checks_left = checks_left
+        if ask.care is Care.MEASURE and not self.rate.always:
+            self._measure(ask.candidates[0])
+        totals = [self._runs_wanted(candidate, ask) for candidate in ask.candidates]
+        meanwhile = itertools.chain(self._remaining(ask.candidates, totals), self._first(ahead))
+        verdicts = tuple(
+            self._run(candidate, total, until_same=True, ahead=meanwhile)
+            for candidate, total in zip(ask.candidates, totals, strict=True)
+        )
+        if ask.care is Care.SURE:
+            self._conclude(ask, verdicts)
+        return verdicts
+
+    def _remaining(self, candidates: Sequence[Candidate[T]], totals: Sequence[int]) -> Iterator[Question[T]]:
+        """Yield the questions that these candidates need if none of them fails: one of each, then another of each."""
+        starts = [len(self._runs.get(candidate, ())) for candidate in candidates]
+        for attempt in range(max(totals, default=0)):
+            for candidate, start, total in zip(candidates, starts, totals, strict=True):
+                if start <= attempt < total:
+                    yield Question(self._problem.ordered(candidate), attempt)
+
+    def _first(self, candidates: Iterator[Candidate[T]]) -> Iterator[Question[T]]:
+        return (Question(self._problem.ordered(candidate), 0) for candidate in candidates)
+
+    def _runs_wanted(self, candidate: Candidate[T], ask: Ask[T]) -> int:
+        """Return how many runs settle a candidate, those made included, unless one of them fails the same way."""
+        made = len(self._runs.get(candidate, ()))
+        if self.rate.always:
+            return 1
+        if ask.care is Care.MEASURE:
+            return made
+        if ask.care is Care.QUICK:
+            return max(self._quick_runs, made)
+        done = self._final_runs.get(candidate, 0)
+        risk = self._final_risk / len(ask.candidates)
+        wanted = runs_needed(self._final_rate, risk, limit=self._repeats.limit)
+        self._final_runs[candidate] = max(done, wanted)
+        return made + max(0, wanted - done)
+
+    @property
+    def _final_rate(self) -> float:
+        """Rate of failure that the result has at least; half of the risk is that it has less."""
+        return self.measured(self._measuring).at_least(1.0 - self._final_risk)
+
+    @property
+    def _final_risk(self) -> float:
+        return (1.0 - self._repeats.confidence) / 2.0
+
+    def _measure(self, candidate: Candidate[T]) -> None:
+        """Estimate how often a candidate fails, from new runs."""
+        self._measuring = candidate
+        if candidate not in self._rates:
+            made = len(self._runs[candidate])
+            self._run(candidate, made + self._repeats.measure, until_same=False, ahead=iter(()))
+            new = self._runs[candidate][made:]
+            self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
+
+    def _conclude(self, ask: Ask[T], verdicts: Sequence[Verdict]) -> None:
+        """State the confidence of a round of final answers: none of those that pass fails after all."""
+        if self.rate.always or any(verdict.same for verdict in verdicts):
+            return
+        passed = [c for c, v in zip(ask.candidates, verdicts, strict=True) if v.outcome is not Outcome.UNRESOLVED]
+        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in passed)
+        self.confidence = max(0.0, 1.0 - self._final_risk - missed)
+
+    def _run(self, candidate: Candidate[T], total: int, *, until_same: bool, ahead: Iterator[Question[T]]) -> Verdict:
+        """Make the runs that are missing to a total, and return the verdict of all there are."""
+        runs = self._runs.setdefault(candidate, [])
+        ordered = self._problem.ordered(candidate)
+        while len(runs) < total:
+            if until_same and runs and (_overall(runs).same or runs[-1].outcome is Outcome.UNRESOLVED):
+                break
+            self._use(candidate, Question(ordered, len(runs)), ahead)
+        return _overall(runs)
+
+    def _use(self, candidate: Candidate[T], question: Question[T], ahead: Iterator[Question[T]]) -> None:
+        if self._budget.checks is not None and len(self.history) >= self._budget.checks:
+            raise StoppedError(Stop.CHECK_BUDGET)
+        late = self._budget.seconds is not None and self.seconds >= self._budget.seconds
+        if late and self._desk.known(question) is None:
+            raise StoppedError(Stop.TIME_BUDGET)
+        answer = self._desk.answer(question, ahead)
+        if answer.error is not None:
+            raise answer.error
+        assert answer.verdict is not None
+        self._record(candidate, question, answer.verdict, cached=answer.cached, seconds=answer.seconds)
+
+    def _record(
+        self, candidate: Candidate[T], question: Question[T], verdict: Verdict, *, cached: bool, seconds: float
+    ) -> None:
+        self._runs[candidate].append(verdict)
+        kept = self.best or frozenset(self._problem.items)
+        step = Step(len(candidate), question.attempt, verdict.outcome, cached, seconds, len(kept))
+        self.history.append(step)
+        self.cache_hits += cached
+        self._checks_left = max(0.0, self._checks_left - 1.0)
+        if verdict.same:
+            self.confidence = None
+            if self.best is None or self._problem.size(candidate) < self._problem.size(self.best):
+                self.best = candidate
+        known = self.others.get(verdict.signature)
+        if verdict.outcome is Outcome.OTHER and (known is None or len(candidate) < len(known.candidate)):
+            self.others[verdict.signature] = Interesting(question.candidate, verdict)
+        if self._observe is not None:
+            self._observe(self._progress(question, verdict, step, kept))
+
+    def _progress(self, question: Question[T], verdict: Verdict, step: Step, kept: Candidate[T]) -> Progress[T]:
+        mean = self._desk.fresh_seconds / self._desk.fresh if self._desk.fresh else None
+        return Progress(
+            candidate=question.candidate,
+            verdict=verdict,
+            step=step,
+            kept=self._problem.ordered(kept),
+            checks=len(self.history),
+            cache_hits=self.cache_hits,
+            seconds=self.seconds,
+            checks_left=self._checks_left,
+            seconds_left=None if mean is None else mean * self._checks_left,
+        )
+
+
+def _overall(runs: Sequence[Verdict]) -> Verdict:
+    """Return the verdict of several runs of one candidate: one failure is enough."""
+    for wanted in (Outcome.SAME, Outcome.OTHER, Outcome.PASS):
+        for verdict in runs:
+            if verdict.outcome is wanted:
+                return verdict
+    return runs[-1]
+
+
+def _premise_error(runs: Sequence[Verdict]) -> UsageError:
+    detail = next((f" ({verdict.detail})" for verdict in runs if verdict.detail), "")
+    if all(verdict.outcome is Outcome.UNRESOLVED for verdict in runs):
+        return UsageError(
+            f"whether the whole fails could not be told in {len(runs)} runs{detail}",
+            slug="premise-unresolved",
+            cure="make the check work on the whole first",
+        )
+    return UsageError(
+        f"the whole does not fail in {len(runs)} runs{detail}; there is nothing to reduce",
+        slug="premise-not-failing",
+        cure="check that the command fails on the whole; repeat the premise more often if the fault comes and goes",
+    )

@@ -1,0 +1,95 @@
+"""Passes that prove something: without this item, or this block, it no longer fails.
+
+All parts are asked about against the same base, so their checks may run side by side; what can be removed singly is
+then removed together, or as much of it as can be.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reduction
+from tensortriage.search.problem import Problem, T
+
+FIRST_DELETION = 2.0
+"""Delta debugging starts from a chance of 2 / N that an item is needed, that is with blocks of about N / 2."""
+GROWTH = 1.0 / (1.0 - 1.0 / math.e)
+"""Factor by which that chance grows with every round of the counter form (Zhang et al., ICSE 2025)."""
+
+
+def one_minimal(state: Reduction[T]) -> Dialogue[T]:
+    """Remove single items until none can be removed."""
+    yield from _settle(state, 1)
+    state.minimality = Minimality.ONE_MINIMAL
+
+
+def block_minimal(state: Reduction[T]) -> Dialogue[T]:
+    """Remove blocks of about the square root of the size until none can be removed: for faults that need many items."""
+    size = max(1, round(math.sqrt(len(state.current))))
+    yield from _settle(state, size)
+    state.minimality = Minimality.ONE_MINIMAL if size == 1 else Minimality.BLOCK_MINIMAL
+    state.block_items = size
+
+
+def delta_debug(state: Reduction[T]) -> Dialogue[T]:
+    """Remove blocks, one attempt each, in sizes that shrink from half of all to one.
+
+    The counter form of probabilistic delta debugging with blocks of equal weight (Zhou et al., ICSE 2025). Needs no
+    ranking and no luck with it; `narrow` needs fewer checks where few items are needed.
+    """
+    chance = min(0.5, FIRST_DELETION / len(state.current))
+    while True:
+        size = max(1, round(-1.0 / math.log1p(-chance))) if chance < 1.0 else 1
+        for block in blocks(state.problem, state.problem.ordered(state.current), size):
+            rest = state.current.difference(block)
+            if rest:
+                yield from state.shrinks_to(rest)
+        if size == 1:
+            return
+        chance = min(1.0, chance * GROWTH)
+
+
+def blocks(problem: Problem[T], items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
+    """Cut a sequence into blocks of at most the weight of ``size`` average items; a heavier item is its own block."""
+    limit = size * math.fsum(problem.weight(item) for item in items) / len(items)
+    block: list[T] = []
+    weight = 0.0
+    for item in items:
+        if block and weight + problem.weight(item) > limit * (1.0 + 1e-9):
+            yield tuple(block)
+            block, weight = [], 0.0
+        block.append(item)
+        weight += problem.weight(item)
+    if block:
+        yield tuple(block)
+
+
+def _settle(state: Reduction[T], size: int) -> Dialogue[T]:
+    """Remove blocks until no single one can be removed from what is then left."""
+    while True:
+        yield Ask((state.current,), Care.MEASURE)
+        parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(state.current), size)]
+        base = state.current
+        if len(parts) < 2:
+            return
+        state.checks_left = float(len(parts))
+        verdicts = yield Ask(tuple(base.difference(part) for part in parts), Care.SURE)
+        removable = [part for part, verdict in zip(parts, verdicts, strict=True) if verdict.same]
+        if not removable:
+            return
+        yield from _remove(state, removable)
+
+
+def _remove(state: Reduction[T], parts: Sequence[frozenset[T]]) -> Dialogue[T]:
+    """Remove parts together that can be removed one by one; when they cannot, as many of the first as can be."""
+    base = state.current
+    state.adopt(base.difference(parts[0]))
+    everything = base.difference(*parts)
+    if len(parts) == 1 or (everything and (yield from state.shrinks_to(everything))):
+        return
+    enough, many = 1, len(parts)  # the first `enough` can be removed together; the first `many` probably not
+    while many - enough > 1:
+        middle = (enough + many) // 2
+        if (yield from state.shrinks_to(base.difference(*parts[:middle]))):
+            enough = middle
+        else:
+            many = middle

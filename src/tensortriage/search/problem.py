@@ -1,0 +1,131 @@
+"""What a search is told: items in order, and an oracle that says whether a subset of them still fails the same way.
+
+Everything beyond that is optional and only makes the search shorter: weights, suspicion, neighbourhood. They decide
+what is asked first, never what is true; a subset is believed to fail because the oracle said so.
+"""
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from tensortriage.errors import UsageError
+
+T = TypeVar("T", bound=Hashable)
+T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
+
+
+class Outcome(enum.Enum):
+    """What a candidate did; the value is the word in files."""
+
+    SAME = "same"
+    """Fails as the whole does."""
+    OTHER = "other"
+    """Fails, but in another way: not what is being searched for, and worth keeping."""
+    PASS = "pass"
+    """Does not fail."""
+    UNRESOLVED = "unresolved"
+    """Cannot be told: it would not build, or the check itself died or took too long."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """Answer of the oracle to one candidate.
+
+    Attributes:
+        outcome: What it did. Whether a failure is the same one is for the oracle to say.
+        signature: How it failed, in the oracle's own words; opaque here. Failures of another kind are told apart by it.
+        detail: One line for a person.
+    """
+
+    outcome: Outcome
+    signature: str = ""
+    detail: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether the candidate fails as the whole does."""
+        return self.outcome is Outcome.SAME
+
+
+class Oracle(Protocol[T_contra]):
+    """Says what a candidate does."""
+
+    def __call__(self, candidate: tuple[T_contra, ...], attempt: int, /) -> Verdict:
+        """Check a candidate: items in the order of the problem, at least one.
+
+        ``attempt`` counts from 0 the times that this candidate is asked about, for faults that come and go; an answer
+        is final for its candidate and attempt. What is raised ends the search, so a failure of the engine under test
+        must come back as a verdict instead.
+        """
+        ...
+
+
+def _alone(item: object) -> tuple[()]:
+    return ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem(Generic[T]):
+    """Items of which as few as possible are to be kept.
+
+    Attributes:
+        items: Everything, in an order in which related items are close together (topological order).
+        oracle: Says whether a subset still fails.
+        key: Content key of a candidate for the cache: a digest of all that the answer depends on.
+        weights: How much an item holds (a region its nodes): chance, before any check, that a needed one is in it. 1
+            for items left out; positive.
+        suspicion: How much speaks against an item (its local error), in any unit; 0 for items left out. The most
+            suspect item is assumed to be needed until the final pass has asked.
+        neighbours: Items one step away in either direction. Faults of several items are mostly faults of neighbours.
+
+    Raises:
+        UsageError: For no items, an item given twice, or weights and suspicions that are no such numbers
+            (``search-problem-invalid``).
+    """
+
+    items: tuple[T, ...]
+    oracle: Oracle[T]
+    key: Callable[[tuple[T, ...]], str]
+    weights: Mapping[T, float] = dataclasses.field(default_factory=dict)
+    suspicion: Mapping[T, float] = dataclasses.field(default_factory=dict)
+    neighbours: Callable[[T], Iterable[T]] = _alone
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise _invalid("there is nothing to search in")
+        if len(set(self.items)) != len(self.items):
+            raise _invalid("an item is given twice")
+        for item, weight in self.weights.items():
+            if not (0.0 < weight < math.inf):
+                raise _invalid(f"the weight of {item!r} is {weight}, not a positive number")
+        for item, amount in self.suspicion.items():
+            if not amount >= 0.0:
+                raise _invalid(f"the suspicion of {item!r} is {amount}, not 0 or more")
+
+    @functools.cached_property
+    def position(self) -> Mapping[T, int]:
+        """Index of every item."""
+        return {item: index for index, item in enumerate(self.items)}
+
+    def weight(self, item: T) -> float:
+        """Return the weight of an item."""
+        return self.weights.get(item, 1.0)
+
+    def size(self, candidate: Iterable[T]) -> float:
+        """Return the weight of a candidate; exact whatever the order."""
+        return math.fsum(self.weight(item) for item in candidate)
+
+    def suspected(self, item: T) -> float:
+        """Return the suspicion of an item."""
+        return self.suspicion.get(item, 0.0)
+
+    def ordered(self, candidate: Iterable[T]) -> tuple[T, ...]:
+        """Return items in the order of the problem."""
+        return tuple(sorted(candidate, key=self.position.__getitem__))
+
+
+def _invalid(reason: str) -> UsageError:
+    return UsageError(reason, slug="search-problem-invalid", cure="correct the items given to the search")

@@ -1,0 +1,113 @@
+"""How often must a check be repeated when the fault comes and goes?
+
+Seeing the fault once proves that a candidate fails; not seeing it proves nothing until it has been missed often enough.
+A candidate that fails with rate p per run passes n runs in a row with chance (1 - p)^n. Passing is therefore the
+expensive answer, and a search that only deletes is not hurt by a false one: it keeps too much. So few repeats are
+spent while searching, and the number that the stated confidence needs only on the small result.
+"""
+
+import dataclasses
+import math
+
+from tensortriage.errors import UsageError
+
+QUICK_RISK = 0.05
+"""Chance of a false pass that a quick check may have."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Repeats:
+    """How often things are asked.
+
+    Attributes:
+        premise: Runs of the whole before anything else. Only when they differ is the fault taken to come and go.
+        measure: Runs from which the rate of failure is estimated, once they differ.
+        confidence: Chance wanted that every item of the result is needed, when the fault comes and goes.
+        limit: Most runs for one check. A result that would need more has less confidence, and says so.
+
+    Raises:
+        UsageError: For numbers that mean nothing (``search-repeats-invalid``).
+    """
+
+    premise: int = 3
+    measure: int = 16
+    confidence: float = 0.95
+    limit: int = 60
+
+    def __post_init__(self) -> None:
+        if min(self.premise, self.measure, self.limit) < 1 or not 0.0 < self.confidence < 1.0:
+            raise UsageError(
+                f"cannot repeat checks like this: {self}",
+                slug="search-repeats-invalid",
+                cure="give at least one run and a confidence between 0 and 1",
+            )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something failed.
+
+    Attributes:
+        failed: Runs that failed the same way.
+        runs: All runs.
+    """
+
+    failed: int
+    runs: int
+
+    @property
+    def always(self) -> bool:
+        """Whether every run failed."""
+        return self.failed == self.runs
+
+    @property
+    def estimate(self) -> float:
+        """Share of failing runs."""
+        return self.failed / self.runs
+
+    def at_least(self, confidence: float) -> float:
+        """Return the one-sided lower confidence bound of Clopper and Pearson (Biometrika 26:404, 1934).
+
+        It is the rate at which ``failed`` or more failures in ``runs`` have the chance ``1 - confidence``.
+        """
+        low, high = 0.0, self.estimate
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            if _tail(self.failed, self.runs, middle) > 1.0 - confidence:
+                high = middle
+            else:
+                low = middle
+        return low
+
+
+def _tail(failed: int, runs: int, rate: float) -> float:
+    """Return the chance of ``failed`` or more failures in ``runs`` at a rate."""
+    return math.fsum(math.comb(runs, k) * rate**k * (1.0 - rate) ** (runs - k) for k in range(failed, runs + 1))
+
+
+def runs_needed(rate: float, risk: float, *, limit: int) -> int:
+    """Return how many runs without failure leave at most ``risk`` that a candidate fails with ``rate`` per run."""
+    if rate >= 1.0:
+        return 1
+    if rate <= 0.0:
+        return limit
+    return min(limit, max(1, math.ceil(math.log(risk) / math.log1p(-rate) - 1e-9)))
+
+
+def same_share(rate: float, passing_runs: int) -> float:
+    """Return the share of "same" answers that tells most per run, when passing takes more runs than failing.
+
+    A question with answers of probability P and 1 - P and costs c and d tells most per cost when both answers tell the
+    same per cost, log P / c = log(1 - P) / d (the capacity of a channel with unequal letter durations: Shannon, Bell
+    System Technical Journal 27:379, 1948, section 1).
+    """
+    failing_runs = (1.0 - (1.0 - rate) ** passing_runs) / rate  # mean of a geometric variable, cut off
+    ratio = passing_runs / failing_runs
+    low, high = 0.5, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        if 1.0 - middle > middle**ratio:
+            low = middle
+        else:
+            high = middle
+    return low

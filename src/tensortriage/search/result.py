@@ -1,0 +1,136 @@
+"""What a search hands back, and what it tells on the way."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Generic
+
+from tensortriage.errors import UsageError
+from tensortriage.search.dialogue import Minimality
+from tensortriage.search.problem import Outcome, T, Verdict
+from tensortriage.search.repeats import Rate
+
+
+class Stop(enum.Enum):
+    """Why a search ended; the value is the word in files."""
+
+    FINISHED = "finished"
+    CHECK_BUDGET = "check-budget"
+    TIME_BUDGET = "time-budget"
+    INTERRUPTED = "interrupted"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Budget:
+    """What a search may cost; None for no limit.
+
+    Attributes:
+        checks: Answers used, those from the cache included, so that a rerun stops at the same place.
+        seconds: Wall-clock time, after which no new check is begun.
+
+    Raises:
+        UsageError: For a budget below zero (``search-budget-invalid``).
+    """
+
+    checks: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.checks is not None and self.checks < 0) or (self.seconds is not None and not self.seconds >= 0.0):
+            raise UsageError(
+                f"a search cannot have the budget {self}", slug="search-budget-invalid", cure="give 0 or more"
+            )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """One answer that the search used.
+
+    Attributes:
+        items: Size of the candidate.
+        attempt: 0 for the first run of this candidate.
+        outcome: What it did.
+        cached: Whether the answer was there already.
+        seconds: How long the check took; 0 when cached.
+        kept: Size of the smallest subset known to fail before this answer.
+    """
+
+    items: int
+    attempt: int
+    outcome: Outcome
+    cached: bool
+    seconds: float
+    kept: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interesting(Generic[T]):
+    """A candidate that fails in another way: perhaps another fault, found for free."""
+
+    candidate: tuple[T, ...]
+    verdict: Verdict
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Progress(Generic[T]):
+    """Where a running search stands, after every answer.
+
+    Attributes:
+        candidate: What was asked about.
+        verdict: The answer.
+        step: The same in figures.
+        kept: Smallest subset known to fail before this answer.
+        checks: Answers used so far.
+        cache_hits: Those of them that were there already.
+        seconds: Time since the search began.
+        checks_left: Rough number of checks still to come.
+        seconds_left: What they will take, at the mean of those really made; None before the first.
+    """
+
+    candidate: tuple[T, ...]
+    verdict: Verdict
+    step: Step
+    kept: tuple[T, ...]
+    checks: int
+    cache_hits: int
+    seconds: float
+    checks_left: float
+    seconds_left: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SearchResult(Generic[T]):
+    """The smallest subset found that fails the same way.
+
+    Attributes:
+        kept: Its items, in the order of the problem.
+        verdict: The verdict that said so.
+        minimality: What has been shown of it.
+        block_items: Size of the blocks, when block-minimal; else 0.
+        stop: Why the search ended.
+        removals: What the rest did when one of the kept items was removed, where that was asked.
+        checks: Runs of the oracle that the search rests on, the premise and cached ones included.
+        candidates: Different subsets they were about.
+        cache_hits: Checks answered from the cache.
+        seconds: Wall-clock time.
+        rate: How often the result failed when that was measured, else how often the whole did in the premise.
+        confidence: Chance that every kept item is needed, given that subsets which fail do so about as often as the
+            result; None when no run spoke for a fault that comes and goes, or it was not brought to an end.
+        history: Every answer used, in order.
+        others: The smallest candidate for every other way of failing that was met.
+    """
+
+    kept: tuple[T, ...]
+    verdict: Verdict
+    minimality: Minimality
+    block_items: int
+    stop: Stop
+    removals: Mapping[T, Verdict]
+    checks: int
+    candidates: int
+    cache_hits: int
+    seconds: float
+    rate: Rate
+    confidence: float | None
+    history: tuple[Step, ...]
+    others: tuple[Interesting[T], ...]
