@@ -17,6 +17,7 @@ from onnx import parser
 from tensortriage.engines import workers
 from tensortriage.engines.base import Limits
 from tensortriage.engines.isolated import IsolatedEngine
+from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
 from tensortriage.values.dtype import DType
@@ -234,8 +235,9 @@ def test_interpreters_that_cannot_work(tmp_path, model, script, text, reason):
     assert reason in caught.value.message
 
 
-def test_another_interpreter_gets_the_worker_package_by_content(tmp_path, model):
-    """An interpreter without site-packages but numpy: ml_dtypes, execnet and tensortriage are not to be found there."""
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """An interpreter with numpy and nothing else: no ml_dtypes, execnet, openvino or tensortriage."""
     python = tmp_path / "my python"
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -247,18 +249,29 @@ def test_another_interpreter_gets_the_worker_package_by_content(tmp_path, model)
     base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{bare}" exec "{base}" -S "$@"\n')
     python.chmod(0o755)
+    return python
+
+
+def test_another_interpreter_gets_the_worker_package_by_content(bare_python, tmp_path, model):
     script = tmp_path / "engine.py"
     script.write_text(
         "import importlib.util, sys\n"
-        "assert not [m for m in ('ml_dtypes', 'execnet', 'tensortriage') if importlib.util.find_spec(m)], sys.path\n"
-        + ECHO
+        "ours = ('ml_dtypes', 'execnet', 'openvino', 'tensortriage')\n"
+        "assert not [name for name in ours if importlib.util.find_spec(name)], sys.path\n" + ECHO
     )
-    session = ScriptEngine(limits=LIMITS).compile(model, {"file": str(script), "worker": str(python)})
+    session = ScriptEngine(limits=LIMITS).compile(model, {"file": str(script), "worker": str(bare_python)})
     feed = {"x": np.array([1.5, -2, np.nan], DType.BFLOAT16.numpy)}
     result = session.run(feed)["y"]
     session.close()
     assert result.dtype == DType.BFLOAT16.numpy
     assert result.tobytes() == feed["x"].tobytes()
+
+
+def test_an_engine_that_the_other_interpreter_lacks(bare_python, model):
+    with pytest.raises(EngineMissing) as caught:
+        OpenVinoEngine(limits=LIMITS).compile(model, {"worker": str(bare_python)})
+    assert caught.value.slug == "openvino-missing"
+    assert caught.value.cure == "pip install openvino"
 
 
 def test_large_outputs_come_in_several_shards(model, tmp_path, monkeypatch):

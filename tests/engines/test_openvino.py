@@ -1,5 +1,7 @@
 """OpenVINO itself, in worker processes: types, names, precisions and failures of the real engine."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -267,3 +269,17 @@ def test_options_that_can_be(compiled):
 def test_conforms(options):
     report = check_engine_conformance(ENGINE, options)
     assert report.refused == {}
+
+
+def test_availability_starts_nothing_and_tells_absence():
+    code = (
+        "import sys\n"
+        "from tensortriage.engines.openvino import OpenVinoEngine\n"
+        "here = OpenVinoEngine().availability()\n"
+        "assert here.usable and here.version[0] == '2' and 'openvino' not in sys.modules, here\n"
+        "sys.modules['openvino'] = None\n"
+        "gone = OpenVinoEngine().availability()\n"
+        "assert not gone.usable and gone.reason and gone.cure == 'pip install openvino', gone\n"
+        "assert not {'onnx', 'onnx_ir', 'onnxruntime', 'execnet.gateway'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,5 +1,6 @@
 """The script engine in real worker processes: what works, and how each way of going wrong is told."""
 
+import contextlib
 import os
 import signal
 import textwrap
@@ -11,6 +12,7 @@ import onnx
 import pytest
 from onnx import parser
 
+from tensortriage.engines import workers
 from tensortriage.engines.base import Limits, Plan, Region
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import (
@@ -281,15 +283,20 @@ def test_a_memory_error_is_out_of_memory(compiled):
         compiled(run_body("raise MemoryError()")).run(FEED)
 
 
-def test_children_of_a_crashed_script_die_with_it(compiled, tmp_path):
+@pytest.mark.parametrize("new_session", [False, True])
+@pytest.mark.parametrize("end", ["os.abort()", "return {'y': feed['x']}"])
+def test_children_of_a_script_die_with_it(compiled, tmp_path, new_session, end):
     body = f"""
     import subprocess
-    child = subprocess.Popen(['sleep', '300'])
+    child = subprocess.Popen(['sleep', '300'], start_new_session={new_session})
     open({str(tmp_path / "pid")!r}, 'w').write(str(child.pid))
-    os.abort()
+    {end}
     """
-    with pytest.raises(EngineCrashed):
-        compiled(run_body(body)).run(FEED)
+    session = compiled(run_body(body))
+    with contextlib.suppress(EngineCrashed):
+        session.run(FEED)
+    session.close()
+    workers.close_idle()
     assert gone(int((tmp_path / "pid").read_text()))
 
 

@@ -3,8 +3,8 @@
 An engine that crashes, hangs or eats memory takes its own process down, so somebody else on the same machine must
 remain to say what happened. That is this module. It is sent as source text to the chosen interpreter (on this host or
 another one) and needs nothing but the standard library: no engine, no numpy, nothing that could fail with the engine.
-When the connection to its host closes, for whatever reason, it kills the engine's process group, removes its folders
-and ends; so not even ``kill -9`` of the host leaves a process or a file behind.
+When the connection to its host closes, for whatever reason, it kills the engine's process and all that it started,
+removes its folders and ends; so not even ``kill -9`` of the host leaves a process or a file behind.
 
 Messages are JSON texts. From the host: ``start``, ``kill``, ``store``, ``fetch`` and ``remove`` are for the supervisor,
 anything else is for the engine's process (field ``memory``: the largest resident set, in bytes, allowed while it works
@@ -15,6 +15,7 @@ A host on another machine moves files with ``store`` and ``fetch``: the bytes fo
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import glob
 import json
@@ -40,6 +41,7 @@ FAST_FOLDER_MINIMUM_BYTES = 32 << 20
 STALE_SECONDS = 60.0
 KILL_SECONDS = 5.0
 CHUNK_BYTES = 1 << 20
+_PR_SET_CHILD_SUBREAPER = 36
 _BOOT = (
     "import sys; sys.path[:] = [sys.argv[1], *filter(None, sys.path)]; "  # without the current folder
     "from tensortriage_worker.serve import main; main()"
@@ -127,7 +129,7 @@ class Supervisor:
         elif message["op"] == "remove":
             self._remove(message["path"])
         elif self._process is not None and self._process.stdin is not None:
-            self._watch = MemoryWatch(self._process.pid, message.get("memory"))
+            self._watch = MemoryWatch(message.get("memory"))
             # A broken pipe needs no answer: the death behind it is reported anyway.
             with contextlib.suppress(OSError):
                 self._process.stdin.write(text.encode("ascii") + b"\n")
@@ -186,7 +188,7 @@ class Supervisor:
                 start_new_session=True,
                 bufsize=0,
             )
-        self._watch = MemoryWatch(self._process.pid, None)
+        self._watch = MemoryWatch(None)
         reader = threading.Thread(target=self._read, args=(self._process.stdout, self._generation), daemon=True)
         reader.start()
 
@@ -211,25 +213,24 @@ class Supervisor:
     def _kill(self, cause: str) -> None:
         if self._process is not None:
             self._cause = cause
-            kill_group(self._process.pid)
+            self._process.kill()
             self._report_death()
 
     def _report_death(self) -> None:
-        process, watch = self._process, self._watch
+        process = self._process
         if process is None:
             return
         self._process = self._watch = None
-        kill_group(process.pid)  # whatever it started
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):  # a process stuck in a driver outlives SIGKILL
             code = process.wait(timeout=KILL_SECONDS)
+        kill_descendants(process.pid)
         if process.stdin is not None:
             process.stdin.close()
         death = {
             "code": code,
             "cause": self._cause,
             "tail": self._tail(),
-            "peak_bytes": watch.peak_bytes if watch else 0,
             "oom_killed": code == -signal.SIGKILL and not self._cause and count_oom_kills() > self._oom_kills,
         }
         for folder in self.folders:
@@ -254,29 +255,25 @@ class Supervisor:
 
 
 class MemoryWatch:
-    """Resident memory of a process and its descendants while it works on one request.
+    """Resident memory of the engine's process and all that it started, while it works on one request.
 
     Args:
-        pid: The process.
         limit_bytes: Largest total resident set; None for no limit.
     """
 
-    def __init__(self, pid: int, limit_bytes: int | None) -> None:
-        self._pid = pid
+    def __init__(self, limit_bytes: int | None) -> None:
         self._limit_bytes = limit_bytes
-        self._pids = [pid]
+        self._pids = []  # type: list[int]
         self._polls = 0
-        self.peak_bytes = 0
 
     def exceeded(self) -> bool:
         """Measure once and say whether the limit is exceeded."""
         if self._limit_bytes is None:
             return False
         if self._polls % 10 == 0:  # finding descendants costs more than reading sizes
-            self._pids = [self._pid, *descendants(self._pid)]
+            self._pids = descendants(os.getpid())
         self._polls += 1
-        self.peak_bytes = max(self.peak_bytes, sum(resident_bytes(pid) for pid in self._pids))
-        return self.peak_bytes > self._limit_bytes
+        return sum(map(resident_bytes, self._pids)) > self._limit_bytes
 
 
 def resident_bytes(pid: int) -> int:
@@ -307,10 +304,28 @@ def count_oom_kills() -> int:
     return 0
 
 
-def kill_group(pid: int) -> None:
-    """Kill the process group that `pid` leads."""
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends, so that a daemon cannot slip away."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_descendants(leader: int) -> None:
+    """Kill everything that the engine's process, ``leader``, started: its process group and adopted orphans."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
+    deadline = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < deadline:
+        orphans = descendants(os.getpid())
+        if not orphans:
+            return
+        for pid in orphans:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in orphans:
+            with contextlib.suppress(OSError):  # most are children of others that die as well
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.001)
 
 
 def has_room(folder: str, minimum_bytes: int) -> bool:
@@ -336,6 +351,7 @@ def main(host: Any) -> None:
     """Be the supervisor of a host at the other end of an execnet channel."""
     with contextlib.suppress(OSError):
         os.setsid()  # Ctrl-C at the host's terminal is the host's business
+    adopt_orphans()
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     greeting = json.loads(host.receive())

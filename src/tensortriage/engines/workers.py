@@ -25,7 +25,7 @@ from tensortriage.errors import EngineMissing, UsageError
 
 MAX_IDLE = 2
 START_SECONDS = 60.0
-KILL_SECONDS = 10.0
+KILL_SECONDS = 15.0
 REMOTE = "ssh://"
 _PACKAGE = "tensortriage_worker"
 _CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
@@ -36,7 +36,7 @@ class WorkerDied(Exception):
 
     Args:
         death: What the supervisor tells: ``code`` (exit status, negative for a signal, None when unknown), ``cause``
-            (why it was killed, empty when nobody did), ``tail`` (end of its log), ``oom_killed``, ``peak_bytes``.
+            (why it was killed, empty when nobody did), ``tail`` (end of its log), ``oom_killed``.
     """
 
     def __init__(self, death: Mapping[str, Any]) -> None:
