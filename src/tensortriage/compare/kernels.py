@@ -84,7 +84,7 @@ def tally_block(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarr
     elif way.bits is not None and tally.nonzero_errors == 0 and _same_memory(way.bits, reference, target):
         if not _tally_equal(tally, way.work, reference, start):
             _tally_odd(tally, way, reference, target, start)
-    elif not _tally_plain(tally, way, reference, target, start):
+    elif not _tally_plain(tally, way, reference, target, start, work=way.work, bounds=_SAFE[way.work]):
         _tally_odd(tally, way, reference, target, start)
 
 
@@ -97,7 +97,7 @@ def _tally_equal(tally: Tally, work: np.dtype[Any], values: np.ndarray, start: i
     """Add a block without any error; False, with nothing added, when it is not plain."""
     values = _load(values, work, "reference")
     largest = max(float(values.max()), -float(values.min()))
-    if not _is_safe(largest, work):
+    if not _within(largest, _SAFE[work]):
         return False
     squares = float(blocks.inner_products(values, values))
     tally.compared += values.size
@@ -114,10 +114,11 @@ def _tally_plain(
     target_raw: np.ndarray,
     start: int,
     *,
-    work: np.dtype[Any] | None = None,
+    work: np.dtype[Any],
+    bounds: tuple[float, float] | None,
     positions: np.ndarray | None = None,
 ) -> bool:
-    """Add a block of finite values; False, with nothing added, when it is not plain.
+    """Add a block of finite values; False, with nothing added, when it is not within the bounds.
 
     Args:
         tally: Totals to add to.
@@ -125,10 +126,10 @@ def _tally_plain(
         reference_raw: Values as they are stored.
         target_raw: Likewise.
         start: Flat index of the first element of the block.
-        work: Type to compute in instead of the lane's; any finite values will do when it is float64.
+        work: Type to compute in: that of the lane, or float64.
+        bounds: What the maxima of errors and magnitudes must be between, or zero; None to take any.
         positions: Places of the values in the block; None when the block is complete.
     """
-    work = work or way.work or _F64
     reference = _load(reference_raw, work, "reference")
     target = _load(target_raw, work, "target")
     # Rows of one array, so that one call serves several: threads take turns in Python, so calls are what they wait for.
@@ -139,12 +140,12 @@ def _tally_plain(
     np.abs(reference, out=reference_abs)
     np.abs(target, out=target_abs)
     error_max, reference_max, target_max = stack[1:].max(axis=1).tolist()
-    if not (_is_safe(error_max, work) and _is_safe(reference_max, work) and _is_safe(target_max, work)):
+    if bounds and not all(_within(largest, bounds) for largest in (error_max, reference_max, target_max)):
         return False
     _divide(errors, reference_abs, relative)
     relative_max = float(relative.max())
     relative_sum, error_sum = blocks.inner_products(stack[:2], blocks.ones(work)).tolist()
-    if not np.isfinite(relative_sum) and work != _F64:
+    if bounds and not np.isfinite(relative_sum):
         return False
     squares = blocks.inner_products(stack[1:], stack[1:]).tolist()
     tally.add_products(squares[1], squares[2], float(blocks.inner_products(reference, target)))
@@ -169,9 +170,10 @@ def _tally_odd(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarra
         if positions.size == 0:
             return
         reference, target = reference[positions], target[positions]
-        if _tally_plain(tally, way, reference, target, start, positions=positions):
+        bounds = _SAFE[way.work]
+        if _tally_plain(tally, way, reference, target, start, work=way.work, bounds=bounds, positions=positions):
             return
-    _tally_plain(tally, way, reference, target, start, work=_F64, positions=positions)
+    _tally_plain(tally, way, reference, target, start, work=_F64, bounds=None, positions=positions)
 
 
 def _set_aside_nonfinite(tally: Tally, reference: np.ndarray, target: np.ndarray, start: int) -> np.ndarray | None:
@@ -199,9 +201,8 @@ def _set_aside_nonfinite(tally: Tally, reference: np.ndarray, target: np.ndarray
     return np.flatnonzero(compared)
 
 
-def _is_safe(largest: float, work: np.dtype[Any]) -> bool:
-    low, high = _SAFE[work]
-    return low <= largest <= high or largest == 0.0 or (work == _F64 and np.isfinite(largest))
+def _within(largest: float, bounds: tuple[float, float]) -> bool:
+    return bounds[0] <= largest <= bounds[1] or largest == 0.0
 
 
 def _load(values: np.ndarray, work: np.dtype[Any], role: str) -> np.ndarray:
@@ -282,13 +283,15 @@ def _add_errors(
 
 def _tally_rare(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add a block of complex numbers or of 64-bit integers."""
-    wide = [_widened(side) for side in (reference, target)]
+    widest = np.complex128 if "c" in (reference.dtype.kind, target.dtype.kind) else np.float64
+    wide = [side.astype(widest) for side in (reference, target)]
     positions = _set_aside_nonfinite(tally, wide[0], wide[1], start)
     if positions is not None:
         if positions.size == 0:
             return
         reference, target, wide = reference[positions], target[positions], [side[positions] for side in wide]
-    errors, magnitudes = exact_errors(reference, target), [np.abs(side) for side in wide]
+    errors = exact_errors(reference, target) if widest is np.float64 else np.abs(wide[1] - wide[0])
+    magnitudes = [np.abs(side) for side in wide]
     largest = float(errors.max())
     _add_errors(tally, errors, largest, float(errors.sum()), float(np.vdot(errors, errors)), start, positions)
     relative = np.empty_like(errors)
@@ -300,15 +303,11 @@ def _tally_rare(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarr
     tally.add_maxima(float(magnitudes[0].max()), float(magnitudes[1].max()), distance)
 
 
-def _widened(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
-
-
 def exact_errors(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return absolute errors of two flat arrays as float64, rounded once: 64-bit integers do not overflow."""
+    """Return absolute errors of two flat real arrays as float64, rounded once: 64-bit integers do not overflow."""
     one, other = _integers(reference), _integers(target)
     if one is None or other is None:
-        return np.asarray(np.abs(_widened(target) - _widened(reference)))
+        return np.asarray(np.abs(target.astype(np.float64) - reference.astype(np.float64)))
     if one.dtype != other.dtype:
         return _errors_of_mixed_sign(*sorted((one, other), key=lambda side: side.dtype.kind))
     # Modulo 2**64 the difference larger - smaller is exact, because it is below 2**64.

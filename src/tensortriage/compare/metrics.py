@@ -56,7 +56,8 @@ class Metrics:
         compared: Elements finite on both sides; every error statistic is over these, NaN when there are none.
         max_abs_error: Largest error.
         mean_abs_error: Mean error.
-        rms_error: Root of the mean squared error.
+        rms_error: Root of the mean squared error; squares are float64, so doubles beyond 1e154 make it infinite.
+        l2_error: Euclidean norm of the error.
         median_abs_error: Median error; see `EXACT_ELEMENTS`.
         p90_abs_error: 90th percentile of the error, interpolated linearly.
         p99_abs_error: 99th percentile, likewise.
@@ -76,7 +77,8 @@ class Metrics:
         nonfinite_mismatch: Elements that are not finite on both sides and not the same (two NaNs are the same).
         mismatches: Elements that differ: nonfinite_mismatch and every compared element with an error.
         sampled: Compared elements that quantiles and histogram were taken from.
-        histogram: (exponent e, sampled elements with 2**e <= error < 2**(e+1)), ascending, errors of zero left out.
+        histogram: (exponent e, sampled elements with 2**e <= error < 2**(e+1)), ascending; errors of zero, or
+            beyond the range of float64, are left out.
         exact: Whether both sides are integers, bools or strings, of which any error is one too many.
         worst: Up to five elements, largest error first; a non-finite mismatch comes before all others.
     """
@@ -86,6 +88,7 @@ class Metrics:
     max_abs_error: float
     mean_abs_error: float
     rms_error: float
+    l2_error: float
     median_abs_error: float
     p90_abs_error: float
     p99_abs_error: float
@@ -108,11 +111,6 @@ class Metrics:
     histogram: tuple[tuple[int, int], ...]
     worst: tuple[WorstElement, ...]
     exact: bool = False
-
-    @property
-    def l2_error(self) -> float:
-        """Euclidean norm of the error over the compared elements."""
-        return self.rms_error * math.sqrt(self.compared)
 
     @property
     def has_nan(self) -> bool:
@@ -260,9 +258,10 @@ def _finish(tally: Tally, count: int, worst: tuple[WorstElement, ...], exact: bo
         max_abs_error=math.nan if undefined else tally.error_max,
         mean_abs_error=tally.error_sum / size,
         rms_error=rms_error,
-        median_abs_error=_quantile(sample, 0.5, empty=math.nan if undefined else 0.0),
-        p90_abs_error=_quantile(sample, 0.9, empty=math.nan if undefined else 0.0),
-        p99_abs_error=_quantile(sample, 0.99, empty=math.nan if undefined else 0.0),
+        l2_error=math.nan if undefined else math.sqrt(tally.error_square_sum),
+        median_abs_error=_quantile(sample, 0.5, empty=math.nan if count else 0.0),
+        p90_abs_error=_quantile(sample, 0.9, empty=math.nan if count else 0.0),
+        p99_abs_error=_quantile(sample, 0.99, empty=math.nan if count else 0.0),
         max_rel_error=math.nan if undefined else tally.relative_max,
         mean_rel_error=tally.relative_sum / size,
         relative_rms_error=_ratio(rms_error, reference_rms),
@@ -321,6 +320,8 @@ def _quantile(sample: np.ndarray, share: float, *, empty: float) -> float:
 
 
 def _cosine(tally: Tally) -> float:
+    if tally.nonzero_errors == 0:
+        return 1.0
     reference, target = math.sqrt(tally.reference_square_sum), math.sqrt(tally.target_square_sum)
     if reference == 0 or target == 0:
         return 1.0 if reference == target else 0.0
@@ -357,7 +358,7 @@ def _histogram(sample: np.ndarray) -> tuple[tuple[int, int], ...]:
     errors = sample[np.searchsorted(sample, 0.0, side="right") :]
     if errors.size == 0:
         return ()
-    _, exponents = np.frexp(errors)  # error = m * 2**exponent with 1/2 <= m < 1
+    _, exponents = np.frexp(errors[np.isfinite(errors)])  # error = m * 2**exponent with 1/2 <= m < 1
     counts = np.bincount(exponents - 1 - _LOWEST_BIN)
     return tuple((int(place) + _LOWEST_BIN, int(counts[place])) for place in np.flatnonzero(counts))
 

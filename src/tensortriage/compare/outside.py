@@ -72,23 +72,23 @@ def count_outside(
 
 
 def quantiles_of(
-    reference: np.ndarray, target: np.ndarray, *, share: float, infinities_equal: bool = False
+    reference: np.ndarray, target: np.ndarray, *, share: float | None, infinities_equal: bool = False
 ) -> tuple[float, float]:
-    """Return a quantile of the absolute and of the relative errors (linear interpolation); NaN when any error is.
+    """Return a quantile of the absolute and of the relative errors; NaN when any error is.
 
     Unlike everything else here this needs both error arrays at once.
 
     Args:
         reference: Tensor that relative errors refer to.
         target: Tensor under suspicion.
-        share: 0.5 for the median.
+        share: Quantile, interpolated linearly; None for the median, the mean of the two middle errors.
         infinities_equal: Whether equal infinities have an error of 0 rather than NaN.
     """
     with np.errstate(all="ignore"):
         pairs = list(element_errors(reference, target, infinities_equal=infinities_equal))
         both = [np.concatenate(side) for side in zip(*pairs, strict=True)]
-        median = share == 0.5  # The mean of the two middle elements rather than an interpolation: rounds differently.
-        values = [np.median(side) if median else np.quantile(side, share) for side in both]
+        # The two differ even at 0.5, where interpolation makes a NaN of an infinite neighbour.
+        values = [np.median(side) if share is None else np.quantile(side, share) for side in both]
     return float(values[0]), float(values[1])
 
 

@@ -120,7 +120,10 @@ class PolygraphyTolerance:
             return self._judge_blind(metrics, stat, share, atol, rtol, limit)
         if stat in (ErrorStat.MEDIAN, ErrorStat.QUANTILE):
             errors = outside.quantiles_of(
-                reference, target, share=share, infinities_equal=self.infinities_compare_equal
+                reference,
+                target,
+                share=None if stat is ErrorStat.MEDIAN else share,
+                infinities_equal=self.infinities_compare_equal,
             )
             return _either(errors[0], errors[1], atol, rtol, limit)
         found = outside.errors_against(
@@ -148,12 +151,14 @@ class PolygraphyTolerance:
             return Judgement(False, limit, math.inf)
         if metrics.compared == 0:  # Nothing but equal infinities.
             return Judgement(True, limit, 0.0)
+        # An integer reference of zero makes Polygraphy's relative error infinite or NaN; metrics cannot tell.
+        max_rel, mean_rel = (math.inf,) * 2 if metrics.exact else (metrics.max_rel_error, metrics.mean_rel_error)
         if stat is ErrorStat.MEAN:
-            return _either(metrics.mean_abs_error, metrics.mean_rel_error, atol, rtol, limit)
+            return _either(metrics.mean_abs_error, mean_rel, atol, rtol, limit)
         known = {0.5: metrics.median_abs_error, 0.9: metrics.p90_abs_error, 0.99: metrics.p99_abs_error}
         if stat in (ErrorStat.MEDIAN, ErrorStat.QUANTILE):
             return _either(known.get(share, metrics.max_abs_error), math.inf, atol, rtol, limit)
-        return _either(metrics.max_abs_error, metrics.max_rel_error, atol, rtol, limit)
+        return _either(metrics.max_abs_error, max_rel, atol, rtol, limit)
 
 
 class ThresholdKind(enum.Enum):

@@ -1,0 +1,53 @@
+import pytest
+
+from tensortriage.compare.align import align
+from tensortriage.errors import DataError
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+
+def spec(name, shape=(2,), dtype=DType.FLOAT):
+    return ValueSpec(name, dtype, shape)
+
+
+def test_only_exact_names_match():
+    alignment = align([spec("conv1"), spec("logits"), spec("x")], [spec("Logits"), spec("conv10"), spec("x")])
+    assert alignment.pairs == ("x",)
+    assert alignment.only_reference == ("conv1", "logits")
+    assert alignment.only_target == ("Logits", "conv10")
+    assert alignment.unmatched == ("conv1", "logits", "Logits", "conv10")
+
+
+def test_pairs_keep_the_order_of_the_reference():
+    assert align([spec("b"), spec("a")], [spec("a"), spec("b")]).pairs == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "reason"),
+    [
+        (spec("x", (2, 3)), spec("x", (3, 2)), "shapes differ"),
+        (spec("x", (2,)), spec("x", (2, 1)), "shapes differ"),
+        (spec("x", dtype=DType.STRING), spec("x"), "strings"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(ours, theirs, reason):
+    alignment = align([ours, spec("y")], [theirs, spec("y")])
+    assert alignment.pairs == ("y",)
+    assert reason in alignment.incompatible[0].reason
+    assert alignment.unmatched == ("x",)
+
+
+@pytest.mark.parametrize("theirs", [spec("x", None), spec("x", ("n",)), spec("x", (None,)), spec("x", dtype=None)])
+def test_what_is_unknown_fits_anything(theirs):
+    assert align([spec("x")], [theirs]).pairs == ("x",)
+
+
+def test_other_number_types_can_be_compared():
+    assert align([spec("x")], [spec("x", dtype=DType.BFLOAT16)]).pairs == ("x",)
+
+
+@pytest.mark.parametrize("target", [[], [spec("y")]])
+def test_nothing_in_common_is_an_error(target):
+    with pytest.raises(DataError, match="'x'") as caught:
+        align([spec("x")], target)
+    assert caught.value.slug == "nothing-in-common"
