@@ -14,6 +14,7 @@ CONFORMING = {
     "onnxruntime": {"model bfloat16"},
     "onnxruntime:optimization=none": {"model bfloat16"},
     "onnxruntime:optimization=basic,threads=1,deterministic=true": {"model bfloat16"},
+    "onnxruntime:precision=fp16": {"model bfloat16"},
     "emulate:precision=fp16": {"model bfloat16"},
     "emulate:precision=fp8e5m2": {"model bfloat16"},
     "reference": set(),
