@@ -27,6 +27,11 @@ MAX_EXPANSION = 200
 FREE_EXPANSION_BYTES = 1 << 30
 """... or to this many bytes, whichever is more; beyond both it is refused as a decompression bomb."""
 _MAPPED_FROM_BYTES = 1 << 20
+_ZIP_ERRORS = (
+    # What zipfile raises for broken, encrypted and foreign archives: also a seek to a negative offset (OSError,
+    # ValueError), and RuntimeError for a password.
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+)  # fmt: skip
 
 
 class Header(NamedTuple):
@@ -187,7 +192,7 @@ def _translated(where: str) -> Iterator[None]:
     """Translate what zipfile raises for broken, encrypted and foreign archives."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
+    except _ZIP_ERRORS as error:
         raise _not_npz(where, str(error)) from error
 
 
