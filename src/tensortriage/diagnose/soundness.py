@@ -62,10 +62,10 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
         if outputs and all(is_constant(array) for array in outputs.values()):
             constant.append(feed.name)
     if len(constant) == len(inv.question.feeds):
-        inv.answered(question, "no: every output is one constant on every feed", since=since, feeds=constant)
+        inv.answered(question, "no: every output is empty or one constant on every feed", since=since, feeds=constant)
         return inv.verdict(
             VerdictKind.COMPARISON_UNSOUND, 0.9,
-            "every output of the reference is constant on every feed, so that agreement would prove nothing: "
+            "every output of the reference is empty or constant on every feed, so that agreement would prove nothing: "
             "give inputs on which the model does something",
         )  # fmt: skip
     inv.answered(question, "yes: finite, not constant", since=since, feeds=len(inv.question.feeds))
@@ -106,5 +106,5 @@ def has_nan(array: np.ndarray) -> bool:
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether an array has several elements and all are equal."""
-    return array.size > 1 and bool((array == array.flat[0]).all())
+    """Whether an array says nothing: no element at all, or several that are all equal."""
+    return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))

@@ -12,7 +12,7 @@ from tensortriage.diagnose.layers import Layers, Outputs
 from tensortriage.diagnose.outputs import output_rows
 from tensortriage.diagnose.verdict import Verdict
 from tensortriage.engines.base import Limits
-from tensortriage.engines.registry import create
+from tensortriage.engines.registry import create, known
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
 from tensortriage.inputs.feed import Feed
@@ -25,6 +25,9 @@ from tensortriage.workflows.feeding import FeedRequest, feeds
 
 REFERENCE = "onnxruntime:optimization=none"
 """The default reference: every op as written, none fused."""
+
+ANNOUNCED = ("tensorrt",)
+"""Engines whose names and options are settled before their adapters are there; a package may register one."""
 
 MOST_FEEDS = 8
 """Samples a diagnosis looks at unless told otherwise."""
@@ -102,6 +105,11 @@ def usable(text: str) -> EngineSpec:
         EngineMissing: When it is not usable here.
     """
     spec = EngineSpec.parse(text)
+    if spec.name in ANNOUNCED and spec.name not in known():
+        raise EngineMissing(
+            f"engine '{spec.name}' is announced, but not part of this version", slug="engine-not-included",
+            cure="wrap it in a script engine for now: --target script:FILE.py",
+        )  # fmt: skip
     available = create(spec).availability()
     if not available.usable:
         raise EngineMissing(

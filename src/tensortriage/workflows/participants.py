@@ -98,7 +98,11 @@ class Live:
 
     def like(self, other: Participant) -> bool:
         """Whether another participant is the same engine with the same model and options."""
-        return isinstance(other, Live) and str(other.precision_spec) == str(self.precision_spec) and other._model is self._model
+        return (
+            isinstance(other, Live)
+            and str(other.precision_spec) == str(self.precision_spec)
+            and other._model is self._model
+        )
 
     def release(self) -> None:
         """Close the session."""
