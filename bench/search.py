@@ -10,8 +10,8 @@ seen to fail and of which every single removal was seen not to.
 """
 
 import argparse
-import collections
 import dataclasses
+import functools
 import math
 import random
 import statistics
@@ -57,22 +57,24 @@ def branchy(count: int, rng: random.Random) -> Graph:
     return graph[:count]
 
 
-BLOCK = {
-    **{"mean": "x", "center": "x mean", "square": "center", "norm": "center square"},
-    **{"q": "norm", "k": "norm", "v": "norm", "q_heads": "q", "k_heads": "k", "v_heads": "v", "k_turned": "k_heads"},
-    **{"scores": "q_heads k_turned", "scaled": "scores", "softmax": "scaled", "mixed": "softmax v_heads"},
-    **{"merged": "mixed", "projected": "merged", "added": "x projected"},
-    **{"mean2": "added", "center2": "added mean2", "square2": "center2", "norm2": "center2 square2"},
-    **{"up": "norm2", "erf": "up", "gelu": "up erf", "down": "gelu", "out": "added down"},
-}
+BLOCK = """
+    mean:x center:x,mean square:center norm:center,square
+    q:norm k:norm v:norm q_heads:q k_heads:k v_heads:v k_turned:k_heads
+    scores:q_heads,k_turned scaled:scores softmax:scaled mixed:softmax,v_heads
+    merged:mixed projected:merged added:x,projected
+    mean2:added center2:added,mean2 square2:center2 norm2:center2,square2
+    up:norm2 erf:up gelu:up,erf down:gelu out:added,down
+"""
+"""Ops of a transformer block with their inputs; attention and decomposed normalisation and activation."""
 
 
 def transformer(count: int, rng: random.Random) -> Graph:
     graph: Graph = [[]]
     while len(graph) < count:
         places = {"x": len(graph) - 1}
-        for name, inputs in BLOCK.items():
-            graph.append([places[source] for source in inputs.split()])
+        for op in BLOCK.split():
+            name, inputs = op.split(":")
+            graph.append([places[source] for source in inputs.split(",")])
             places[name] = len(graph) - 1
     return graph[:count]
 
@@ -95,6 +97,7 @@ class Case:
 
     @property
     def items(self) -> tuple[int, ...]:
+        """All ops."""
         return tuple(range(len(self.neighbours)))
 
 
@@ -129,6 +132,7 @@ class Fault:
     context: int = 0
 
     def __call__(self, candidate: tuple[int, ...], attempt: int) -> Verdict:
+        """Check a candidate."""
         shows = self.case.needed <= set(candidate) and len(candidate) >= self.context
         if shows and len(self.case.needed) < len(candidate) < len(self.case.items):
             shows = chance(self.case.seed, candidate) >= self.hiding
@@ -195,10 +199,13 @@ def solve(
     return minimize(problem, passes=passes, repeats=Repeats(premise=premise))
 
 
-def row(name: str, faults: Iterable[Fault], **how: object) -> Row:
+Solver = Callable[[Fault], SearchResult[int]]
+
+
+def row(name: str, faults: Iterable[Fault], solver: Solver = solve) -> Row:
     checks, sizes, right, minimal = [], [], 0, 0
     for fault in faults:
-        result = solve(fault, **how)
+        result = solver(fault)
         checks.append(result.checks)
         sizes.append(len(result.kept))
         right += set(result.kept) == fault.case.needed
@@ -230,21 +237,26 @@ def total(rows: Sequence[Row]) -> Row:
     )
 
 
-def by_shape(seeds: int, items: int, *, kinds: Sequence[tuple[int, bool]] = KINDS, **how: object) -> Iterator[Row]:
+def by_shape(
+    seeds: int,
+    items: int,
+    *,
+    kinds: Sequence[tuple[int, bool]] = KINDS,
+    fault: Callable[[Case], Fault] = Fault,
+    solver: Solver = solve,
+) -> Iterator[Row]:
     rows = []
     for needed, adjacent in kinds:
         for shape in SHAPES:
             cases = (case(shape, needed, adjacent=adjacent, seed=seed, items=items) for seed in range(seeds))
-            faults = (Fault(one, **{k: v for k, v in how.items() if k in ("hiding", "rate")}) for one in cases)
-            rest = {k: v for k, v in how.items() if k not in ("hiding", "rate")}
-            rows.append(row(f"{shape}, {kind(needed, adjacent)}", faults, **rest))
+            rows.append(row(f"{shape}, {kind(needed, adjacent)}", map(fault, cases), solver))
             yield rows[-1]
     yield total(rows)
 
 
 def black_box(seeds: int, items: int) -> None:
     table("black box", by_shape(seeds, items))
-    table("black box, delta debugging by counters alone", by_shape(seeds, items, passes=(delta_debug, one_minimal)))
+    table("black box, delta debugging by counters alone", by_shape(seeds, items, solver=COUNTERS))
 
 
 def suspicion(seeds: int, items: int) -> None:
@@ -254,29 +266,39 @@ def suspicion(seeds: int, items: int) -> None:
         "needed ops 30 times above": raised(30.0),
         "misleading local errors": misleading,
     }.items():
-        table(f"suspicion: {name}", by_shape(seeds, items, suspicion=errors))
+        table(f"suspicion: {name}", by_shape(seeds, items, solver=functools.partial(solve, suspicion=errors)))
 
 
 def hidden(seeds: int, items: int) -> None:
     for share in (0.1, 0.3):
-        table(f"{share:.0%} of the cuts hide the fault", by_shape(seeds, items, kinds=KINDS[3:], hiding=share))
+        rows = by_shape(seeds, items, kinds=KINDS[3:], fault=functools.partial(Fault, hiding=share))
+        table(f"{share:.0%} of the cuts hide the fault", rows)
 
 
 def flaky(seeds: int, items: int) -> None:
     for rate in (0.9, 0.5, 0.3):
-        rows = by_shape(seeds, items, kinds=KINDS[3:], rate=rate, premise=16)
+        solver = functools.partial(solve, premise=PREMISE[rate])
+        rows = by_shape(seeds, items, kinds=KINDS[3:], fault=functools.partial(Fault, rate=rate), solver=solver)
         table(f"the fault shows in {rate:.0%} of the runs", rows)
 
 
+PREMISE = {0.9: 48, 0.5: 16, 0.3: 32}
+"""Runs of the whole after which a fault that shows in that share of the runs has been seen both ways (all but 1 %)."""
+COUNTERS = functools.partial(solve, passes=(delta_debug, one_minimal))
+
+
 def context(seeds: int, items: int) -> None:
-    for name, passes in {"to one item": TO_ITEMS, "to blocks": TO_BLOCKS, "counters": (delta_debug, one_minimal)}.items():
+    ways = {"to single items": solve, "to blocks": functools.partial(solve, passes=TO_BLOCKS), "by counters": COUNTERS}
+    for name, solver in ways.items():
         rows = []
         for needed in (6, 20, 60):
             for adjacent in (True, False):
-                cases = (case("transformer", needed, adjacent=adjacent, seed=s, items=items) for s in range(seeds))
-                rows.append(row(kind(needed, adjacent), map(Fault, cases), passes=passes))
-        cases = (case("transformer", 3, adjacent=True, seed=seed, items=items) for seed in range(seeds))
-        rows.append(row("3 needed among any 60", (Fault(one, context=60) for one in cases), passes=passes))
+                cases = [
+                    case("transformer", needed, adjacent=adjacent, seed=seed, items=items) for seed in range(seeds)
+                ]
+                rows.append(row(kind(needed, adjacent), map(Fault, cases), solver))
+        cases = [case("transformer", 3, adjacent=True, seed=seed, items=items) for seed in range(seeds)]
+        rows.append(row("3 needed among any 60", (Fault(one, context=60) for one in cases), solver))
         table(f"many needed, {name}", rows)
 
 

@@ -46,14 +46,12 @@ class PrefixSearch:
 
     Args:
         chances: Probability, up to a factor, that length 0, 1, ... is the one; the last one is the whole.
-        share: Share of the probability that a failure should keep; 0.5 when both answers cost alike.
         trust: How far a pass is believed, shared by the searches of one reduction.
         known: Lengths that need not be asked: they pass.
     """
 
-    def __init__(self, chances: Sequence[float], *, share: float, trust: Trust, known: Sequence[int] = ()) -> None:
+    def __init__(self, chances: Sequence[float], *, trust: Trust, known: Sequence[int] = ()) -> None:
         self._chances = list(chances)
-        self._share = share
         self._trust = trust
         self._passed = set(known)
         self.end = len(chances) - 1
@@ -64,7 +62,7 @@ class PrefixSearch:
             return None
         total = sum(self._chances[: self.end + 1])
         settled = self.end - 1 in self._passed and 2.0 * self._chances[self.end] >= total
-        return None if settled else self._nearest_unasked(self._quantile(self._share * total))
+        return None if settled else self._nearest_unasked(self._quantile(total / 2.0))
 
     def fails(self, cut: int) -> None:
         """Take in that a prefix fails the same way: the answer is not longer."""

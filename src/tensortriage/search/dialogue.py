@@ -58,7 +58,6 @@ class Reduction(Generic[T]):
         problem: What is searched.
         current: Smallest subset known to fail.
         believed: Items of it thought to be needed, in the order found. Never relied on for the result.
-        same_share: Share of "same" answers to aim for; 0.5 when both answers cost alike, more when passing costs more.
         false_pass: Chance that a candidate which does fail is reported otherwise.
         minimality: What has been shown of ``current``.
         block_items: Size of the blocks, when block-minimal.
@@ -68,7 +67,6 @@ class Reduction(Generic[T]):
     problem: Problem[T]
     current: frozenset[T]
     believed: list[T] = dataclasses.field(default_factory=list)
-    same_share: float = 0.5
     false_pass: float = 0.0
     minimality: Minimality = Minimality.BUDGET
     block_items: int = 0

@@ -78,7 +78,6 @@ def _begin(problem: Problem[T], interview: Interview[T]) -> Reduction[T]:
     return Reduction(
         problem,
         frozenset(problem.items),
-        same_share=interview.same_share,
         false_pass=interview.false_pass,
     )
 

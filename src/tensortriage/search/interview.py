@@ -15,7 +15,7 @@ from tensortriage.search.desk import Desk
 from tensortriage.search.dialogue import Ask, Care
 from tensortriage.search.executors import Question
 from tensortriage.search.problem import Outcome, Problem, T, Verdict
-from tensortriage.search.repeats import QUICK_RISK, Rate, Repeats, runs_needed, same_share
+from tensortriage.search.repeats import QUICK_RISK, Rate, Repeats, runs_needed
 from tensortriage.search.result import Budget, Interesting, Progress, Step, Stop
 
 Candidate = frozenset[T]
@@ -82,11 +82,6 @@ class Interview(Generic[T]):
     def false_pass(self) -> float:
         """Chance that a quick check overlooks a failure."""
         return 0.0 if self.rate.always else QUICK_RISK
-
-    @property
-    def same_share(self) -> float:
-        """Share of "same" answers worth aiming for."""
-        return 0.5 if self.rate.always else same_share(self.rate.estimate, self._quick_runs)
 
     def measured(self, candidate: Candidate[T]) -> Rate:
         """Return how often a candidate fails: measured itself, else as the whole."""

@@ -12,6 +12,8 @@ from tensortriage.search.problem import Problem, T
 
 FIRST_DELETION = 2.0
 """Delta debugging starts from a chance of 2 / N that an item is needed, that is with blocks of about N / 2."""
+FEW = 16
+"""Up to so many items, asking about each is not dear."""
 GROWTH = 1.0 / (1.0 - 1.0 / math.e)
 """Factor by which that chance grows with every round of the counter form (Zhang et al., ICSE 2025)."""
 
@@ -23,8 +25,12 @@ def one_minimal(state: Reduction[T]) -> Dialogue[T]:
 
 
 def block_minimal(state: Reduction[T]) -> Dialogue[T]:
-    """Remove blocks of about the square root of the size until none can be removed: for faults that need many items."""
-    size = max(1, round(math.sqrt(len(state.current))))
+    """Remove blocks until none can be removed, for faults that need many items.
+
+    A block holds about the square root of their number; of a few items each is a block.
+    """
+    few = len(state.current) <= FEW
+    size = 1 if few else round(math.sqrt(len(state.current)))
     yield from _settle(state, size)
     state.minimality = Minimality.ONE_MINIMAL if size == 1 else Minimality.BLOCK_MINIMAL
     state.block_items = size

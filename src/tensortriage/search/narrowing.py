@@ -11,16 +11,13 @@ For one item this is bisection, for d items anywhere about d log2(N / d) + 2 d c
 log2 C(N, d) for d known), for d neighbours about log2(N) + 2 d log2(d) + 2 d.
 """
 
-from typing import Generic
+from collections.abc import Sequence
 
 from tensortriage.search.bisection import PrefixSearch, Trust
 from tensortriage.search.dialogue import Dialogue, Reduction
 from tensortriage.search.problem import T
-from tensortriage.search.ranking import Ranking, rank
+from tensortriage.search.ranking import FIRST_SHARES, Ranking, rank
 
-NEARNESS = 0.5
-"""Share of faults of several items that are faults of neighbours, before anything is known."""
-NEARNESS_RANGE = (0.2, 0.8)
 FOUND_PER_MISSING = 3.0
 """With k items found one expects k / 3 more to be missing, but at least one: most faults need few items."""
 DENSE = 0.25
@@ -31,25 +28,26 @@ SMALL = 8
 
 def narrow(state: Reduction[T]) -> Dialogue[T]:
     """Shrink to the items that are probably needed; cheap, and right unless cuts hid the fault."""
-    expectation: _Expectation[T] = _Expectation()
+    shares, gaps = FIRST_SHARES, list[int]()
     trust = Trust(state.false_pass)
     suspect = max(state.problem.ordered(state.current), key=state.problem.suspected)
     if state.problem.suspected(suspect) > 0.0:
         state.believed = [suspect]
     while pool := state.current.difference(state.believed):
-        missing = expectation.missing(len(state.believed), len(pool))
+        missing = _missing(len(state.believed), len(pool), gaps)
         if missing >= DENSE * len(pool) and len(pool) > SMALL:
             return
-        ranking = rank(state.problem, pool, state.believed, nearness=expectation.nearness)
+        ranking = rank(state.problem, pool, state.believed, shares)
         chances = _lengths(ranking, missing)
         known = () if state.believed else (0,)
         if known:
             chances[0] = 0.0  # nothing at all never fails
-        search = PrefixSearch(chances, share=state.same_share, trust=trust, known=known)
+        search = PrefixSearch(chances, trust=trust, known=known)
         yield from _shortest(state, ranking, search)
         if search.end == 0:
             return
-        expectation.learn(ranking, search.end - 1, known=bool(state.believed))
+        shares = ranking.learn(shares, search.end - 1)
+        gaps.append(len(pool) - search.end + 1)
         state.believed.append(ranking.items[search.end - 1])
 
 
@@ -78,26 +76,9 @@ def _lengths(ranking: Ranking[T], missing: float) -> list[float]:
     return chances
 
 
-class _Expectation(Generic[T]):
-    """What the items found so far say about those still missing."""
-
-    def __init__(self) -> None:
-        self.nearness = NEARNESS
-        self._gaps: list[int] = []
-
-    def missing(self, found: int, pool: int) -> float:
-        """Return how many items are expected to be needed besides those found, given that some may be."""
-        expected = max(1.0, found / FOUND_PER_MISSING)
-        if len(self._gaps) >= 2:  # two needed items close together in the ranking: there may be many
-            expected = max(expected, pool / (4.0 * sum(self._gaps[-2:])))
-        return expected
-
-    def learn(self, ranking: Ranking[T], place: int, *, known: bool) -> None:
-        """Take in that the needed item was found at a place of the ranking.
-
-        The chance that nearness was the right reading follows by Bayes' rule, kept within bounds since it may change.
-        """
-        self._gaps.append(len(ranking.items) - place)
-        if known:
-            least, most = NEARNESS_RANGE
-            self.nearness = min(most, max(least, ranking.near[place] / ranking.chances[place]))
+def _missing(found: int, pool: int, gaps: Sequence[int]) -> float:
+    """Return how many items are expected to be needed besides those found, given that any are."""
+    expected = max(1.0, found / FOUND_PER_MISSING)
+    if len(gaps) >= 2:  # the last ones were close together in the ranking: there may be many
+        expected = max(expected, pool / (2.0 * sum(gaps[-2:])))
+    return expected

@@ -1,20 +1,37 @@
 """Where would the next needed item be? A chance for every item, and the items in the order of that chance.
 
-Three readings are mixed, because nothing says beforehand which one holds: needed items lie near those already found
-(most faults of several ops are faults of neighbours), or are the suspect ones, or are anywhere. Near and suspect items
-get a chance of one over their rank, so that the search for one at rank r costs about log2(r) checks, whatever the
-number of items; the mixture costs a check or so more than knowing the right reading would.
+Three readings are mixed, because nothing says beforehand which one holds: the needed items are near those already found
+(most faults of several ops are faults of neighbours), or they are the suspect ones, or they are anywhere. Near and
+suspect items get a chance that falls with their rank so that the search for one at rank r costs about 1.5 log2(r)
+checks, whatever the number of items; mixing costs a check or so more than knowing the right reading would. What is
+found tells which reading holds, by Bayes' rule.
 """
 
 import dataclasses
+import enum
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic
 
 from tensortriage.search.problem import Problem, T
 
-SUSPICION = 0.5
-"""Share of the mixture for suspicion, when there is any; half of it by rank, half by amount."""
+FALL = 1.5
+"""The chance at rank r is proportional to r to the power of minus this; above 1, or most of it would lie far away."""
+LEAST_SHARE = 0.1
+"""No reading is ever given up."""
+
+
+class Reading(enum.Enum):
+    """What may point at the next needed item."""
+
+    NEAR = "near"
+    SUSPECT = "suspect"
+    ANYWHERE = "anywhere"
+
+
+Shares = Mapping[Reading, float]
+FIRST_SHARES: Shares = {Reading.NEAR: 0.4, Reading.SUSPECT: 0.3, Reading.ANYWHERE: 0.3}
+"""Chance that each reading is the right one, before anything is known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,57 +41,48 @@ class Ranking(Generic[T]):
     Attributes:
         items: The items.
         chances: Chance of each to be the next needed one; they sum to 1.
-        near: Part of each chance that is due to nearness.
+        parts: What each reading contributes to those chances; readings that say nothing here are left out.
     """
 
     items: tuple[T, ...]
     chances: tuple[float, ...]
-    near: tuple[float, ...]
+    parts: Mapping[Reading, tuple[float, ...]]
+
+    def learn(self, shares: Shares, place: int) -> Shares:
+        """Return the chances of the readings after the needed item was found at a place of this ranking."""
+        said = math.fsum(shares[reading] for reading in self.parts)
+        posterior = {
+            reading: max(LEAST_SHARE, said * part[place] / self.chances[place]) for reading, part in self.parts.items()
+        }
+        return {**shares, **posterior}
 
 
-def rank(problem: Problem[T], pool: Iterable[T], found: Sequence[T], *, nearness: float) -> Ranking[T]:
+def rank(problem: Problem[T], pool: Iterable[T], found: Sequence[T], shares: Shares = FIRST_SHARES) -> Ranking[T]:
     """Return the items of ``pool`` by their chance to be needed.
 
     Args:
         problem: Weights, suspicion and neighbourhood.
         pool: Items that may be needed; at least one.
         found: Items thought to be needed.
-        nearness: Share of the mixture for nearness to ``found``; not used when none is found.
+        shares: Chance that each reading is the right one, up to a factor.
     """
     ordered = problem.ordered(pool)
-    anywhere = _shares([problem.weight(item) for item in ordered])
-    if any(problem.suspected(item) for item in ordered):
-        anywhere = [
-            (1.0 - SUSPICION) * even + SUSPICION * suspect
-            for even, suspect in zip(anywhere, _suspicions(problem, ordered), strict=True)
-        ]
-    near = [nearness * share for share in _nearness(problem, ordered, found)] if found else [0.0] * len(ordered)
-    rest = 1.0 - (nearness if found else 0.0)
-    chances = [close + rest * share for close, share in zip(near, anywhere, strict=True)]
-    # Per weight: a heavy item is asked about early because it holds much, not because each part of it is suspect.
-    order = sorted(range(len(ordered)), key=lambda i: (-chances[i] / problem.weight(ordered[i]), i))
-    return Ranking(tuple(ordered[i] for i in order), tuple(chances[i] for i in order), tuple(near[i] for i in order))
-
-
-def _suspicions(problem: Problem[T], items: Sequence[T]) -> list[float]:
-    amounts = [problem.suspected(item) for item in items]
-    most = max(amounts)
-    by_amount = _shares([1.0 if amount == most else amount / most for amount in amounts])  # inf / inf is 1 here
-    by_rank = _by_rank(items, sorted(range(len(items)), key=lambda i: (-amounts[i], i)))
-    return [(amount + place) / 2.0 for amount, place in zip(by_amount, by_rank, strict=True)]
-
-
-def _nearness(problem: Problem[T], items: Sequence[T], found: Sequence[T]) -> list[float]:
-    steps = distances(problem, found)
-    position = problem.position
-    places = [position[item] for item in found]
-
-    def closeness(index: int) -> tuple[float, float, int, int]:
-        item = items[index]
-        beside = min(abs(position[item] - place) for place in places)
-        return (steps.get(item, math.inf), -problem.suspected(item), beside, index)
-
-    return _by_rank(items, sorted(range(len(items)), key=closeness))
+    weights = [problem.weight(item) for item in ordered]
+    said = {Reading.ANYWHERE: _normal(weights)}
+    if found:
+        said[Reading.NEAR] = _by_nearness(problem, ordered, found)
+    if any(problem.suspected(item) > 0.0 for item in ordered):
+        said[Reading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
+    total = math.fsum(shares[reading] for reading in said)
+    parts = {reading: [shares[reading] / total * value for value in values] for reading, values in said.items()}
+    chances = [math.fsum(values) for values in zip(*parts.values(), strict=True)]
+    # Per weight: a heavy item has a high chance because it holds much, not because each part of it is suspect.
+    order = sorted(range(len(ordered)), key=lambda i: (-chances[i] / weights[i], i))
+    return Ranking(
+        tuple(ordered[i] for i in order),
+        tuple(chances[i] for i in order),
+        {reading: tuple(values[i] for i in order) for reading, values in parts.items()},
+    )
 
 
 def distances(problem: Problem[T], sources: Sequence[T]) -> dict[T, int]:
@@ -92,14 +100,36 @@ def distances(problem: Problem[T], sources: Sequence[T]) -> dict[T, int]:
     return steps
 
 
-def _by_rank(items: Sequence[T], order: Sequence[int]) -> list[float]:
-    """Return one over the rank of every item, in the order of the items, as shares."""
-    chances = [0.0] * len(items)
+def _by_nearness(problem: Problem[T], items: Sequence[T], found: Sequence[T]) -> list[float]:
+    """Return chances by steps from what was found, then suspicion, then distance in the order of the problem."""
+    steps = distances(problem, found)
+    position = problem.position
+    places = [position[item] for item in found]
+
+    def closeness(index: int) -> tuple[float, float, int, int]:
+        item = items[index]
+        beside = min(abs(position[item] - place) for place in places)
+        return (steps.get(item, math.inf), -problem.suspected(item), beside, index)
+
+    return _by_rank(sorted(range(len(items)), key=closeness))
+
+
+def _by_suspicion(amounts: Sequence[float]) -> list[float]:
+    """Return chances half by amount, which is right for outstanding ones, and half by rank, which needs no scale."""
+    most = max(amounts)
+    by_amount = _normal([1.0 if amount == most else amount / most for amount in amounts])  # inf / inf is 1 here
+    by_rank = _by_rank(sorted(range(len(amounts)), key=lambda i: (-amounts[i], i)))
+    return [(amount + place) / 2.0 for amount, place in zip(by_amount, by_rank, strict=True)]
+
+
+def _by_rank(order: Sequence[int]) -> list[float]:
+    """Return chances that fall with the rank; ``order`` holds indices, the first rank first."""
+    chances = [0.0] * len(order)
     for place, index in enumerate(order, start=1):
-        chances[index] = 1.0 / place
-    return _shares(chances)
+        chances[index] = place**-FALL
+    return _normal(chances)
 
 
-def _shares(amounts: Sequence[float]) -> list[float]:
+def _normal(amounts: Sequence[float]) -> list[float]:
     total = math.fsum(amounts)
     return [amount / total for amount in amounts]

@@ -92,22 +92,3 @@ def runs_needed(rate: float, risk: float, *, limit: int) -> int:
     if rate <= 0.0:
         return limit
     return min(limit, max(1, math.ceil(math.log(risk) / math.log1p(-rate) - 1e-9)))
-
-
-def same_share(rate: float, passing_runs: int) -> float:
-    """Return the share of "same" answers that tells most per run, when passing takes more runs than failing.
-
-    A question with answers of probability P and 1 - P and costs c and d tells most per cost when both answers tell the
-    same per cost, log P / c = log(1 - P) / d (the capacity of a channel with unequal letter durations: Shannon, Bell
-    System Technical Journal 27:379, 1948, section 1).
-    """
-    failing_runs = (1.0 - (1.0 - rate) ** passing_runs) / rate  # mean of a geometric variable, cut off
-    ratio = passing_runs / failing_runs
-    low, high = 0.5, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        if 1.0 - middle > middle**ratio:
-            low = middle
-        else:
-            high = middle
-    return low
