@@ -5,6 +5,7 @@ seed means the same feed everywhere and for good. Sensible feeds give every inpu
 seed, the iteration and the name: adding an input does not change the others.
 """
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,8 +64,8 @@ def random_feeds(
     """
     check_names(value_ranges, model.inputs, "the value range")
     check_names(shapes, model.inputs, "the input shape")
-    specs = _known_values(model)
-    found = roles(model.graph, model.inputs, specs)
+    known = functools.cache(lambda: value_specs(model))
+    found = roles(model.graph, model.inputs, lambda name: known().get(name))
     convolved = {spec.name for spec in model.inputs if _is_convolved(model.graph, spec.name)}
     sizes = concrete_shapes(model.inputs, shapes, convolved)
     for iteration in range(iterations):
@@ -232,13 +233,6 @@ def _integers(generator: np.random.RandomState, use: Use, dtype: DType, shape: t
 def _generator(seed: int, iteration: int, name: str) -> np.random.RandomState:
     digest = hashlib.sha256(f"{seed}/{iteration}/{name}".encode()).digest()
     return np.random.RandomState(np.frombuffer(digest, "<u4"))
-
-
-def _known_values(model: Model) -> Mapping[str, ValueSpec]:
-    """Return the shapes of values that are indexed; inferring them is only worth it when a table is computed."""
-    graph = model.graph
-    tables = [node.inputs[0] for node in graph.nodes if node.op_type.startswith("Gather") and node.inputs]
-    return {} if all(table in graph.constants for table in tables) else value_specs(model)
 
 
 def _is_convolved(graph: Graph, name: str) -> bool:

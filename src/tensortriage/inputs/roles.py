@@ -11,7 +11,7 @@ below that it meets. It does not enter the bodies of If, Loop and Scan.
 import dataclasses
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class _Place:
     offset: float = 0.0
 
 
+SpecOf = Callable[[str], ValueSpec | None]
 _MOVES: Mapping[str, tuple[int, ...]] = {
     "Cast": (0,), "CastLike": (0,), "Identity": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
     "Flatten": (0,), "Transpose": (0,), "Slice": (0,), "Expand": (0,), "Tile": (0,), "Split": (0,), "Gather": (0,),
@@ -100,19 +101,19 @@ _MOST_PLACES = 400
 _BLOCKING = -1e3
 
 
-def roles(graph: Graph, inputs: tuple[ValueSpec, ...], specs: Mapping[str, ValueSpec]) -> dict[str, Role]:
+def roles(graph: Graph, inputs: Sequence[ValueSpec], spec_of: SpecOf) -> dict[str, Role]:
     """Return the role of every input.
 
     Args:
         graph: The model's graph.
         inputs: Its inputs.
-        specs: What is known of other values' shapes (tables that are computed).
+        spec_of: What is known of a value that is not constant; asked only for tables that are computed.
     """
-    return {spec.name: _role(graph, spec, specs) for spec in inputs}
+    return {spec.name: _role(graph, spec, spec_of) for spec in inputs}
 
 
-def _role(graph: Graph, spec: ValueSpec, specs: Mapping[str, ValueSpec]) -> Role:
-    found = list(_uses(graph, spec, specs))
+def _role(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Role:
+    found = list(_uses(graph, spec, spec_of))
     indexes = [role for role in found if role.use is Use.INDEX]
     structural = [role for role in found if role.use in (Use.FILL, Use.RESHAPE, Use.COUNT_UP)]
     is_integer = spec.dtype is not None and spec.dtype.is_integer
@@ -140,21 +141,19 @@ def _named_mask(graph: Graph, spec: ValueSpec) -> Role:
     return Role(Use.FILL, low=0 if added else 1, reason="is named like a mask")
 
 
-def _uses(graph: Graph, spec: ValueSpec, specs: Mapping[str, ValueSpec]) -> Iterator[Role]:
+def _uses(graph: Graph, spec: ValueSpec, spec_of: SpecOf) -> Iterator[Role]:
     for place in _places(graph, spec.name):
         for node in graph.consumers(place.value):
             for operand, name in enumerate(node.inputs):
                 if name == place.value:
-                    yield from _operand_roles(graph, node, operand, place, specs)
+                    yield from _operand_roles(graph, node, operand, place, spec_of)
 
 
-def _operand_roles(
-    graph: Graph, node: Node, operand: int, place: _Place, specs: Mapping[str, ValueSpec]
-) -> Iterator[Role]:
+def _operand_roles(graph: Graph, node: Node, operand: int, place: _Place, spec_of: SpecOf) -> Iterator[Role]:
     key = (node.op_type, operand)
     where = f"is operand {operand} of {node.op_type} '{node.name}'"
     if key in _TABLES:
-        yield _index_role(graph, node, key, place.offset, specs)
+        yield _index_role(graph, node, key, place.offset, spec_of)
     elif node.op_type == "OneHot" and operand == 0:
         depth = _constant(graph, _operand(node, 1))
         high = float(depth.max()) - 1 if depth is not None and depth.size else float("inf")
@@ -175,11 +174,11 @@ def _operand_roles(
             yield Role(Use.FILL, low=1 if lets_through else 0, reason=f"masks in {node.op_type} '{node.name}'")
 
 
-def _index_role(graph: Graph, node: Node, key: tuple[str, int], offset: float, specs: Mapping[str, ValueSpec]) -> Role:
+def _index_role(graph: Graph, node: Node, key: tuple[str, int], offset: float, spec_of: SpecOf) -> Role:
     table, attribute, default = _TABLES[key]
     axis = node.attributes.get(attribute, default) if attribute else default
     name = _operand(node, table)
-    spec = graph.constants.get(name) or specs.get(name)
+    spec = graph.constants.get(name) or spec_of(name)
     sizes: tuple[int | str | None, ...] = ()
     if spec is not None and spec.shape and isinstance(axis, int) and -len(spec.shape) <= axis < len(spec.shape):
         sizes = spec.shape[axis:] if node.op_type in ("GatherND", "ScatterND") else (spec.shape[axis],)

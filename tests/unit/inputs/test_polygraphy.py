@@ -48,6 +48,19 @@ def test_polygraphys_outputs_bare_nan_included(name):
     assert [list(it.tensors["z"]) for it in file.series[1]] == [[1, 1, 1]] * 2
 
 
+@pytest.mark.parametrize("name", ["inputs.json", "inputs_dir", "outputs.json", "outputs_dir"])
+def test_what_we_write_is_the_document_that_polygraphy_wrote(tmp_path, name):
+    file = open_polygraphy(GOLDEN / name)
+    if file.kind is Kind.INPUTS:
+        write_inputs(tmp_path / name, file.series[0])
+    else:
+        write_outputs(tmp_path / name, [(series.runner, series) for series in file.series])
+    members = [path.name for path in (GOLDEN / name).iterdir()] if "dir" in name else [""]
+    for member in members:
+        ours, theirs = ((root / name / member).read_text() for root in (tmp_path, GOLDEN))
+        assert repr(json.loads(ours)) == repr(json.loads(theirs))
+
+
 def test_older_encodings():
     (series,) = open_polygraphy(GOLDEN / "legacy_inputs.json").series
     for iteration in series:
