@@ -1,4 +1,4 @@
-"""Does `triage diagnose` name the planted culprit? One fault per operator type (or per kind) in one model, one at a time.
+"""Does `triage diagnose` name the planted culprit? One fault per operator type (or per kind), one at a time.
 
     python bench/planted.py --layers 12 --kind scale
     python bench/planted.py --layers 2 --all-kinds
@@ -47,7 +47,7 @@ def main() -> None:
         (folder / "faulty.py").write_text(ENGINE)
         right = total = 0
         kinds = KINDS if arguments.all_kinds else (arguments.kind,)
-        for number, (node, kind) in enumerate((node, kind) for node in chosen(model) for kind in kinds):
+        for node, kind in [(node, kind) for node in chosen(model) for kind in kinds]:
             target = f"script:{folder / 'faulty.py'},kind={kind},node={node.name}"
             if arguments.precision:
                 target += f",precision={arguments.precision}"

@@ -54,14 +54,22 @@ def script(tmp_path, *, run="pass", compile="pass"):
             1,
         ),
         (
-            ["digits_cnn.onnx", "--inputs", "digits.npz", "--target", "onnxruntime", "--target-model", "digits_cnn_broken.onnx"],
+            [
+                "digits_cnn.onnx",
+                "--inputs",
+                "digits.npz",
+                "--target",
+                "onnxruntime",
+                "--target-model",
+                "digits_cnn_broken.onnx",
+            ],
             "model-changed",
             "/block2/conv1/Conv",
             1,
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else str(value),
-)  # fmt: skip
+)
 def test_the_examples_get_their_true_verdicts(tmp_path, words, verdict, culprit, code):
     words = [str(EXAMPLES / word) if word.endswith((".onnx", ".npz")) else word for word in words]
     done = triage("diagnose", *words, "--case", tmp_path / "case", cwd=tmp_path)
@@ -88,9 +96,17 @@ def test_the_suggested_command_works_and_its_promise_holds(tmp_path):
 def planted(tmp_path, words, **engine):
     model = shutil.copy(EXAMPLES / "digits_cnn.onnx", tmp_path)
     return triage(
-        "diagnose", model, "--inputs", EXAMPLES / "digits.npz", "--case", "case", "--target", script(tmp_path, **engine),
-        *words, cwd=tmp_path,
-    )  # fmt: skip
+        "diagnose",
+        model,
+        "--inputs",
+        EXAMPLES / "digits.npz",
+        "--case",
+        "case",
+        "--target",
+        script(tmp_path, **engine),
+        *words,
+        cwd=tmp_path,
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +133,7 @@ def test_an_engine_that_fails_is_a_verdict_and_leaves_the_case_intact(tmp_path, 
 
 def test_a_wrong_result_of_an_engine_is_found_by_value(tmp_path):
     done = planted(tmp_path, [], run="return {k: v * 1.01 for k, v in self.session.run(feed).items()}")
-    # Every output of whatever model it is given is scaled: also of the exploded one, so that the first op is guilty too.
+    # Every output of whatever model it is given is scaled, so every op of the exploded one is guilty.
     found = verdict_in(tmp_path / "case")
     assert done.returncode == 1
     assert found["verdict"] == "local-fault"
@@ -125,8 +141,8 @@ def test_a_wrong_result_of_an_engine_is_found_by_value(tmp_path):
 
 
 def test_an_engine_that_answers_differently_each_time(tmp_path):
-    run = "return {k: v + np.random.default_rng().normal(size=v.shape).astype(v.dtype) for k, v in self.session.run(feed).items()}"
-    done = planted(tmp_path, [], run=run)
+    noise = "np.random.default_rng().normal(size=v.shape).astype(v.dtype)"
+    done = planted(tmp_path, [], run=f"return {{k: v + {noise} for k, v in self.session.run(feed).items()}}")
     found = verdict_in(tmp_path / "case")
     assert (found["verdict"], done.returncode) == ("nondeterministic-run", 1)
     assert found["culprits"][0]["node"] == "/stem/Conv"
@@ -166,9 +182,11 @@ def test_a_killed_diagnosis_resumes(tmp_path):
     words = ["diagnose", *map(str, words), "--target", "emulate:precision=fp16", "--case", "case"]
     for seconds in (0.9, 1.3, 1.8):
         process = subprocess.Popen(
-            [sys.executable, "-c", "from tensortriage.cli import main; main()", *words], cwd=tmp_path,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [sys.executable, "-c", "from tensortriage.cli import main; main()", *words],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -180,9 +198,15 @@ def test_a_killed_diagnosis_resumes(tmp_path):
 
 def test_one_json_document_on_stdout_and_text_on_stderr(tmp_path):
     done = triage(
-        "diagnose", EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz", "--target", "onnxruntime", "--json",
+        "diagnose",
+        EXAMPLES / "digits_cnn.onnx",
+        "--inputs",
+        EXAMPLES / "digits.npz",
+        "--target",
+        "onnxruntime",
+        "--json",
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     document = json.loads(done.stdout)
     assert document["format"].startswith("tensortriage.")
     assert "sound" in done.stderr
@@ -212,8 +236,17 @@ def test_several_samples_are_judged_by_the_worst(tmp_path):
     samples = np.load(EXAMPLES / "digits_samples.npz")
     assert len(next(iter(samples.values()))) > 8
     done = triage(
-        "diagnose", EXAMPLES / "digits_vit.onnx", "--inputs", EXAMPLES / "digits_samples.npz", "--samples", "5",
-        "--target", "onnxruntime", "--case", "case", cwd=tmp_path,
-    )  # fmt: skip
+        "diagnose",
+        EXAMPLES / "digits_vit.onnx",
+        "--inputs",
+        EXAMPLES / "digits_samples.npz",
+        "--samples",
+        "5",
+        "--target",
+        "onnxruntime",
+        "--case",
+        "case",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 feeds" in verdict_in(tmp_path / "case")["summary"]

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+
 from running_cli import EXAMPLES, triage
 
 VIT = [EXAMPLES / "digits_vit.onnx", "--inputs", EXAMPLES / "digits.npz"]
@@ -74,7 +75,8 @@ def test_top_k_looks_at_the_decision_not_at_the_scores(tmp_path):
 
 def test_the_task_metric_is_reported_for_every_engine(tmp_path):
     done = triage(
-        "run", *VIT, "--target", "emulate:precision=fp16", "--metric-script", EXAMPLES / "accuracy.py", "--json", cwd=tmp_path
+        "run", *VIT, "--target", "emulate:precision=fp16", "--metric-script", EXAMPLES / "accuracy.py", "--json",
+        cwd=tmp_path,
     )  # fmt: skip
     assert document(done)["task_metrics"] == {"onnxruntime:optimization=none": 1.0, "emulate:precision=fp16": 1.0}
 

@@ -8,8 +8,17 @@ from tensortriage.cli.options import GuideCommand, common, option
 
 
 @click.command(cls=GuideCommand)
-@option("--case", "-o", "case", type=click.Path(path_type=Path), default="triage-case-demo", show_default=True,
-        metavar="DIR", heading="Result", help="Directory of the case.")  # fmt: skip
+@option(
+    "--case",
+    "-o",
+    "case",
+    type=click.Path(path_type=Path),
+    default="triage-case-demo",
+    show_default=True,
+    metavar="DIR",
+    heading="Result",
+    help="Directory of the case.",
+)
 @common
 def demo(case: Path, as_json: bool) -> None:
     """Diagnose a bundled transformer that reads digits well in fp32 and fails in fp16, on real digits.

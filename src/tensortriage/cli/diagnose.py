@@ -18,23 +18,66 @@ Examples:
 
 @click.command(cls=GuideCommand, value_lists=DATA_LISTS, epilog=EPILOG)
 @click.argument("model", type=click.Path(path_type=Path))
-@option("--target", "-t", metavar="ENGINE", heading="Engines",
-        help="Engine under suspicion, NAME[:key=value,...].")  # fmt: skip
-@option("--reference", "-r", default="onnxruntime:optimization=none", show_default=True, metavar="ENGINE", heading="Engines",
-        help="Engine taken as right.")  # fmt: skip
-@option("--target-model", type=click.Path(path_type=Path), metavar="FILE", heading="Engines",
-        help="ONNX file that the target runs, when it is another.")  # fmt: skip
-@option("--external-data-dir", "--ext", type=click.Path(path_type=Path), metavar="DIR", heading="Engines", rare=True,
-        help="Where external data are when they are not beside the model.")  # fmt: skip
+@option("--target", "-t", metavar="ENGINE", heading="Engines", help="Engine under suspicion, NAME[:key=value,...].")
+@option(
+    "--reference",
+    "-r",
+    default="onnxruntime:optimization=none",
+    show_default=True,
+    metavar="ENGINE",
+    heading="Engines",
+    help="Engine taken as right.",
+)
+@option(
+    "--target-model",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    heading="Engines",
+    help="ONNX file that the target runs, when it is another.",
+)
+@option(
+    "--external-data-dir",
+    "--ext",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    heading="Engines",
+    rare=True,
+    help="Where external data are when they are not beside the model.",
+)
 @data_options
-@option("--samples", type=click.IntRange(1), default=8, show_default=True, heading="Inputs",
-        help="Most feeds to look at.")  # fmt: skip
-@option("--case", "--output", "-o", "case", type=click.Path(path_type=Path), default="triage-case", show_default=True,
-        metavar="DIR", heading="Result", help="Directory of the case; an earlier one is resumed.")  # fmt: skip
-@option("--atol", "--abs-tol", "atol", multiple=True, metavar="[OUT:]NUMBER", heading="Judgement",
-        help="Absolute tolerance instead of the noise floor.")  # fmt: skip
-@option("--rtol", "--rel-tol", "rtol", multiple=True, metavar="[OUT:]NUMBER", heading="Judgement",
-        help="Relative tolerance instead of the noise floor.")  # fmt: skip
+@option(
+    "--samples", type=click.IntRange(1), default=8, show_default=True, heading="Inputs", help="Most feeds to look at."
+)
+@option(
+    "--case",
+    "--output",
+    "-o",
+    "case",
+    type=click.Path(path_type=Path),
+    default="triage-case",
+    show_default=True,
+    metavar="DIR",
+    heading="Result",
+    help="Directory of the case; an earlier one is resumed.",
+)
+@option(
+    "--atol",
+    "--abs-tol",
+    "atol",
+    multiple=True,
+    metavar="[OUT:]NUMBER",
+    heading="Judgement",
+    help="Absolute tolerance instead of the noise floor.",
+)
+@option(
+    "--rtol",
+    "--rel-tol",
+    "rtol",
+    multiple=True,
+    metavar="[OUT:]NUMBER",
+    heading="Judgement",
+    help="Relative tolerance instead of the noise floor.",
+)
 @limit_options
 @option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
 @common

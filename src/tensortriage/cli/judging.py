@@ -55,13 +55,16 @@ def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
     for function in functions:
         if function == "indices":
             raise UsageError(
-                "--compare indices is not offered: it accepts outputs that only begin alike", slug="compare-unknown",
+                "--compare indices is not offered: it accepts outputs that only begin alike",
+                slug="compare-unknown",
                 cure="use --postprocess top-K, which compares the indices of the K largest exactly",
-            )  # fmt: skip
+            )
         if function not in FUNCTIONS:
             raise UsageError(
-                f"'{function}' is not a comparison function", slug="compare-unknown", cure="use one of: " + ", ".join(FUNCTIONS)
-            )  # fmt: skip
+                f"'{function}' is not a comparison function",
+                slug="compare-unknown",
+                cure="use one of: " + ", ".join(FUNCTIONS),
+            )
         for kind in FUNCTIONS[function]:
             found.append(simple_tolerance(given) if kind is None else threshold(kind, given))
     return found

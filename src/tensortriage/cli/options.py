@@ -111,10 +111,19 @@ def show_all(context: click.Context, _: click.Parameter, value: object) -> None:
 
 def common(function: F) -> F:
     """Add what every command has: --json and --help-all."""
-    function = click.option("--help-all", is_flag=True, is_eager=True, expose_value=False, callback=show_all,
-                            cls=GroupedOption, heading="Other", help="Show the rare options too and exit.")(function)  # fmt: skip
-    return option("--json", "as_json", is_flag=True, heading="Other",
-                  help="Print one JSON document on stdout, text on stderr.")(function)  # fmt: skip
+    function = click.option(
+        "--help-all",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show_all,
+        cls=GroupedOption,
+        heading="Other",
+        help="Show the rare options too and exit.",
+    )(function)
+    return option(
+        "--json", "as_json", is_flag=True, heading="Other", help="Print one JSON document on stdout, text on stderr."
+    )(function)
 
 
 DATA_LISTS = ("--inputs", "--load-inputs", "--load-input-data", "--val-range", "--input-shapes")
@@ -123,19 +132,57 @@ DATA_LISTS = ("--inputs", "--load-inputs", "--load-input-data", "--val-range", "
 def data_options(function: F) -> F:
     """Add the options that say where feeds come from."""
     heading = "Inputs"
-    for add in reversed((
-        option("--inputs", "--load-inputs", "--load-input-data", "inputs", multiple=True, metavar="PATH...", heading=heading,
-               help="Feeds: npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."),
-        option("--input-shapes", "input_shapes", multiple=True, metavar="NAME:SHAPE...", heading=heading,
-               help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224]."),
-        option("--seed", type=int, heading=heading, rare=True, help="Seed of random data, numbers as Polygraphy's."),
-        option("--val-range", "val_range", multiple=True, metavar="[NAME:][LOW,HIGH]...", heading=heading, rare=True,
-               help="Range of random data, numbers as Polygraphy's."),
-        option("--iterations", "--iters", "iterations", type=click.IntRange(1), heading=heading, rare=True,
-               help="Number of random feeds, numbers as Polygraphy's."),
-        option("--data-loader-script", default="", metavar="FILE.py[:FUNCTION]", heading=heading, rare=True,
-               help="Python file whose load_data (or FUNCTION) yields dicts of arrays."),
-    )):  # fmt: skip
+    for add in reversed(
+        (
+            option(
+                "--inputs",
+                "--load-inputs",
+                "--load-input-data",
+                "inputs",
+                multiple=True,
+                metavar="PATH...",
+                heading=heading,
+                help="Feeds: npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors.",
+            ),
+            option(
+                "--input-shapes",
+                "input_shapes",
+                multiple=True,
+                metavar="NAME:SHAPE...",
+                heading=heading,
+                help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].",
+            ),
+            option(
+                "--seed", type=int, heading=heading, rare=True, help="Seed of random data, numbers as Polygraphy's."
+            ),
+            option(
+                "--val-range",
+                "val_range",
+                multiple=True,
+                metavar="[NAME:][LOW,HIGH]...",
+                heading=heading,
+                rare=True,
+                help="Range of random data, numbers as Polygraphy's.",
+            ),
+            option(
+                "--iterations",
+                "--iters",
+                "iterations",
+                type=click.IntRange(1),
+                heading=heading,
+                rare=True,
+                help="Number of random feeds, numbers as Polygraphy's.",
+            ),
+            option(
+                "--data-loader-script",
+                default="",
+                metavar="FILE.py[:FUNCTION]",
+                heading=heading,
+                rare=True,
+                help="Python file whose load_data (or FUNCTION) yields dicts of arrays.",
+            ),
+        )
+    ):
         function = add(function)
     return function
 
@@ -143,12 +190,24 @@ def data_options(function: F) -> F:
 def limit_options(function: F) -> F:
     """Add the options that bound engines."""
     heading = "Limits"
-    for add in reversed((
-        option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", heading=heading,
-               help="Longest build or run of an engine in its own process."),
-        option("--memory-limit", default="", metavar="BYTES", heading=heading,
-               help="Largest memory of an engine in its own process, e.g. 8G."),
-    )):  # fmt: skip
+    for add in reversed(
+        (
+            option(
+                "--timeout",
+                type=click.FloatRange(0, min_open=True),
+                metavar="SECONDS",
+                heading=heading,
+                help="Longest build or run of an engine in its own process.",
+            ),
+            option(
+                "--memory-limit",
+                default="",
+                metavar="BYTES",
+                heading=heading,
+                help="Largest memory of an engine in its own process, e.g. 8G.",
+            ),
+        )
+    ):
         function = add(function)
     return function
 

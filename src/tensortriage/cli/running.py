@@ -1,4 +1,4 @@
-"""From the words of ``triage run`` to a comparison, and from its result to the terminal, to files and to the exit code."""
+"""From the words of ``triage run`` to a comparison, and from its result to terminal, files and exit code."""
 
 import sys
 import tempfile

@@ -30,9 +30,10 @@ def parse_top_k(words: Sequence[str]) -> Mapping[str, TopK]:
         match = _TOP_K.fullmatch(word)
         if match is None or int(match["k"]) < 1:
             raise UsageError(
-                f"'{word}' is not a post-processing rule", slug="postprocess-malformed",
+                f"'{word}' is not a post-processing rule",
+                slug="postprocess-malformed",
                 cure="write [OUTPUT:]top-K[,axis=A], e.g. top-5 or logits:top-3,axis=1",
-            )  # fmt: skip
+            )
         rules[match["name"] or ""] = TopK(int(match["k"]), int(match["axis"] or -1))
     return rules
 
@@ -48,9 +49,10 @@ def top_k(outputs: Mapping[str, np.ndarray], rules: Mapping[str, TopK]) -> dict[
     unknown = [name for name in rules if name and name not in outputs]
     if unknown:
         raise UsageError(
-            f"--postprocess names '{unknown[0]}', which is no output", slug="value-unknown",
+            f"--postprocess names '{unknown[0]}', which is no output",
+            slug="value-unknown",
             cure="the outputs are: " + ", ".join(list(outputs)[:20]),
-        )  # fmt: skip
+        )
     done = dict(outputs)
     for name, array in outputs.items():
         rule = rules.get(name, rules.get(""))
@@ -58,9 +60,10 @@ def top_k(outputs: Mapping[str, np.ndarray], rules: Mapping[str, TopK]) -> dict[
             continue
         if not -array.ndim <= rule.axis < array.ndim:
             raise UsageError(
-                f"output '{name}' has no axis {rule.axis}: its shape is {list(array.shape)}", slug="axis-unknown",
+                f"output '{name}' has no axis {rule.axis}: its shape is {list(array.shape)}",
+                slug="axis-unknown",
                 cure="give another axis, or leave this output out",
-            )  # fmt: skip
+            )
         order = np.argsort(-np.asarray(array, np.float64), axis=rule.axis, kind="stable")
         done[name] = np.take(order, np.arange(min(rule.k, array.shape[rule.axis])), axis=rule.axis)
     return done

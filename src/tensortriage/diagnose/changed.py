@@ -1,8 +1,8 @@
 """Is it the engine at all, or did the model change on its way to it?
 
 When the target runs another ONNX file, both files first run on the *reference*. If their outputs differ there, no
-engine is to blame: the changed nodes are found by comparing the graphs, and confirmed by running each node of the new file on
-golden values of the old one.
+engine is to blame: the changed nodes are found by comparing the graphs, and confirmed by running each node of the new
+file on golden values of the old one.
 """
 
 import dataclasses
@@ -50,16 +50,23 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
         return None
     culprits = confirm(inv, changed, feed, reasons)
     inv.answered(
-        question, f"no: output '{where}' differs by {say(worst)}", since=since,
-        output=where, relative_error=worst, feed=feed.name, changed_nodes=list(reasons)[:20],
-    )  # fmt: skip
+        question,
+        f"no: output '{where}' differs by {say(worst)}",
+        since=since,
+        output=where,
+        relative_error=worst,
+        feed=feed.name,
+        changed_nodes=list(reasons)[:20],
+    )
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
     return inv.verdict(
-        VerdictKind.MODEL_CHANGED, 1.0 if culprits else 0.9,
+        VerdictKind.MODEL_CHANGED,
+        1.0 if culprits else 0.9,
         f"the target's model is not the reference's: on the reference engine output '{where}' already differs by "
         f"{say(worst)}{named}",
-        culprits=culprits, next=[f"triage run {changed.path} --reference {inv.question.reference}"],
-    )  # fmt: skip
+        culprits=culprits,
+        next=[f"triage run {changed.path} --reference {inv.question.reference}"],
+    )
 
 
 def confirm(inv: Investigation, changed: Model, feed: Feed, reasons: Mapping[str, str]) -> list[Culprit]:
@@ -91,8 +98,12 @@ def confirm(inv: Investigation, changed: Model, feed: Feed, reasons: Mapping[str
         reason = reasons.get(name, "computes another result from the same inputs")
         culprits.append(
             Culprit(
-                name, node.op_type if node else "", node.outputs[0] if node else "",
-                local_error=errors.get(name), floor_ratio=local.get(name), reason=reason,
+                name,
+                node.op_type if node else "",
+                node.outputs[0] if node else "",
+                local_error=errors.get(name),
+                floor_ratio=local.get(name),
+                reason=reason,
             )
-        )  # fmt: skip
+        )
     return culprits

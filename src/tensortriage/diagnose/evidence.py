@@ -62,19 +62,25 @@ class Evidence:
             local_floor = self.local.floors.target.get(value) if self.local else None
             rows.append(
                 LayerRow(
-                    value=value, node=node.name, op_type=node.op_type, scope=node.scope, order=order,
+                    value=value,
+                    node=node.name,
+                    op_type=node.op_type,
+                    scope=node.scope,
+                    order=order,
                     dtype=spec.dtype.label if spec.dtype else "",
                     shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
                     in_context_error=error_of(seen) if seen else None,
                     floor=self.floors.target.get(value) if self.floors else None,
-                    local_error=local, local_floor=local_floor, floor_ratio=ratio_of(local, local_floor),
+                    local_error=local,
+                    local_floor=local_floor,
+                    floor_ratio=ratio_of(local, local_floor),
                     influence=self.influence.alone.get(value) if self.influence else None,
                     max_abs_reference=finite(seen.reference_max_abs) if seen else None,
                     max_abs_target=finite(seen.target_max_abs) if seen else None,
                     nonfinite_target=seen.nonfinite_mismatch if seen else 0,
                     note=notes.get(value, ""),
                 )
-            )  # fmt: skip
+            )
         return tuple(rows)
 
 

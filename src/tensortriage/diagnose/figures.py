@@ -44,7 +44,7 @@ def least_floor(precision: Precision) -> float:
     """Return the relative RMS error of rounding a value once to a format: no tensor's floor is lower.
 
     Rounding to nearest leaves an error uniform in half a spacing, rms ``spacing / sqrt(12)``; over mantissas m in
-    [1, 2) distributed as 1/m (Benford), the rms of ``1/m`` is ``sqrt(3 / (8 ln 2))``. (D. Knuth, TAOCP 2, 4.2.2 and 4.2.4.)
+    [1, 2) distributed as 1/m (Benford), the rms of ``1/m`` is ``sqrt(3 / (8 ln 2))``. (Knuth, TAOCP 2, 4.2.2, 4.2.4.)
     """
     if precision in (Precision.INT8, Precision.FP64):
         return 0.0

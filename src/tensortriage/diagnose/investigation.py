@@ -218,10 +218,16 @@ class Investigation:
     ) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the wanted values of a run, in batches that fit memory."""
         return capture(
-            spec, model, feed, values,
-            workspace=self.workspace, specs=specs, limits=self.question.limits, tally=self.tally,
+            spec,
+            model,
+            feed,
+            values,
+            workspace=self.workspace,
+            specs=specs,
+            limits=self.question.limits,
+            tally=self.tally,
             batch_bytes=self.question.batch_bytes,
-        )  # fmt: skip
+        )
 
     def measured(
         self,
@@ -260,9 +266,12 @@ class Investigation:
     def answered(self, question: str, answer: str, *, since: "Mark", **evidence: object) -> Step:
         """Record a step and tell the listener."""
         step = Step(
-            question, answer, evidence,
-            seconds=round(time.perf_counter() - since.clock, 3), checks=self.tally.checks - since.checks,
-        )  # fmt: skip
+            question,
+            answer,
+            evidence,
+            seconds=round(time.perf_counter() - since.clock, 3),
+            checks=self.tally.checks - since.checks,
+        )
         self.steps.append(step)
         self.listener.step(step)
         return step
@@ -282,9 +291,15 @@ class Investigation:
     ) -> Verdict:
         """Return a verdict with the path and the cost so far."""
         return Verdict(
-            kind.value, round(min(max(confidence, 0.0), 1.0), 3), summary, tuple(culprits), self.inputs_word,
-            tuple(self.steps), tuple(next), self.cost,
-        )  # fmt: skip
+            kind.value,
+            round(min(max(confidence, 0.0), 1.0), 3),
+            summary,
+            tuple(culprits),
+            self.inputs_word,
+            tuple(self.steps),
+            tuple(next),
+            self.cost,
+        )
 
     def command(self, command: str, options: str, feed: Feed | None = None) -> str:
         """Return a command line to run next, on this model and its inputs."""

@@ -52,10 +52,11 @@ def match(inv: Investigation, evidence: Evidence) -> Verdict:
     doubt = (0.2 if inv.inputs_word == "real" else 0.4) / samples
     limit = "within the tolerance given" if inv.question.tolerance else f"{ratio:.2g}x the fp32 noise floor"
     return inv.verdict(
-        VerdictKind.MATCH, 1.0 - doubt,
-        f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst output "
-        f"'{name}', relative error {say(error)}, {limit}",
-    )  # fmt: skip
+        VerdictKind.MATCH,
+        1.0 - doubt,
+        f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
+        f"output '{name}', relative error {say(error)}, {limit}",
+    )
 
 
 def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -82,9 +83,13 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     inv.answered(
         question,
         f"no: {origins[0].op_type} '{origins[0].name}' leaves its range" + ("" if matters else ", without harm"),
-        since=since, origins=[node.name for node in origins][:20], beyond_range=facts,
-        predicted_error=before, predicted_error_kept_in_fp32=after, measured_error=measured,
-    )  # fmt: skip
+        since=since,
+        origins=[node.name for node in origins][:20],
+        beyond_range=facts,
+        predicted_error=before,
+        predicted_error_kept_in_fp32=after,
+        measured_error=measured,
+    )
     if not matters:
         return None
     evidence.floors = in_range
@@ -92,12 +97,14 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     culprits = [explain(inv, node, feed, evidence.excess) for node in origins]
     first, option = culprits[0], "+".join(sorted(kept))
     return inv.verdict(
-        VerdictKind.RANGE_OVERFLOW, 0.99 if math.isinf(measured) or measured > 0.5 * before else 0.85,
+        VerdictKind.RANGE_OVERFLOW,
+        0.99 if math.isinf(measured) or measured > 0.5 * before else 0.85,
         f"{inv.precision.value} cannot hold {first.op_type} '{first.node}': {first.reason}; with "
-        f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error falls from {say(before)} to {say(after)}",
+        f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error falls from {say(before)} "
+        f"to {say(after)}",
         culprits=culprits,
         next=[inv.command("run", f"--target 'emulate:precision={inv.precision.value},kept={option}'", feed)],
-    )  # fmt: skip
+    )
 
 
 def layer_wise(inv: Investigation, evidence: Evidence) -> None:
@@ -116,14 +123,19 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
             what=f"every layer on {inv.question.target}",
         )
     except EngineError as error:
-        inv.answered(question, f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
-                     since=since, reason=error.message)  # fmt: skip
+        inv.answered(
+            question,
+            f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
+            since=since,
+            reason=error.message,
+        )
         return
     evidence.in_context = found.metrics
     moved = [
-        name for name, figure in evidence.worst.metrics.items()
+        name
+        for name, figure in evidence.worst.metrics.items()
         if name in found.metrics and found.metrics[name].rms_error != figure.rms_error
-    ]  # fmt: skip
+    ]
     rows = evidence.layer_rows(inv)
     above = [row for row in rows if (ratio_of(row.in_context_error, row.floor) or 0.0) > MATCH_FACTOR]
     answer = f"{len(above)} of {len(rows)} tensors are above {MATCH_FACTOR:g}x their floor"
@@ -131,9 +143,14 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         answer += f", the first is '{above[0].value}' ({above[0].op_type})"
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
     inv.answered(
-        question, answer, since=since, tensors=len(rows), above=[row.value for row in above][:20],
-        outputs_moved_by_marking=moved, observation="instrumented",
-    )  # fmt: skip
+        question,
+        answer,
+        since=since,
+        tensors=len(rows),
+        above=[row.value for row in above][:20],
+        outputs_moved_by_marking=moved,
+        observation="instrumented",
+    )
 
 
 def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -159,18 +176,22 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     inv.answered(
         question,
         f"{'no' if unexplained else 'yes'}: output '{worst}' is {gaps[worst]:+.1f} dB against the prediction",
-        since=since, gap_db=gaps, unexplained=unexplained,
-        predicted_error={n: evidence.floors.target.get(n) for n in gaps}, measured_error=dict(evidence.worst.errors),
-    )  # fmt: skip
+        since=since,
+        gap_db=gaps,
+        unexplained=unexplained,
+        predicted_error={n: evidence.floors.target.get(n) for n in gaps},
+        measured_error=dict(evidence.worst.errors),
+    )
     if unexplained:
         return None
     name, error, _ = evidence.worst.worst
     return inv.verdict(
-        VerdictKind.ROUNDING, 0.95 if inv.inputs_word == "real" else 0.85,
+        VerdictKind.ROUNDING,
+        0.95 if inv.inputs_word == "real" else 0.85,
         f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
         f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame",
         next=[inv.command("run", f"--target {inv.question.target} --metric-script METRIC.py", evidence.feed)],
-    )  # fmt: skip
+    )
 
 
 def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -188,24 +209,29 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
             inv.answered(question, f"unknown: the exploded graph fails: {error.message}", since=since)
             return None
         nodes = [
-            node for value, figure in evidence.local.metrics.items()
+            node
+            for value, figure in evidence.local.metrics.items()
             if figure.nonfinite_mismatch and (node := inv.model.graph.producer(value)) is not None
-        ]  # fmt: skip
+        ]
         witness = "the exploded graph"
     if not nodes:
         inv.answered(question, "unknown: not once tensors are marked, nor in any op alone", since=since)
         return None
     culprits = [explain(inv, node, evidence.feed, evidence.excess) for node in nodes]
     inv.answered(
-        question, f"in {culprits[0].op_type} '{culprits[0].node}', seen in {witness}", since=since,
+        question,
+        f"in {culprits[0].op_type} '{culprits[0].node}', seen in {witness}",
+        since=since,
         origins=[culprit.node for culprit in culprits][:20],
-    )  # fmt: skip
+    )
     return inv.verdict(
-        VerdictKind.NON_FINITE, 0.97 if witness == "the instrumented run" else 0.85,
+        VerdictKind.NON_FINITE,
+        0.97 if witness == "the instrumented run" else 0.85,
         f"NaN or Inf that the reference does not have is born in {culprits[0].op_type} '{culprits[0].node}', which "
         f"{culprits[0].reason}",
-        culprits=culprits, next=[inv.command("run", f"--target {inv.question.target} --validate", evidence.feed)],
-    )  # fmt: skip
+        culprits=culprits,
+        next=[inv.command("run", f"--target {inv.question.target} --validate", evidence.feed)],
+    )
 
 
 def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -216,8 +242,9 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     try:
         local = evidence.local = evidence.local or local_errors(inv, feed)
     except EngineError as error:
-        inv.answered(question, f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}", since=since,
-                     reason=error.message)  # fmt: skip
+        inv.answered(
+            question, f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}", since=since, reason=error.message
+        )
         return None
     found = suspects(inv, feed, local)
     if not found:
@@ -233,22 +260,27 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         question,
         f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
         f"{seen.explained:.0%} of the output error",
-        since=since, suspects={value: ratios[value] for value in list(ratios)[:12]},
-        influence={value: seen.alone[value] for value in ranked[:12]}, explained=seen.explained, measured_error=measured,
-    )  # fmt: skip
+        since=since,
+        suspects={value: ratios[value] for value in list(ratios)[:12]},
+        influence={value: seen.alone[value] for value in ranked[:12]},
+        explained=seen.explained,
+        measured_error=measured,
+    )
     decisive = seen.explained >= 0.5 or (math.isfinite(measured) and largest >= 0.5 * measured)
     if not named or not decisive:
         return None
     culprits = [culprit_of(inv, evidence, value, ratios[value]) for value in named[:10]]
     first = culprits[0]
     return inv.verdict(
-        VerdictKind.LOCAL_FAULT, 0.5 + 0.5 * max(seen.explained, 0.5),
-        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: on golden inputs its result has relative "
-        f"error {say(first.local_error)}, {ratio_words(first.floor_ratio)} its floor; "
-        f"{'it explains' if len(named) == 1 else f'{len(named)} such ops explain'} {seen.explained:.0%} of the output error",
+        VerdictKind.LOCAL_FAULT,
+        0.5 + 0.5 * max(seen.explained, 0.5),
+        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: on golden inputs its result has "
+        f"relative error {say(first.local_error)}, {ratio_words(first.floor_ratio)} its floor; "
+        f"{'it explains' if len(named) == 1 else f'{len(named)} such ops explain'} {seen.explained:.0%} of the output "
+        "error",
         culprits=culprits,
         next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs {first.value}", feed)],
-    )  # fmt: skip
+    )
 
 
 def culprit_of(inv: Investigation, evidence: Evidence, value: str, ratio: float) -> Culprit:
@@ -259,9 +291,14 @@ def culprit_of(inv: Investigation, evidence: Evidence, value: str, ratio: float)
     assert evidence.influence is not None
     error = evidence.local.error(value)
     return Culprit(
-        node.name, node.op_type, value, local_error=error, influence=evidence.influence.alone.get(value), floor_ratio=ratio,
+        node.name,
+        node.op_type,
+        value,
+        local_error=error,
+        influence=evidence.influence.alone.get(value),
+        floor_ratio=ratio,
         reason=f"on golden inputs its result has relative error {say(error)}, {ratio_words(ratio)} its floor",
-    )  # fmt: skip
+    )
 
 
 def ratio_words(ratio: float | None) -> str:
@@ -275,8 +312,9 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     """Nothing was decisive: say what is known and what was excluded."""
     name, error, _ = evidence.worst.worst
     return inv.verdict(
-        VerdictKind.INCONCLUSIVE, 0.5,
-        f"{inv.question.target} fails (output '{name}', relative error {say(error)}), rounding does not explain it, and no op "
-        "is wrong by itself: a fusion, or an effect of the whole graph, is likely",
+        VerdictKind.INCONCLUSIVE,
+        0.5,
+        f"{inv.question.target} fails (output '{name}', relative error {say(error)}), rounding does not explain it, "
+        "and no op is wrong by itself: a fusion, or an effect of the whole graph, is likely",
         next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs mark all", evidence.feed)],
-    )  # fmt: skip
+    )

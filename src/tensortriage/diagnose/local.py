@@ -83,9 +83,14 @@ def local_errors(inv: Investigation, feed: Feed) -> Local:
                 kept[name] = np.array(array)
 
         answer = inv.measured(
-            inv.question.target, exploded.model, fed, values, golden=golden,
-            what=f"{where} on {inv.question.target}", keep=keep,
-        )  # fmt: skip
+            inv.question.target,
+            exploded.model,
+            fed,
+            values,
+            golden=golden,
+            what=f"{where} on {inv.question.target}",
+            keep=keep,
+        )
         metrics |= answer.metrics
         reshaped += answer.reshaped
         fp32 |= floors.fp32

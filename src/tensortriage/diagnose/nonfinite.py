@@ -160,10 +160,18 @@ def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Colle
     """
     golden, specs = inv.golden(feed), inv.specs(feed)
     figures = emulate(
-        inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer, overflowing ops kept in fp32,",
+        inv,
+        inv.model,
+        feed,
+        inv.values,
+        golden=golden,
+        specs=specs,
+        what="every layer, overflowing ops kept in fp32,",
         kept=nodes,
-    )  # fmt: skip
+    )
     least = least_floor(inv.precision)
-    target = {name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
-              for name, figure in figures.items()}  # fmt: skip
+    target = {
+        name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
+        for name, figure in figures.items()
+    }
     return Floors(floors.fp32, target, figures, floors.source)

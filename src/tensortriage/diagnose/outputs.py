@@ -134,9 +134,16 @@ def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool
         "does it fail above the noise floor?",
         f"{'yes' if fails else 'no'}: output '{name}' has relative error {say(error)}, {ratio:.3g}x its floor"
         + (f", on {failing} of {len(results)} feeds" if fails else ""),
-        since=since, output=name, feed=worst.feed.name, relative_error=error, floor_ratio=ratio, limit=limit,
-        failing_feeds=failing, feeds=len(results), floor_source=worst.floors.source,
-    )  # fmt: skip
+        since=since,
+        output=name,
+        feed=worst.feed.name,
+        relative_error=error,
+        floor_ratio=ratio,
+        limit=limit,
+        failing_feeds=failing,
+        feeds=len(results),
+        floor_source=worst.floors.source,
+    )
     return fails
 
 
@@ -222,7 +229,9 @@ def unstable(inv: Investigation, feed: Feed, output: str, error: float) -> Verdi
         inv.answered("which tensor differs first?", f"'{first.value}'" if first else "none once marked", since=since)
     place = f", first in '{first.value}' ({first.op_type} '{first.node}')" if first else ""
     return inv.verdict(
-        VerdictKind.NONDETERMINISTIC_RUN, 1.0 if first else 0.8,
-        f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by {say(error)}{place}",
+        VerdictKind.NONDETERMINISTIC_RUN,
+        1.0 if first else 0.8,
+        f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by {say(error)}"
+        f"{place}",
         culprits=[first] if first else [],
-    )  # fmt: skip
+    )

@@ -46,28 +46,31 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
         except EngineError as error:
             inv.answered(question, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}", since=since)
             return inv.verdict(
-                VerdictKind.COMPARISON_UNSOUND, 1.0,
+                VerdictKind.COMPARISON_UNSOUND,
+                1.0,
                 f"the reference {inv.question.reference} {WORDS[Outcome.of(error).kind]}: {error.message}",
                 next=[inv.command("run", f"--reference {inv.question.reference}", feed)],
-            )  # fmt: skip
+            )
         outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         broken = [name for name, array in outputs.items() if has_nan(array)]
         if broken:
             inv.answered(question, f"no: output '{broken[0]}' of the reference holds NaN", since=since, outputs=broken)
             return inv.verdict(
-                VerdictKind.COMPARISON_UNSOUND, 1.0,
-                f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}: check the inputs and the model",
+                VerdictKind.COMPARISON_UNSOUND,
+                1.0,
+                f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}: check inputs and model",
                 next=[inv.command("inspect data", "", feed)],
-            )  # fmt: skip
+            )
         if outputs and all(is_constant(array) for array in outputs.values()):
             constant.append(feed.name)
     if len(constant) == len(inv.question.feeds):
         inv.answered(question, "no: every output is empty or one constant on every feed", since=since, feeds=constant)
         return inv.verdict(
-            VerdictKind.COMPARISON_UNSOUND, 0.9,
+            VerdictKind.COMPARISON_UNSOUND,
+            0.9,
             "every output of the reference is empty or constant on every feed, so that agreement would prove nothing: "
             "give inputs on which the model does something",
-        )  # fmt: skip
+        )
     inv.answered(question, "yes: finite, not constant", since=since, feeds=len(inv.question.feeds))
     return None
 
@@ -88,7 +91,8 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
     for name, reference in expected.items():
         target = outputs[name]
         if target.shape != reference.shape:
-            return f"output '{name}' has shape {list(target.shape)} on the target, {list(reference.shape)} on the reference"
+            shapes = f"{list(target.shape)} on the target, {list(reference.shape)} on the reference"
+            return f"output '{name}' has shape {shapes}"
         kinds = (DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype))
         if kinds[0].is_float != kinds[1].is_float:
             return f"output '{name}' is {kinds[1].label} on the target, {kinds[0].label} on the reference"

@@ -31,9 +31,13 @@ def show(result: CompareResult, stream: TextIO) -> None:
         _target(console, result, target, items)
     for found in result.invalid[:MOST_ROWS]:
         console.print(
-            Text(f"invalid: {printable(found.output)} of {found.participant} on {printable(found.feed)}: "
-                 f"{found.nan} NaN, {found.inf} Inf", style="red"), soft_wrap=True,
-        )  # fmt: skip
+            Text(
+                f"invalid: {printable(found.output)} of {found.participant} on {printable(found.feed)}: "
+                f"{found.nan} NaN, {found.inf} Inf",
+                style="red",
+            ),
+            soft_wrap=True,
+        )
     if len(result.invalid) > MOST_ROWS:
         console.print(f"... and {len(result.invalid) - MOST_ROWS} more invalid outputs")
     for name, score in result.task_metrics.items():
@@ -45,13 +49,19 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
     rows = [(item.feed, row) for item in items for row in item.comparison.rows]
     failing = sum(not row.judgement.within for _, row in rows)
     console.print(
-        Text(f"{target} against {result.reference}: {result.observation}, {len(items)} feed(s), {len(rows)} tensors compared, "
-             f"{failing} beyond their limit", style="bold"), soft_wrap=True,
-    )  # fmt: skip
+        Text(
+            f"{target} against {result.reference}: {result.observation}, {len(items)} feed(s), {len(rows)} tensors, "
+            f"{failing} beyond their limit",
+            style="bold",
+        ),
+        soft_wrap=True,
+    )
     for name in (target, result.reference):
         if name in result.moved:
-            console.print(f"  instrumenting {'changed' if result.moved[name] else 'did not change'} the model's outputs on {name}",
-                          soft_wrap=True)  # fmt: skip
+            console.print(
+                f"  marking {'changed' if result.moved[name] else 'did not change'} the model's own outputs on {name}",
+                soft_wrap=True,
+            )
     extra = sorted({name for item in items for name in item.comparison.unmatched})
     if extra:
         console.print(
@@ -85,10 +95,15 @@ def _cells(row: Row) -> list[Text]:
     sqnr = "inf" if math.isinf(metrics.sqnr_db) else f"{metrics.sqnr_db:.1f}"
     within = Text("ok", style="green") if row.judgement.within else Text("FAIL", style="bold red")
     return [
-        Text(shorten(printable(row.value), 48)), Text(row.op_type), Text(magnitude(metrics.max_abs_error)),
-        Text(magnitude(metrics.relative_rms_error)), Text(sqnr), Text(str(metrics.nonfinite_mismatch or "")),
-        Text(times(row.judgement.ratio)), within,
-    ]  # fmt: skip
+        Text(shorten(printable(row.value), 48)),
+        Text(row.op_type),
+        Text(magnitude(metrics.max_abs_error)),
+        Text(magnitude(metrics.relative_rms_error)),
+        Text(sqnr),
+        Text(str(metrics.nonfinite_mismatch or "")),
+        Text(times(row.judgement.ratio)),
+        within,
+    ]
 
 
 def closing(result: CompareResult) -> str:

@@ -78,7 +78,8 @@ class DType(enum.Enum):
         Raises:
             ValueError: For a type that is not floating point.
         """
-        return ml_dtypes.finfo(self.numpy)
+        finfo: Any = ml_dtypes.finfo  # its constructor is not annotated
+        return finfo(self.numpy)
 
     @classmethod
     def from_numpy(cls, dtype: Any) -> "DType":

@@ -66,9 +66,10 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
         if not hits:
             near = get_close_matches(pattern, names, n=1)
             raise UsageError(
-                f"no tensor is called '{pattern}'", slug="value-unknown",
+                f"no tensor is called '{pattern}'",
+                slug="value-unknown",
                 cure=f"did you mean '{near[0]}'?" if near else "list them: triage run MODEL --onnx-outputs mark all",
-            )  # fmt: skip
+            )
         found |= hits
     return found
 
@@ -88,8 +89,9 @@ def of_types(model: Model, types: Sequence[str], known: Sequence[str]) -> set[st
         if not by_type.get(word.lower()):
             near = get_close_matches(word.lower(), by_type, n=1)
             raise UsageError(
-                f"the model has no node of type '{word}'", slug="op-type-unknown",
+                f"the model has no node of type '{word}'",
+                slug="op-type-unknown",
                 cure=f"did you mean '{near[0]}'?" if near else "it has: " + ", ".join(sorted(by_type)[:30]),
-            )  # fmt: skip
+            )
         found |= by_type[word.lower()]
     return found

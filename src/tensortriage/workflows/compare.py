@@ -146,11 +146,16 @@ class _Comparing:
         specs = [*([request.reference] if request.reference else []), *request.targets]
         live: list[Participant] = [
             Live(
-                name, spec, self.model if number == 0 and request.reference else changed,
-                workspace=self.workspace, limits=request.limits, warm_up=request.warm_up, tally=self.tally,
+                name,
+                spec,
+                self.model if number == 0 and request.reference else changed,
+                workspace=self.workspace,
+                limits=request.limits,
+                warm_up=request.warm_up,
+                tally=self.tally,
             )
             for number, (name, spec) in enumerate(numbered(specs))
-        ]  # fmt: skip
+        ]
         saved: list[Participant] = list(request.saved)
         if not live and not saved:
             raise UsageError(
@@ -247,9 +252,10 @@ class _Comparing:
         if missing:
             names = ", ".join(f"'{name}'" for name in missing[:5])
             raise DataError(
-                f"{target.name} has no output {names} that {self.reference.name} has", slug="output-missing",
+                f"{target.name} has no output {names} that {self.reference.name} has",
+                slug="output-missing",
                 cure="compare the same model, or choose common tensors with --onnx-outputs",
-            )  # fmt: skip
+            )
         unmatched = [name for name in outputs if name not in reference]
         self.unmatched.setdefault(key, []).extend(unmatched)
         metrics = dict(measure_many(self._pairs(target, reference, outputs)))
@@ -273,9 +279,11 @@ class _Comparing:
             if found.shape != expected.shape:
                 if not (self.request.flatten and found.size == expected.size):
                     raise DataError(
-                        f"output '{name}' has shape {list(found.shape)} from {target.name}, {list(expected.shape)} from the "
-                        "reference", slug="shape-mismatch", cure="check that both run the same model on the same feed",
-                    )  # fmt: skip
+                        f"output '{name}' is {list(found.shape)} from {target.name}, {list(expected.shape)} from "
+                        "the reference",
+                        slug="shape-mismatch",
+                        cure="check that both run the same model on the same feed",
+                    )
                 found, expected = found.ravel(), expected.ravel()
             yield name, expected, found
 
@@ -285,9 +293,11 @@ class _Comparing:
         if not self.request.tolerances:
             spec = self.reference.precision_spec if self.reference else None
             judge = FloorJudge(
-                self.model, reference=spec or EngineSpec("onnxruntime", {"optimization": "none"}),
-                target=target.precision_spec, folder=self.workspace.folder,
-            )  # fmt: skip
+                self.model,
+                reference=spec or EngineSpec("onnxruntime", {"optimization": "none"}),
+                target=target.precision_spec,
+                folder=self.workspace.folder,
+            )
             return judge.judge(feed, metrics, reference)
         tolerance = EveryTolerance(self.request.tolerances)
         return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
@@ -326,13 +336,20 @@ class _Comparing:
             for (target, feed), rows in self.rows.items()
         )
         return CompareResult(
-            reference=name, targets=tuple(target.name for target in self.targets), feeds=dict(self.seen),
-            observation="instrumented" if marked else "deployed", moved=dict(moved), comparisons=comparisons,
-            invalid=tuple(self.invalid), outcomes=dict(self.outcomes),
+            reference=name,
+            targets=tuple(target.name for target in self.targets),
+            feeds=dict(self.seen),
+            observation="instrumented" if marked else "deployed",
+            moved=dict(moved),
+            comparisons=comparisons,
+            invalid=tuple(self.invalid),
+            outcomes=dict(self.outcomes),
             task_metrics={who: sum(scores) / len(scores) for who, scores in self.scores.items()},
-            builds=self.tally.builds, checks=self.tally.checks,
-            build_seconds=round(self.tally.build_seconds, 3), run_seconds=round(self.tally.run_seconds, 3),
-        )  # fmt: skip
+            builds=self.tally.builds,
+            checks=self.tally.checks,
+            build_seconds=round(self.tally.build_seconds, 3),
+            run_seconds=round(self.tally.run_seconds, 3),
+        )
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:

@@ -79,10 +79,16 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
     samples = tuple(feeds(request.feeding, model))
     question = Question(
-        model=model, feeds=samples, reference=reference, target=target, target_model=changed,
-        tolerance=request.tolerance, limits=request.limits, input_paths=tuple(request.feeding.paths),
+        model=model,
+        feeds=samples,
+        reference=reference,
+        target=target,
+        target_model=changed,
+        tolerance=request.tolerance,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
-    )  # fmt: skip
+    )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))
         investigation, evidence = Investigation(question, case, listener=listener), Evidence()
@@ -107,9 +113,10 @@ def usable(text: str) -> EngineSpec:
     spec = EngineSpec.parse(text)
     if spec.name in ANNOUNCED and spec.name not in known():
         raise EngineMissing(
-            f"engine '{spec.name}' is announced, but not part of this version", slug="engine-not-included",
+            f"engine '{spec.name}' is announced, but not part of this version",
+            slug="engine-not-included",
             cure="wrap it in a script engine for now: --target script:FILE.py",
-        )  # fmt: skip
+        )
     available = create(spec).availability()
     if not available.usable:
         raise EngineMissing(

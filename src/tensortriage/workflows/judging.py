@@ -1,7 +1,7 @@
 """Judging every compared tensor: by the user's tolerances when given, else by the noise floor of the target's format.
 
-Floors cost extra runs (float64, emulated rounding), so they are measured only for tensors that need them: one whose error
-is below the rounding of a single fp32 result is within any floor.
+Floors cost extra runs (float64, emulated rounding), so they are measured only for tensors that need them: one whose
+error is below the rounding of a single fp32 result is within any floor.
 """
 
 import math

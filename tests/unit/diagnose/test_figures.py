@@ -48,7 +48,7 @@ def test_exact_types_count_unequal_elements():
     ],
 )
 def test_the_least_floor_is_what_rounding_once_really_costs(precision, dtype):
-    # Expected: measured here on a million log-uniform numbers, which is the distribution the formula assumes; the rms of
+    # Expected: measured here on a million log-uniform numbers, the distribution that the formula assumes: the rms of
     # the relative errors, element by element.
     x = (2.0 ** np.random.default_rng(0).uniform(-3, 3, 1_000_000)).astype(np.float32)
     relative = (x.astype(dtype).astype(np.float32) - x) / x
