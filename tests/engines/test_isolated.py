@@ -302,6 +302,16 @@ def test_no_room_is_a_clear_error(model, script, monkeypatch):
     assert caught.value.slug == "exchange-full"
 
 
+def test_no_room_for_the_outputs_is_no_fault_of_the_engine(model, script):
+    script.write_text("from tensortriage_worker import exchange\nexchange.MARGIN_BYTES = 1 << 60\n" + ECHO)
+    session = ScriptEngine(limits=LIMITS).compile(model, {"file": str(script)})
+    with pytest.raises(StoreError, match="do not fit") as caught:
+        session.run({"x": np.zeros(3, DType.BFLOAT16.numpy)})
+    session.close()
+    assert caught.value.slug == "exchange-full"
+    assert caught.value.cure
+
+
 def test_an_unknown_file_type_of_result_is_not_trusted(model, script):
     """What a worker names as result must be a shard; a hostile or broken one cannot make the host read nonsense."""
     script.write_text(

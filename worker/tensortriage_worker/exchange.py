@@ -32,6 +32,9 @@ class Item(NamedTuple):
 class NoRoom(OSError):
     """None of the exchange folders has room for a shard."""
 
+    slug = "exchange-full"
+    cure = "free memory in /dev/shm, or set TMPDIR to a folder with room"
+
 
 def put(folders: Sequence[str], items: Iterable[Item]) -> List[str]:
     """Write tensors to shards of about `SHARD_BYTES` and return their paths; no more than one shard's arrays are held.

@@ -24,6 +24,7 @@ from tensortriage.errors import (
     EngineOutOfMemory,
     ModelError,
     RunFailed,
+    StoreError,
     TriageError,
     UsageError,
 )
@@ -39,6 +40,7 @@ _ERRORS: dict[str, type[TriageError]] = {
     "missing": EngineMissing,
     "build": BuildFailed,
     "run": RunFailed,
+    "NoRoom": StoreError,
 } | {
     error.__name__: error
     for error in (BuildFailed, RunFailed, EngineMissing, EngineOutOfMemory, UsageError, ModelError, DataError)
@@ -99,7 +101,7 @@ class Conversation:
         """Hand inputs over, let the engine run once, and return what it wrote.
 
         Raises:
-            StoreError: When there is no room for the inputs.
+            StoreError: When there is no room for the inputs or the outputs.
             RunFailed: When the engine fails, or what it wrote is no shard.
             EngineError: When it crashes, hangs or runs out of memory.
         """

@@ -177,8 +177,4 @@ class Wire:
 
 
 def _no_room(what: str) -> StoreError:
-    return StoreError(
-        f"tensors for the engine's process do not fit: {what}",
-        slug="exchange-full",
-        cure="free memory in /dev/shm, or set TMPDIR to a folder with room",
-    )
+    return StoreError(what, slug=exchange.NoRoom.slug, cure=exchange.NoRoom.cure)
