@@ -36,7 +36,7 @@ def data() -> None:
     """Merge, concatenate and convert feeds and saved outputs."""
 
 
-@data.command(cls=GuideCommand, epilog="""\b
+@data.command(cls=GuideCommand, short_help="Side by side: all tensors, as inputs.", epilog="""\b
 Examples:
   triage data merge inputs.json layers.json -o layer_inputs.json
   triage data merge golden.json --runner onnxruntime -o golden.npz
@@ -54,7 +54,7 @@ def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner
     _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
 
 
-@data.command(cls=GuideCommand, epilog="""\b
+@data.command(cls=GuideCommand, short_help="One after the other: all iterations.", epilog="""\b
 Examples:
   triage data concat monday.json tuesday.json -o both.json
   triage data concat run_0 run_1 -o all_outputs
@@ -71,7 +71,7 @@ def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_js
     _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
 
 
-@data.command(cls=GuideCommand, epilog="""\b
+@data.command(cls=GuideCommand, short_help="Into another format.", epilog="""\b
 Examples:
   triage data convert inputs.json -o inputs.npz
   triage data convert digits.npz -o test_data_set_0 --model model.onnx
