@@ -28,10 +28,10 @@ from tensortriage.model.quoting import first_line
 from tensortriage.model.reading import read_model
 from tensortriage.model.serializing import hollow_proto, to_bytes
 from tensortriage.model.specs import value_spec
-from tensortriage.model.writing import ExternalData, save_model
+from tensortriage.model.writing import ExternalData, ExternalLayout, save_model
 from tensortriage.values.spec import ValueSpec
 
-__all__ = ["ExternalData", "Model"]
+__all__ = ["ExternalData", "ExternalLayout", "Model"]
 
 _CHECKED_BYTES = 1024
 
@@ -79,13 +79,14 @@ class Model:
         name_nodes(model)
         return cls(model, path)
 
-    def save(self, path: Path | str, *, external_data: ExternalData = ExternalData.AUTO) -> Path:
+    def save(self, path: Path | str, *, external_data: ExternalData | ExternalLayout = ExternalData.AUTO) -> Path:
         """Write the model, streaming the weights, and return the path.
 
         The file appears when it is complete. Overwriting the file that the model was loaded from is fine.
 
         Raises:
             ModelError: ``model-unwritable``, ``model-too-large``, ``external-data-changed``.
+            UsageError: ``external-location``.
         """
         path = Path(path)
         save_model(self.ir, path, external_data)

@@ -58,7 +58,7 @@ def _leave_in_file(model: ir.Model, path: Path, offsets: Mapping[str, int]) -> N
     """Point the initializers whose data were lifted out at their bytes in the model file."""
     if not offsets:
         return
-    file = WeightFile(path)
+    file = WeightFile(path, is_model=True)
     for name, offset in offsets.items():
         value = model.graph.initializers[name]
         tensor = value.const_value

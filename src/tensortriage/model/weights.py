@@ -32,10 +32,12 @@ class WeightFile:
 
     Args:
         path: The file.
+        is_model: Whether it is a model file, with the tensors embedded in it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_model: bool = False) -> None:
         self.path = path
+        self.is_model = is_model
         stat = path.stat()
         self.size = stat.st_size
         self._identity = _identity(stat)

@@ -11,15 +11,17 @@ Every file appears under its name only when it is complete.
 import contextlib
 import dataclasses
 import enum
+import re
 import secrets
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO
 
 import onnx
 import onnx_ir as ir
 
-from tensortriage.errors import ModelError
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.quoting import quoted
 from tensortriage.model.serializing import large_initializers, to_bytes, to_proto
 from tensortriage.model.walk import all_graphs
 from tensortriage.model.weights import MappedTensor, content_sha256
@@ -39,12 +41,31 @@ class ExternalData(enum.Enum):
     AUTO embeds them, unless they exceed 1.5 GiB (protobuf ends at 2 GiB): then as ALWAYS. ALWAYS writes one file,
     ``NAME.onnx.data``, beside the model. KEEP is for the many models of one search: weights beyond 64 KiB lie once in
     the directory ``weights`` beside the model, named by their SHA-256, and all models saved into the same directory
-    share them.
+    share them. LEAVE is for an edited copy of a model: embedded weights are embedded again; those in data files stay
+    there when the copy is saved into the directory of these files, and are copied into ``NAME.onnx.data`` when it is
+    saved elsewhere.
     """
 
     AUTO = "auto"
     ALWAYS = "always"
     KEEP = "keep"
+    LEAVE = "leave"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExternalLayout:
+    """Which weights go outside a saved model, and into which files.
+
+    Attributes:
+        location: Path relative to the directory of the model, of the one data file (empty: ``NAME.onnx.data``) or of
+            the directory of data files (empty: ``NAME.onnx.weights``).
+        threshold_bytes: Smallest weight that goes outside.
+        one_file: Whether there is one data file, or one per weight.
+    """
+
+    location: str = ""
+    threshold_bytes: int = 1024
+    one_file: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,9 +79,18 @@ class _Weight:
     def nbytes(self) -> int:
         return int(self.tensor.nbytes)
 
+    @property
+    def is_external(self) -> bool:
+        """Whether its numbers are in a data file, as opposed to memory or a model file."""
+        return isinstance(self.tensor, MappedTensor) and not self.tensor.file.is_model
+
 
 def save_model(
-    model: ir.Model, path: Path, external_data: ExternalData, *, embed_limit_bytes: int = EMBED_LIMIT_BYTES
+    model: ir.Model,
+    path: Path,
+    external_data: ExternalData | ExternalLayout,
+    *,
+    embed_limit_bytes: int = EMBED_LIMIT_BYTES,
 ) -> None:
     """Write a model and its weights; the model stays usable, even when it overwrites its own files.
 
@@ -71,15 +101,20 @@ def save_model(
         embed_limit_bytes: Most weights that are written into the model file itself.
 
     Raises:
+        UsageError: When a layout names a place outside the directory of the model, or the model itself
+            (``external-location``).
         ModelError: ``model-unwritable`` when a file cannot be written, ``model-too-large`` when the graph alone exceeds
             2 GiB, ``external-data-changed`` when weights vanished since they were loaded.
     """
-    large = large_initializers(model, above_bytes=_INLINE_BYTES)
+    if isinstance(external_data, ExternalLayout):
+        _check_location(external_data, path)
+    threshold = external_data.threshold_bytes if isinstance(external_data, ExternalLayout) else _INLINE_BYTES
+    large = large_initializers(model, above_bytes=min(_INLINE_BYTES, max(threshold - 1, 0)))
     proto = to_proto(model, hollow=large)
     weights = {t.name: _Weight(t, large[t.name]) for t in proto.graph.initializer if t.name in large}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _pin_what_is_replaced(weights.values(), path)
+        _pin_what_is_replaced(weights.values(), path, external_data)
         _move_out([*weights.values(), *_in_bodies(model, proto)], path, external_data, embed_limit_bytes)
         initializers = [_initializer(tensor, weights.get(tensor.name)) for tensor in proto.graph.initializer]
         proto.graph.ClearField("initializer")
@@ -108,16 +143,41 @@ def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
     return [weight for weight in found if weight.nbytes > _INLINE_BYTES]
 
 
-def _move_out(weights: list[_Weight], path: Path, external_data: ExternalData, embed_limit_bytes: int) -> None:
+def _move_out(
+    weights: list[_Weight], path: Path, external_data: ExternalData | ExternalLayout, embed_limit_bytes: int
+) -> None:
     """Write the weights that go outside the model file, and let their messages say where they are."""
     inside = weights
+    if isinstance(external_data, ExternalLayout):
+        outside = [weight for weight in weights if weight.nbytes >= external_data.threshold_bytes]
+        if external_data.one_file:
+            _write_together(outside, path, external_data.location or _beside(path).name)
+        else:
+            _write_apart(outside, path, external_data.location or f"{path.name}.weights")
+        return
     if external_data is ExternalData.KEEP:
         inside = [weight for weight in weights if weight.nbytes <= _POOLED_BYTES]
         for weight in weights:
             if weight.nbytes > _POOLED_BYTES:
                 _pool(weight, path.parent)
+    elif external_data is ExternalData.LEAVE:
+        elsewhere = [weight for weight in weights if weight.is_external and not _leave(weight, path)]
+        _write_together(elsewhere, path, _beside(path).name)
+        inside = [weight for weight in weights if not weight.is_external]
+        if elsewhere and sum(weight.nbytes for weight in inside) > embed_limit_bytes:
+            inside += elsewhere  # one data file for all of them
     if external_data is ExternalData.ALWAYS or sum(weight.nbytes for weight in inside) > embed_limit_bytes:
-        _write_beside(inside, path)
+        _write_together(inside, path, _beside(path).name)
+
+
+def _leave(weight: _Weight, path: Path) -> bool:
+    """Refer to the file that a weight is in, when it lies in the directory of the model; say whether it does."""
+    file, directory = weight.tensor.file.path, path.parent.resolve()
+    if not file.is_relative_to(directory) or file in (path.resolve(), _beside(path).resolve()):
+        return False
+    weight.tensor.file.open().close()  # it raises when the file was changed
+    _refer(weight, file.relative_to(directory).as_posix(), weight.tensor.offset)
+    return True
 
 
 def _pool(weight: _Weight, directory: Path) -> None:
@@ -130,12 +190,14 @@ def _pool(weight: _Weight, directory: Path) -> None:
     _refer(weight, location.as_posix(), 0)
 
 
-def _write_beside(weights: list[_Weight], path: Path) -> None:
+def _write_together(weights: list[_Weight], path: Path, location: str) -> None:
     """Write one data file, each large tensor on a page of its own so that engines can map it."""
     if not weights:
         return
     written: dict[int, int] = {}
-    with _complete(_beside(path)) as file:
+    target = path.parent / location
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _complete(target) as file:
         for weight in weights:
             if id(weight.tensor) not in written:
                 alignment = _PAGE if weight.nbytes >= _PAGE else _LINE
@@ -143,7 +205,24 @@ def _write_beside(weights: list[_Weight], path: Path) -> None:
                 written[id(weight.tensor)] = file.tell()
                 weight.tensor.tofile(file)
     for weight in weights:
-        _refer(weight, _beside(path).name, written[id(weight.tensor)])
+        _refer(weight, location, written[id(weight.tensor)])
+
+
+def _write_apart(weights: list[_Weight], path: Path, location: str) -> None:
+    """Write one data file per weight, named after it."""
+    for number, weight in enumerate(weights):
+        name = re.sub(r"[^\w.-]+", "_", weight.proto.name)[-80:]
+        _write_together([weight], path, f"{location}/{number:04d}_{name}.bin")
+
+
+def _check_location(layout: ExternalLayout, path: Path) -> None:
+    windows = PureWindowsPath(layout.location)
+    if windows.anchor or ".." in windows.parts or layout.location == path.name:
+        raise UsageError(
+            f"external data of {path.name} cannot go to {quoted(layout.location)}",
+            slug="external-location",
+            cure="name a path relative to the directory of the model, below it and other than the model",
+        )
 
 
 def _beside(path: Path) -> Path:
@@ -168,11 +247,18 @@ def _initializer(proto: onnx.TensorProto, weight: _Weight | None) -> tuple[bytes
     return to_bytes(proto), weight.tensor
 
 
-def _pin_what_is_replaced(weights: Iterable[_Weight], path: Path) -> None:
+def _pin_what_is_replaced(weights: Iterable[_Weight], path: Path, external_data: ExternalData | ExternalLayout) -> None:
     replaced = {path.resolve(), _beside(path).resolve()}
+    folder = None
+    if isinstance(external_data, ExternalLayout) and external_data.location:
+        replaced.add((path.parent / external_data.location).resolve())
+    if isinstance(external_data, ExternalLayout) and not external_data.one_file:
+        folder = (path.parent / (external_data.location or f"{path.name}.weights")).resolve()
     for weight in weights:
-        if isinstance(weight.tensor, MappedTensor) and weight.tensor.file.path.resolve() in replaced:
-            weight.tensor.file.pin()
+        if isinstance(weight.tensor, MappedTensor):
+            source = weight.tensor.file.path.resolve()
+            if source in replaced or (folder is not None and source.is_relative_to(folder)):
+                weight.tensor.file.pin()
 
 
 @contextlib.contextmanager

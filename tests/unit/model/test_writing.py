@@ -7,8 +7,8 @@ import onnx_ir as ir
 import pytest
 
 import models
-from tensortriage.errors import ModelError
-from tensortriage.model.model import ExternalData, Model
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.writing import save_model
 
 
@@ -193,3 +193,70 @@ def test_many_threads_may_use_one_model(tmp_path):
         clones = [pool.submit(model.clone) for _ in modes]
         paths, copies = [save.result() for save in saves], [clone.result() for clone in clones]
     assert {each.fingerprint for each in (*map(Model.load, paths), *copies)} == {model.fingerprint}
+
+
+def said_places(path):
+    return {
+        tensor.name: {entry.key: entry.value for entry in tensor.external_data}
+        for tensor in onnx.load(path, load_external_data=False).graph.initializer
+    }
+
+
+def test_large_weights_left_where_they_are_keep_their_file_and_offset(tmp_path):
+    path = models.with_external_data(tmp_path, columns=512)
+    copy = Model.load(path).save(tmp_path / "copy.onnx", external_data=ExternalData.LEAVE)
+    assert listing(tmp_path) == ["copy.onnx", "model.onnx", "weights.bin"]
+    assert said_places(copy) == {"W": {"location": "weights.bin", "offset": "0", "length": str(4 * 512 * 4)}}
+    below = Model.load(path).save(tmp_path / "sub/copy.onnx", external_data=ExternalData.LEAVE)
+    assert said_places(below)["W"]["location"] == "copy.onnx.data"
+    np.testing.assert_array_equal(Model.load(below).graph.weight("W"), Model.load(path).graph.weight("W"))
+
+
+def test_embedded_weights_left_where_they_are_are_embedded(tmp_path):
+    large_mlp().save(tmp_path / "m.onnx", external_data=ExternalData.LEAVE)
+    assert listing(tmp_path) == ["m.onnx"]
+
+
+def test_overwriting_a_model_leaves_its_weights_alone(tmp_path):
+    path = models.with_external_data(tmp_path, columns=512)
+    Model.load(path).save(path, external_data=ExternalData.LEAVE)
+    assert listing(tmp_path) == ["model.onnx", "weights.bin"]
+    assert Model.load(path).graph.weight("W")[3, 511] == 4 * 512 - 1
+
+
+def test_weights_that_changed_since_loading_are_not_referred_to(tmp_path):
+    model = Model.load(models.with_external_data(tmp_path, columns=512))
+    (tmp_path / "weights.bin").write_bytes(bytes(4 * 512 * 4))
+    with pytest.raises(ModelError) as caught:
+        model.save(tmp_path / "copy.onnx", external_data=ExternalData.LEAVE)
+    assert caught.value.slug == "external-data-changed"
+
+
+def test_a_layout_names_the_data_file_and_the_least_size(tmp_path):
+    layout = ExternalLayout("data/all.bin", threshold_bytes=4096)
+    saved = large_mlp().save(tmp_path / "m.onnx", external_data=layout)
+    assert listing(tmp_path) == ["data/all.bin", "m.onnx"]
+    assert {name: bool(said) for name, said in said_places(saved).items()} == {
+        "w1": True, "w2": True, "b1": False, "b2": False,
+    }  # fmt: skip
+    everything = large_mlp().save(tmp_path / "all.onnx", external_data=ExternalLayout(threshold_bytes=0))
+    assert all(said["location"] == "all.onnx.data" for said in said_places(everything).values())
+    assert Model.load(saved).fingerprint == Model.load(everything).fingerprint == large_mlp().fingerprint
+
+
+def test_a_layout_can_give_every_weight_a_file(tmp_path):
+    saved = large_mlp().save(tmp_path / "m.onnx", external_data=ExternalLayout(one_file=False))
+    assert listing(tmp_path) == [
+        "m.onnx", "m.onnx.weights/0000_w1.bin", "m.onnx.weights/0001_b1.bin", "m.onnx.weights/0002_w2.bin",
+    ]  # fmt: skip
+    assert Model.load(saved).fingerprint == large_mlp().fingerprint
+    again = Model.load(saved).save(saved, external_data=ExternalLayout(one_file=False))
+    assert Model.load(again).fingerprint == large_mlp().fingerprint
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/tmp/w.bin", "m.onnx", "C:\\w.bin"])
+def test_a_layout_stays_in_the_directory_of_the_model(tmp_path, location):
+    with pytest.raises(UsageError) as caught:
+        large_mlp().save(tmp_path / "m.onnx", external_data=ExternalLayout(location))
+    assert caught.value.slug == "external-location"
+    assert listing(tmp_path) == []
