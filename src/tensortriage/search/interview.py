@@ -106,14 +106,12 @@ class Interview(Generic[T]):
             StoppedError: When the budget ends before.
         """
         whole = frozenset(self._problem.items)
-        self._run(
-            whole, self._repeats.premise, until_same=False, ahead=self._remaining([whole], [self._repeats.premise])
-        )
+        self._run_all(whole, self._repeats.premise)
         runs = self._runs[whole]
         if not any(verdict.same for verdict in runs):
             raise _premise_error(runs)
         if not all(verdict.same for verdict in runs):
-            self._run(whole, self._repeats.measure, until_same=False, ahead=iter(()))
+            self._run_all(whole, self._repeats.measure)
         self.rate = Rate(sum(verdict.same for verdict in runs), len(runs))
         if not self.rate.always:
             self._rates[whole] = self.rate
@@ -136,8 +134,7 @@ class Interview(Generic[T]):
         totals = [self._runs_wanted(candidate, ask) for candidate in ask.candidates]
         meanwhile = itertools.chain(self._remaining(ask.candidates, totals), self._first(ahead))
         verdicts = tuple(
-            self._run(candidate, total, until_same=True, ahead=meanwhile)
-            for candidate, total in zip(ask.candidates, totals, strict=True)
+            self._run(candidate, total, meanwhile) for candidate, total in zip(ask.candidates, totals, strict=True)
         )
         if ask.care is Care.SURE:
             self._conclude(ask, verdicts)
@@ -183,7 +180,7 @@ class Interview(Generic[T]):
         self._measuring = candidate
         if candidate not in self._rates:
             made = len(self._runs[candidate])
-            self._run(candidate, made + self._repeats.measure, until_same=False, ahead=iter(()))
+            self._run_all(candidate, made + self._repeats.measure)
             new = self._runs[candidate][made:]
             self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
 
@@ -191,21 +188,27 @@ class Interview(Generic[T]):
         """State the confidence of a round of final answers: none of those that pass fails after all."""
         if self.rate.always or any(verdict.same for verdict in verdicts):
             return
-        passed = [c for c, v in zip(ask.candidates, verdicts, strict=True) if v.outcome is not Outcome.UNRESOLVED]
-        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in passed)
+        told = [c for c in ask.candidates if self._runs[c][-1].outcome is not Outcome.UNRESOLVED]
+        missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in told)
         self.confidence = max(0.0, 1.0 - self._final_risk - missed)
 
-    def _run(self, candidate: Candidate[T], total: int, *, until_same: bool, ahead: Iterator[Question[T]]) -> Verdict:
-        """Make the runs that are missing to a total, and return the verdict of all there are."""
+    def _run(self, candidate: Candidate[T], total: int, ahead: Iterator[Question[T]]) -> Verdict:
+        """Make the runs that are missing to a total until one settles it, and return the verdict of all there are."""
         runs = self._runs.setdefault(candidate, [])
-        ordered = self._problem.ordered(candidate)
-        while len(runs) < total:
-            if until_same and runs and (_overall(runs).same or runs[-1].outcome is Outcome.UNRESOLVED):
-                break
-            self._use(candidate, Question(ordered, len(runs)), ahead)
+        while len(runs) < total and not (runs and (_overall(runs).same or runs[-1].outcome is Outcome.UNRESOLVED)):
+            self._use(candidate, ahead)
         return _overall(runs)
 
-    def _use(self, candidate: Candidate[T], question: Question[T], ahead: Iterator[Question[T]]) -> None:
+    def _run_all(self, candidate: Candidate[T], total: int) -> None:
+        """Make the runs that are missing to a total, whatever they give."""
+        runs = self._runs.setdefault(candidate, [])
+        ahead = self._remaining([candidate], [total])
+        while len(runs) < total:
+            self._use(candidate, ahead)
+
+    def _use(self, candidate: Candidate[T], ahead: Iterator[Question[T]]) -> None:
+        """Get the answer to the next run of a candidate, and record it."""
+        question = Question(self._problem.ordered(candidate), len(self._runs[candidate]))
         if self._budget.checks is not None and len(self.history) >= self._budget.checks:
             raise StoppedError(Stop.CHECK_BUDGET)
         late = self._budget.seconds is not None and self.seconds >= self._budget.seconds

@@ -7,7 +7,7 @@ then removed together, or as much of it as can be.
 import math
 from collections.abc import Iterator, Sequence
 
-from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reduction
+from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reduction, Reply
 from tensortriage.search.problem import Problem, T
 
 FIRST_DELETION = 2.0
@@ -70,19 +70,27 @@ def blocks(problem: Problem[T], items: Sequence[T], size: int) -> Iterator[tuple
 
 
 def _settle(state: Reduction[T], size: int) -> Dialogue[T]:
-    """Remove blocks until no single one can be removed from what is then left."""
+    """Remove blocks until no single one can be removed from what is then left; sure answers, being dear, come last."""
     while True:
+        while (yield from _round(state, size, Care.QUICK)):
+            pass
         yield Ask((state.current,), Care.MEASURE)
-        parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(state.current), size)]
-        base = state.current
-        if len(parts) < 2:
+        if not (yield from _round(state, size, Care.SURE)):
             return
-        state.checks_left = float(len(parts))
-        verdicts = yield Ask(tuple(base.difference(part) for part in parts), Care.SURE)
-        removable = [part for part, verdict in zip(parts, verdicts, strict=True) if verdict.same]
-        if not removable:
-            return
+
+
+def _round(state: Reduction[T], size: int, care: Care) -> Reply[T]:
+    """Ask about removing every block, remove what can be, and say whether there was any."""
+    base = state.current
+    parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(base), size)]
+    if len(parts) < 2:
+        return False
+    state.checks_left = float(len(parts))
+    verdicts = yield Ask(tuple(base.difference(part) for part in parts), care)
+    removable = [part for part, verdict in zip(parts, verdicts, strict=True) if verdict.same]
+    if removable:
         yield from _remove(state, removable)
+    return bool(removable)
 
 
 def _remove(state: Reduction[T], parts: Sequence[frozenset[T]]) -> Dialogue[T]:

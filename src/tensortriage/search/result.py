@@ -114,8 +114,9 @@ class SearchResult(Generic[T]):
         cache_hits: Checks answered from the cache.
         seconds: Wall-clock time.
         rate: How often the result failed when that was measured, else how often the whole did in the premise.
-        confidence: Chance that every kept item is needed, given that subsets which fail do so about as often as the
-            result; None when no run spoke for a fault that comes and goes, or it was not brought to an end.
+        confidence: Chance that every kept item is needed (or, block by block, every kept block), given that subsets
+            which fail do so as often as the result; items whose removal was unresolved are left out. None when no run
+            of the premise spoke for a fault that comes and goes, or the search was not brought to an end.
         history: Every answer used, in order.
         others: The smallest candidate for every other way of failing that was met.
     """
