@@ -4,6 +4,7 @@ Tensors are held for one batch of values and one feed at a time; with ``batch_by
 bounded whatever the model. Whatever cannot be paired is an error, never a silent pass.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -184,9 +185,10 @@ class _Comparing:
         return self._result(marked, moved)
 
     def _group(self, group: Sequence[str], moved: dict[str, bool] | None) -> None:
-        for participant in self.everyone:
-            self.say(f"building {participant.name}")
-            self._guarded(participant, lambda p=participant: p.prepare(group))  # type: ignore[misc]  # default binds p
+        self.say("building " + ", ".join(participant.name for participant in self.everyone))
+        # Builds are mostly single-threaded, and engines share nothing: build all at once.
+        with concurrent.futures.ThreadPoolExecutor(len(self.everyone)) as pool:
+            list(pool.map(lambda who: self._guarded(who, lambda: who.prepare(group)), self.everyone))
         try:
             for number, feed in enumerate(feeds(self.request.feeding, self.model)):
                 if self.on_feed is not None and feed.name not in self.seen:
