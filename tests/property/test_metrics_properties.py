@@ -51,7 +51,8 @@ def values(array):
     if kind.is_integer or kind is DType.BOOL:
         wide = np.uint64 if kind is DType.UINT64 else np.int64
         return array.astype(wide).reshape(-1).tolist()
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64).reshape(-1).tolist()
+    with np.errstate(invalid="ignore"):  # Signalling NaNs.
+        return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64).reshape(-1).tolist()
 
 
 def finite(value):

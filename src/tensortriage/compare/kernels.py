@@ -2,8 +2,8 @@
 
 Real numbers are computed in the float type that holds both sides exactly. One look at three maxima tells whether the
 block is plain: finite, and far enough from the limits of float32 for squares to be exact enough. If not, the elements
-that are not finite are counted and taken out, and what is out of range is computed in float64. Complex numbers, 64-bit
-integers and strings are rare and take a way of their own.
+that are not finite are counted and cleared, and what is out of range is computed in float64. Complex numbers, large
+64-bit integers and strings are rare and take a way of their own.
 """
 
 import dataclasses
@@ -35,11 +35,13 @@ class Lane:
     """How pairs of two element types are computed.
 
     Attributes:
-        work: float32 or float64, holding every value of both types exactly; None for the rare types.
+        work: float32 or float64, holding every value of both types exactly (64-bit integers while they are below
+            2**53); None for strings and complex numbers.
         bits: Unsigned integer type to compare the memory of both sides with; None when their types differ.
         ulp: Type whose representable numbers errors are counted in; None for integers, whose unit is 1.
         ulp_shift: Set when the distance in ``ulp`` is the distance of the float32 bits divided by 2 to this power.
         is_text: Whether both are strings.
+        is_wide_integer: Whether both are integers and one of them has 64 bits.
     """
 
     work: np.dtype[Any] | None
@@ -47,23 +49,29 @@ class Lane:
     ulp: np.dtype[Any] | None
     ulp_shift: int | None
     is_text: bool = False
+    is_wide_integer: bool = False
 
 
 @functools.cache
-def lane(reference: np.dtype[Any], target: np.dtype[Any]) -> Lane:
-    """Return the lane for two native numpy types."""
+def lane(reference: np.dtype[Any], target: np.dtype[Any]) -> Lane | None:
+    """Return the lane for two numpy types; None when only one of them is a string.
+
+    Raises:
+        UsageError: For a type without ONNX counterpart (``dtype-unknown``).
+    """
+    reference, target = reference.newbyteorder("="), target.newbyteorder("=")
     kinds = {DType.from_numpy(reference), DType.from_numpy(target)}
     if DType.STRING in kinds:
-        return Lane(None, None, None, None, is_text=True)
-    wide_integers = kinds & {DType.INT64, DType.UINT64} and not any(kind.is_float for kind in kinds)
+        return Lane(None, None, None, None, is_text=True) if len(kinds) == 1 else None
     is_complex = any(kind.numpy.kind == "c" for kind in kinds)
     narrow = all(kind is DType.FLOAT or kind.numpy.itemsize <= 2 for kind in kinds)
-    work = None if wide_integers or is_complex else _F32 if narrow else _F64
+    work = None if is_complex else _F32 if narrow else _F64
+    wide = kinds & {DType.INT64, DType.UINT64} and not any(kind.is_float for kind in kinds)
     unit = ulp.coarser(reference, target)
     # A bfloat16 is the upper half of a float32.
     shift = 0 if unit == work else 16 if reference == target == _BF16 else None
     bits = np.dtype(f"u{reference.itemsize}") if reference == target and not is_complex else None
-    return Lane(work, bits, unit, shift)
+    return Lane(work, bits, unit, shift, is_wide_integer=bool(wide) and not is_complex)
 
 
 def tally_block(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
@@ -78,7 +86,7 @@ def tally_block(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarr
     """
     if way.is_text:
         _tally_text(tally, reference, target, start)
-    elif way.work is None:
+    elif way.work is None or (way.is_wide_integer and not _fits_float64(reference, target)):
         _tally_rare(tally, way, reference, target, start)
     # Tensors that have begun to differ rarely stop doing so; looking again in each block would be wasted.
     elif way.bits is not None and tally.nonzero_errors == 0 and _same_memory(way.bits, reference, target):
@@ -86,6 +94,10 @@ def tally_block(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarr
             _tally_odd(tally, way, reference, target, start)
     elif not _tally_plain(tally, way, reference, target, start, work=way.work, bounds=_SAFE[way.work]):
         _tally_odd(tally, way, reference, target, start)
+
+
+def _fits_float64(reference: np.ndarray, target: np.ndarray) -> bool:
+    return all(side.min() >= -(2**53) and side.max() <= 2**53 for side in (reference, target))
 
 
 def _same_memory(bits: np.dtype[Any], reference: np.ndarray, target: np.ndarray) -> bool:
@@ -116,7 +128,7 @@ def _tally_plain(
     *,
     work: np.dtype[Any],
     bounds: tuple[float, float] | None,
-    positions: np.ndarray | None = None,
+    compared: np.ndarray | None = None,
 ) -> bool:
     """Add a block of finite values; False, with nothing added, when it is not within the bounds.
 
@@ -128,7 +140,7 @@ def _tally_plain(
         start: Flat index of the first element of the block.
         work: Type to compute in: that of the lane, or float64.
         bounds: What the maxima of errors and magnitudes must be between, or zero; None to take any.
-        positions: Places of the values in the block; None when the block is complete.
+        compared: Which values count; the others are zero on both sides. None when all do.
     """
     reference = _load(reference_raw, work, "reference")
     target = _load(target_raw, work, "target")
@@ -142,7 +154,8 @@ def _tally_plain(
     error_max, reference_max, target_max = stack[1:].max(axis=1).tolist()
     if bounds and not all(_within(largest, bounds) for largest in (error_max, reference_max, target_max)):
         return False
-    _divide(errors, reference_abs, relative)
+    smallest = float(reference_abs.min())
+    _divide(errors, reference_abs, relative, smallest)
     relative_max = float(relative.max())
     relative_sum, error_sum = blocks.inner_products(stack[:2], blocks.ones(work)).tolist()
     if bounds and not np.isfinite(relative_sum):
@@ -154,51 +167,61 @@ def _tally_plain(
     elif way.ulp_shift is None or work != way.work:
         distance = ulp.max_distance(reference_raw, target_raw, way.ulp)
     else:
-        distance = _ulp(reference, target, stack, relative_max) / 2.0**way.ulp_shift
+        distance = _ulp(reference, target, stack, smallest, relative_max) / 2.0**way.ulp_shift
     tally.add_maxima(reference_max, target_max, distance)
     tally.add_relative(relative_max, relative_sum)
-    _add_errors(tally, errors, error_max, error_sum, squares[0], start, positions)
+    _add_errors(tally, errors, error_max, error_sum, squares[0], start, compared)
     return True
 
 
 def _tally_odd(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add a block of real numbers that is not plain: not finite, or out of the range of exact squares."""
     assert way.work is not None
-    sides = [_load(side, way.work, role) for side, role in ((reference, "reference"), (target, "target"))]
-    positions = _set_aside_nonfinite(tally, sides[0], sides[1], start)
-    if positions is not None:
-        if positions.size == 0:
-            return
-        reference, target = reference[positions], target[positions]
+    sides = _load(reference, way.work, "reference"), _load(target, way.work, "target")
+    compared = _set_aside_nonfinite(tally, *sides, start)
+    if compared is not None:
+        # In the work type, because a stored type may lack a zero (float8_e8m0fnu).
+        reference, target = _cleared(sides[0], compared, "one"), _cleared(sides[1], compared, "other")
         bounds = _SAFE[way.work]
-        if _tally_plain(tally, way, reference, target, start, work=way.work, bounds=bounds, positions=positions):
+        if _tally_plain(tally, way, reference, target, start, work=way.work, bounds=bounds, compared=compared):
             return
-    _tally_plain(tally, way, reference, target, start, work=_F64, bounds=None, positions=positions)
+    _tally_plain(tally, way, reference, target, start, work=_F64, bounds=None, compared=compared)
 
 
 def _set_aside_nonfinite(tally: Tally, reference: np.ndarray, target: np.ndarray, start: int) -> np.ndarray | None:
-    """Count what is not finite; return the positions that are finite on both sides, None when all are."""
-    finite = [np.isfinite(reference), np.isfinite(target)]
-    compared = finite[0] & finite[1]
-    others = np.flatnonzero(~compared)
-    if others.size == 0:
+    """Count what is not finite; return which elements are finite on both sides, None when all are."""
+    finite = np.isfinite(reference), np.isfinite(target)
+    counts = [int(np.count_nonzero(side)) for side in finite]
+    if min(counts) == reference.size:
         return None
+    compared: np.ndarray = finite[0] & finite[1]
+    both = int(np.count_nonzero(compared))
     # A value that is finite on its own side only belongs to the range of its tensor, though to no error.
     largest = [
-        float(np.abs(side).max(where=good, initial=-1.0))
-        for side, good in zip((reference, target), finite, strict=True)
+        float(np.abs(side[good & ~compared]).max()) if count > both else -1.0
+        for side, good, count in zip((reference, target), finite, counts, strict=True)
     ]
     tally.add_maxima(largest[0], largest[1], 0.0)
-    odd_reference, odd_target = reference[others], target[others]
-    nan_reference, nan_target = np.isnan(odd_reference), np.isnan(odd_target)
-    tally.nan_reference += int(np.count_nonzero(nan_reference))
-    tally.nan_target += int(np.count_nonzero(nan_target))
-    tally.inf_reference += int(np.count_nonzero(np.isinf(odd_reference)))
-    tally.inf_target += int(np.count_nonzero(np.isinf(odd_target)))
-    mismatched = others[~((odd_reference == odd_target) | (nan_reference & nan_target))]
-    tally.nonfinite_mismatch += mismatched.size
-    tally.consider_nonfinite(mismatched, start)
-    return np.flatnonzero(compared)
+    nans = np.isnan(reference), np.isnan(target)
+    nan_counts = [int(np.count_nonzero(side)) for side in nans]
+    tally.nan_reference += nan_counts[0]
+    tally.nan_target += nan_counts[1]
+    tally.inf_reference += reference.size - counts[0] - nan_counts[0]
+    tally.inf_target += reference.size - counts[1] - nan_counts[1]
+    mismatched = ~(compared | (reference == target) | (nans[0] & nans[1]))
+    if mismatched.any():
+        positions = np.flatnonzero(mismatched)
+        tally.nonfinite_mismatch += positions.size
+        tally.consider_nonfinite(positions, start)
+    return compared
+
+
+def _cleared(values: np.ndarray, keep: np.ndarray, role: str) -> np.ndarray:
+    """Return a copy with zero where values are not to be kept: they then add nothing to any sum or maximum."""
+    buffer = SCRATCH.get(role, values.dtype, values.size)
+    bits = f"u{values.itemsize}"  # As integers, because NaN times zero is NaN.
+    np.multiply(values.view(bits), keep, out=buffer.view(bits))
+    return buffer
 
 
 def _within(largest: float, bounds: tuple[float, float]) -> bool:
@@ -226,9 +249,9 @@ def _values_of_bits(dtype: np.dtype[Any], work: np.dtype[Any]) -> np.ndarray | N
     return np.asarray(np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}").view(dtype).astype(work))
 
 
-def _divide(errors: np.ndarray, reference_abs: np.ndarray, relative: np.ndarray) -> None:
-    """Write relative errors into ``relative``."""
-    if reference_abs.min() > 0:
+def _divide(errors: np.ndarray, reference_abs: np.ndarray, relative: np.ndarray, smallest: float) -> None:
+    """Write relative errors into ``relative``; ``smallest`` is the smallest magnitude of the reference."""
+    if smallest > 0:
         np.divide(errors, reference_abs, out=relative)
         return
     zeros = np.equal(reference_abs, 0, out=SCRATCH.get("mask", _BOOL, errors.size))
@@ -238,24 +261,22 @@ def _divide(errors: np.ndarray, reference_abs: np.ndarray, relative: np.ndarray)
     np.divide(errors, relative, out=relative)
 
 
-def _ulp(reference: np.ndarray, target: np.ndarray, stack: np.ndarray, relative_max: float) -> float:
-    """Return the largest distance in representable numbers of the work type; ``stack`` as in `_tally_plain`."""
+def _ulp(reference: np.ndarray, target: np.ndarray, stack: np.ndarray, smallest: float, relative_max: float) -> float:
+    """Return the largest distance in representable numbers of the work type; arguments as in `_tally_plain`."""
+    if relative_max >= 0.5 and smallest >= _SMALLEST_NORMAL[reference.dtype]:
+        # With p bits of mantissa, an element whose relative error is at least 1/2 is at least 2**p / 3 numbers away,
+        # and one below 1/12 less than that. So only few elements can be the farthest.
+        far = np.greater_equal(stack[0], 1 / 12, out=SCRATCH.get("mask", _BOOL, reference.size))
+        if np.count_nonzero(far) < reference.size // 16:
+            found = np.flatnonzero(far)
+            return ulp.max_distance(reference[found], target[found], reference.dtype)
     integer = _INTEGER[reference.dtype]
-    relative, _, reference_abs, _ = stack
+    signs, scratch = SCRATCH.rows("integers", integer, 2, reference.size)
     magnitudes = stack[2:].view(integer)
-    scratch = SCRATCH.rows("integers", integer, 2, reference.size)
-    if reference_abs.min() < _SMALLEST_NORMAL[reference.dtype]:
-        np.bitwise_xor(reference.view(integer), target.view(integer), out=scratch[0])
-        return ulp.distance_of_bits(magnitudes[0], magnitudes[1], scratch[0], scratch[1])
-    if relative_max < 0.5:  # Then no sign differs.
-        return ulp.distance_of_bits(magnitudes[0], magnitudes[1], None, scratch[1])
-    # With p bits of mantissa, an element whose relative error is at least 1/2 is at least 2**p / 3 numbers away, and
-    # one below 1/12 less than that. So only few elements can be the farthest.
-    found = np.flatnonzero(np.greater_equal(relative, 1 / 12, out=SCRATCH.get("mask", _BOOL, reference.size)))
-    if found.size < reference.size // 16:
-        return ulp.max_distance(reference[found], target[found], reference.dtype)
-    np.bitwise_xor(reference.view(integer), target.view(integer), out=scratch[0])
-    return ulp.distance_of_bits(magnitudes[0], magnitudes[1], scratch[0], scratch[1])
+    if relative_max < 0.5 and smallest > 0:  # Then no sign differs.
+        return ulp.distance_of_bits(magnitudes[0], magnitudes[1], None, scratch)
+    np.bitwise_xor(reference.view(integer), target.view(integer), out=signs)
+    return ulp.distance_of_bits(magnitudes[0], magnitudes[1], signs, scratch)
 
 
 def _add_errors(
@@ -265,41 +286,36 @@ def _add_errors(
     error_sum: float,
     square_sum: float,
     start: int,
-    positions: np.ndarray | None = None,
+    compared: np.ndarray | None,
 ) -> None:
-    """Add finite errors and their sums; ``positions`` are their places in the block when it is not complete."""
+    """Add finite errors and their sums; ``compared`` as in `_tally_plain`."""
     unequal = np.not_equal(errors, 0, out=SCRATCH.get("mask", _BOOL, errors.size))
-    tally.compared += errors.size
+    tally.compared += errors.size if compared is None else int(np.count_nonzero(compared))
     tally.nonzero_errors += int(np.count_nonzero(unequal))
     tally.error_sum += error_sum
     tally.error_square_sum += square_sum
     tally.error_max = max(tally.error_max, largest)
-    tally.consider(errors, largest, start, positions)
-    if positions is None:
-        tally.samples.append(errors[-start % tally.stride :: tally.stride].copy())
-    else:
-        tally.samples.append(errors[(positions + start) % tally.stride == 0])
+    tally.consider(errors, largest, start)
+    sampled = slice(-start % tally.stride, None, tally.stride)
+    tally.samples.append(errors[sampled].copy() if compared is None else errors[sampled][compared[sampled]])
 
 
 def _tally_rare(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
-    """Add a block of complex numbers or of 64-bit integers."""
+    """Add a block of complex numbers or of large 64-bit integers."""
     widest = np.complex128 if "c" in (reference.dtype.kind, target.dtype.kind) else np.float64
     wide = [side.astype(widest) for side in (reference, target)]
-    positions = _set_aside_nonfinite(tally, wide[0], wide[1], start)
-    if positions is not None:
-        if positions.size == 0:
-            return
-        reference, target, wide = reference[positions], target[positions], [side[positions] for side in wide]
+    compared = _set_aside_nonfinite(tally, wide[0], wide[1], start)
+    if compared is not None:
+        wide = [np.where(compared, side, 0) for side in wide]
     errors = exact_errors(reference, target) if widest is np.float64 else np.abs(wide[1] - wide[0])
     magnitudes = [np.abs(side) for side in wide]
-    largest = float(errors.max())
-    _add_errors(tally, errors, largest, float(errors.sum()), float(np.vdot(errors, errors)), start, positions)
-    relative = np.empty_like(errors)
-    _divide(errors, magnitudes[0], relative)
+    largest, relative = float(errors.max()), np.empty_like(errors)
+    _add_errors(tally, errors, largest, float(errors.sum()), float(np.vdot(errors, errors)), start, compared)
+    _divide(errors, magnitudes[0], relative, float(magnitudes[0].min()))
     tally.add_relative(float(relative.max()), float(relative.sum()))
     one, other = (side.view(np.float64) for side in wide)  # Real and imaginary parts in a row.
     tally.add_products(float(np.vdot(one, one)), float(np.vdot(other, other)), float(np.vdot(one, other)))
-    distance = largest if way.ulp is None else ulp.max_distance(reference, target, way.ulp)
+    distance = largest if way.ulp is None else ulp.max_distance(wide[0], wide[1], way.ulp)
     tally.add_maxima(float(magnitudes[0].max()), float(magnitudes[1].max()), distance)
 
 
@@ -335,7 +351,7 @@ def _tally_text(tally: Tally, reference: np.ndarray, target: np.ndarray, start: 
     """Add a block of strings: the error is 1 where they differ, every string has magnitude 1."""
     errors = text_errors(reference, target)
     different = float(errors.sum())
-    _add_errors(tally, errors, float(errors.max()), different, different, start)
+    _add_errors(tally, errors, float(errors.max()), different, different, start, None)
     tally.add_relative(float(errors.max()), different)
     tally.add_products(errors.size, errors.size, errors.size - different)
     tally.add_maxima(1.0, 1.0, float(errors.max()))

@@ -7,22 +7,22 @@ hidden in a statistic. Where nothing can be compared the statistics are NaN, whi
 import collections
 import concurrent.futures
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from tensortriage.compare import blocks, kernels
 from tensortriage.compare.tally import Tally
 from tensortriage.errors import DataError
-from tensortriage.values.dtype import DType
 
 EXACT_ELEMENTS = 16384
 """Quantiles and histogram are exact up to this many elements; beyond, they are those of an evenly spaced sample."""
 _SAMPLE_SHARE = 64
 _LARGEST_SAMPLE = 131072
-_LOWEST_BIN = -1074
 
 _TINY_ELEMENTS = blocks.BLOCK
 _PARALLEL_ELEMENTS = 16 * blocks.BLOCK
@@ -164,31 +164,33 @@ def measure_many(
         DataError, UsageError: As `measure`; the message names the pair.
     """
     workers = workers or _cores()
-    pending: collections.deque[tuple[str, _Pair, list[concurrent.futures.Future[Tally]]]] = collections.deque()
-    pending_bytes = 0
+    queue: collections.deque[tuple[str, _Pair, list[_Pending]]] = collections.deque()
+    queued_bytes = 0
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for name, reference, target in pairs:
             pair = _Pair(np.asarray(reference), np.asarray(target), name)
-            pending.append((name, pair, _start(pair, pool, workers)))
-            pending_bytes += pair.nbytes
-            while len(pending) > 4 * workers or (pending_bytes > _PENDING_BYTES and len(pending) > 1):
-                name, pair, futures = pending.popleft()
-                pending_bytes -= pair.nbytes
-                yield name, pair.finish(_merged([future.result() for future in futures]))
-        while pending:
-            name, pair, futures = pending.popleft()
-            yield name, pair.finish(_merged([future.result() for future in futures]))
+            queue.append((name, pair, _begin(pair, pool, workers)))
+            queued_bytes += pair.nbytes
+            while len(queue) > 4 * workers or (queued_bytes > _PENDING_BYTES and len(queue) > 1):
+                done, pair, pending = queue.popleft()
+                queued_bytes -= pair.nbytes
+                yield done, _end(pair, pending)
+        for done, pair, pending in queue:
+            yield done, _end(pair, pending)
 
 
-def _start(
-    pair: "_Pair", pool: concurrent.futures.ThreadPoolExecutor, workers: int
-) -> list[concurrent.futures.Future[Tally]]:
-    if pair.count >= _TINY_ELEMENTS:
-        parts = pair.parts(1 if pair.count < _PARALLEL_ELEMENTS else 4 * workers)
-        return [pool.submit(pair.tally, part) for part in parts]
-    done: concurrent.futures.Future[Tally] = concurrent.futures.Future()
-    done.set_result(pair.tally(pair.parts(1)[0]))  # Handing it to a thread would cost more.
-    return [done]
+def _begin(pair: "_Pair", pool: concurrent.futures.ThreadPoolExecutor, workers: int) -> "list[_Pending]":
+    if pair.count < _TINY_ELEMENTS:  # Handing it to a thread would cost more.
+        return [pair.tally(pair.parts(1)[0])]
+    parts = pair.parts(1 if pair.count < _PARALLEL_ELEMENTS else 4 * workers)
+    return [pool.submit(pair.tally, part) for part in parts]
+
+
+def _end(pair: "_Pair", pending: "list[_Pending]") -> Metrics:
+    return pair.finish(_merged([item if isinstance(item, Tally) else item.result() for item in pending]))
+
+
+_Pending = Tally | concurrent.futures.Future[Tally]
 
 
 class _Pair:
@@ -202,19 +204,19 @@ class _Pair:
                 slug="shape-mismatch",
                 cure="compare outputs of the same model on the same feed",
             )
-        kinds = [DType.from_numpy(side.dtype) for side in (reference, target)]
-        if (kinds[0] is DType.STRING) != (kinds[1] is DType.STRING):
+        way = kernels.lane(reference.dtype, target.dtype)
+        if way is None:
             raise DataError(
-                f"types{label} cannot be compared: reference {kinds[0].label}, target {kinds[1].label}",
+                f"types{label} cannot be compared: reference {reference.dtype}, target {target.dtype}",
                 slug="dtype-mismatch",
                 cure="compare outputs of the same model",
             )
+        self._lane = way
         self.reference, self.target = reference, target
         self.count = reference.size
         self.nbytes = reference.nbytes + target.nbytes
         self._stride = _stride(self.count)
         self._flat = blocks.is_flat(reference) and blocks.is_flat(target)
-        self._lane = kernels.lane(reference.dtype.newbyteorder("="), target.dtype.newbyteorder("="))
 
     def parts(self, wanted: int) -> list[list[tuple[int, blocks.Index]]]:
         """Return the blocks in at most ``wanted`` runs, each for one `tally`; at least one, possibly empty."""
@@ -237,19 +239,21 @@ class _Pair:
 
     def finish(self, tally: Tally) -> Metrics:
         """Turn totals over all blocks into metrics."""
-        worst = tuple(self._worst(position) for _, position in tally.worst)
-        return _finish(tally, self.count, worst, self._lane.ulp is None)
+        return _finish(tally, self.count, self._worst(tally), self._lane.ulp is None)
 
-    def _worst(self, position: int) -> WorstElement:
-        index = tuple(int(i) for i in np.unravel_index(position, self.reference.shape))
-        return WorstElement(index, _scalar(self.reference[index]), _scalar(self.target[index]))
+    def _worst(self, tally: Tally) -> tuple[WorstElement, ...]:
+        indices = [_unravel(position, self.reference.shape) for _, position in tally.worst]
+        return tuple(
+            WorstElement(index, _number(self.reference[index]), _number(self.target[index])) for index in indices
+        )
 
 
 def _finish(tally: Tally, count: int, worst: tuple[WorstElement, ...], exact: bool) -> Metrics:
     compared = tally.compared
     undefined = compared == 0 and count > 0
     size = math.nan if undefined else max(compared, 1)
-    sample = _sorted_sample(tally)
+    sample = _sorted_sample(tally) if tally.nonzero_errors else None
+    quantiles = [_quantile(sample, share) for share in (0.5, 0.9, 0.99)] if sample is not None else [size * 0.0] * 3
     rms_error = math.sqrt(tally.error_square_sum / size)
     reference_rms = math.sqrt(tally.reference_square_sum / size)
     return Metrics(
@@ -259,9 +263,9 @@ def _finish(tally: Tally, count: int, worst: tuple[WorstElement, ...], exact: bo
         mean_abs_error=tally.error_sum / size,
         rms_error=rms_error,
         l2_error=math.nan if undefined else math.sqrt(tally.error_square_sum),
-        median_abs_error=_quantile(sample, 0.5, empty=math.nan if count else 0.0),
-        p90_abs_error=_quantile(sample, 0.9, empty=math.nan if count else 0.0),
-        p99_abs_error=_quantile(sample, 0.99, empty=math.nan if count else 0.0),
+        median_abs_error=quantiles[0],
+        p90_abs_error=quantiles[1],
+        p99_abs_error=quantiles[2],
         max_rel_error=math.nan if undefined else tally.relative_max,
         mean_rel_error=tally.relative_sum / size,
         relative_rms_error=_ratio(rms_error, reference_rms),
@@ -277,8 +281,8 @@ def _finish(tally: Tally, count: int, worst: tuple[WorstElement, ...], exact: bo
         inf_target=tally.inf_target,
         nonfinite_mismatch=tally.nonfinite_mismatch,
         mismatches=tally.nonfinite_mismatch + tally.nonzero_errors,
-        sampled=sample.size,
-        histogram=_histogram(sample),
+        sampled=tally.zero_samples + sum(part.size for part in tally.samples),
+        histogram=() if sample is None else _histogram(sample),
         worst=worst,
         exact=exact,
     )
@@ -304,15 +308,14 @@ def _stride(count: int) -> int:
 def _sorted_sample(tally: Tally) -> np.ndarray:
     """Return the sampled errors in ascending order."""
     sample = np.concatenate([*tally.samples, np.zeros(tally.zero_samples, np.float32)])
-    if tally.nonzero_errors:
-        sample.sort()
+    sample.sort()
     return sample
 
 
-def _quantile(sample: np.ndarray, share: float, *, empty: float) -> float:
+def _quantile(sample: np.ndarray, share: float) -> float:
     """Return a quantile by linear interpolation as numpy.quantile does, without its cost."""
     if sample.size == 0:
-        return empty
+        return math.nan
     place = share * (sample.size - 1)
     low = int(place)
     high = min(low + 1, sample.size - 1)
@@ -355,19 +358,30 @@ def _magnitude(largest: float, count: int) -> float:
 
 
 def _histogram(sample: np.ndarray) -> tuple[tuple[int, int], ...]:
-    errors = sample[np.searchsorted(sample, 0.0, side="right") :]
+    """Count sorted errors between powers of two."""
+    errors = sample[sample.searchsorted(0.0, side="right") : sample.searchsorted(np.inf)]
     if errors.size == 0:
         return ()
-    _, exponents = np.frexp(errors[np.isfinite(errors)])  # error = m * 2**exponent with 1/2 <= m < 1
-    counts = np.bincount(exponents - 1 - _LOWEST_BIN)
-    return tuple((int(place) + _LOWEST_BIN, int(counts[place])) for place in np.flatnonzero(counts))
+    lowest, highest = (math.frexp(float(error))[1] - 1 for error in (errors[0], errors[-1]))
+    exponents = range(lowest, highest + 1)
+    edges = [*errors.searchsorted([2.0**exponent for exponent in exponents]).tolist(), errors.size]
+    return tuple((e, end - begin) for e, begin, end in zip(exponents, edges, edges[1:], strict=False) if end > begin)
 
 
-def _scalar(value: object) -> float:
+def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index = []
+    for size in reversed(shape):
+        position, place = divmod(position, size)
+        index.append(place)
+    return tuple(reversed(index))
+
+
+def _number(value: Any) -> float:
     if isinstance(value, str | bytes):
         return math.nan
-    return float(abs(value)) if isinstance(value, np.complexfloating) else float(value)  # type: ignore[arg-type]
+    return float(abs(value)) if isinstance(value, np.complexfloating) else float(value)
 
 
+@functools.cache
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

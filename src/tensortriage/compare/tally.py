@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 WORST_COUNT = 5
+_FEW = 2560
 
 
 @dataclasses.dataclass(slots=True)
@@ -67,31 +68,29 @@ class Tally:
         self.target_max = max(self.target_max, target)
         self.ulp_max = max(self.ulp_max, distance)
 
-    def consider(self, errors: np.ndarray, largest: float, start: int, positions: np.ndarray | None = None) -> None:
-        """Remember the largest of these errors.
-
-        Args:
-            errors: Errors of one block.
-            largest: Their maximum.
-            start: Flat index of the first one.
-            positions: Flat index of each relative to ``start``; None when they are consecutive.
-        """
+    def consider(self, errors: np.ndarray, largest: float, start: int) -> None:
+        """Remember the largest errors of a block, whose maximum and flat index are given."""
         bound = self.worst[-1][0] if len(self.worst) == WORST_COUNT else 0.0
         if not largest > bound:
             return
-        found = np.flatnonzero(errors >= max(_lower_bound(errors), np.nextafter(errors.dtype.type(bound), np.inf)))
-        if found.size > WORST_COUNT:  # Ties: keep the lowest indices, so that the result does not depend on sorting.
-            order = np.argsort(-errors[found], kind="stable")[:WORST_COUNT]
-            found = found[order]
-        where = found if positions is None else positions[found]
-        self._keep_worst([(float(errors[i]), start + int(at)) for i, at in zip(found, where, strict=True)])
+        if errors.size <= _FEW:
+            found = np.argsort(-errors, kind="stable")[:WORST_COUNT]
+        else:
+            found = np.flatnonzero(errors >= max(_lower_bound(errors), bound))
+            if found.size > WORST_COUNT:
+                found = found[np.argsort(-errors[found], kind="stable")[:WORST_COUNT]]
+        # Stable, so that of equal errors those with the lowest indices stay, whatever the blocks.
+        self._keep_worst(
+            [(error, start + at) for error, at in zip(errors[found].tolist(), found.tolist(), strict=True)]
+        )
 
     def consider_nonfinite(self, positions: np.ndarray, start: int) -> None:
         """Remember positions that are non-finite on one side only."""
         self._keep_worst([(float("inf"), start + int(at)) for at in positions[:WORST_COUNT]])
 
     def _keep_worst(self, more: list[tuple[float, int]]) -> None:
-        self.worst = sorted(self.worst + more, key=lambda item: (-item[0], item[1]))[:WORST_COUNT]
+        found = sorted([*self.worst, *more], key=lambda item: (-item[0], item[1]))[:WORST_COUNT]
+        self.worst = [item for item in found if item[0] > 0]
 
 
 _MAXED = ("error_max", "relative_max", "ulp_max", "reference_max", "target_max")
@@ -102,9 +101,7 @@ _ADDED = tuple(
 
 def _lower_bound(errors: np.ndarray) -> np.floating | float:
     """Return a number that at least `WORST_COUNT` of these errors reach, cheaply: from the maxima of short runs."""
-    run = 256
-    if errors.size < run * WORST_COUNT * 2:
-        return 0.0
+    run = _FEW // WORST_COUNT // 2
     maxima = errors[: errors.size // run * run].reshape(-1, run).max(axis=1)
     bound: np.floating = np.partition(maxima, maxima.size - WORST_COUNT)[maxima.size - WORST_COUNT]
     return bound

@@ -50,7 +50,7 @@ def distance_of_bits(reference: np.ndarray, target: np.ndarray, signs: np.ndarra
         reference: Bits of the absolute values, as int16, int32 or int64.
         target: Likewise.
         signs: Exclusive or of the bits of the signed values; negative where the signs differ. None when
-            no sign differs.
+            no sign differs. Overwritten.
         scratch: Array of the same type and size. Overwritten.
     """
     # |a - b| <= a + b: including the positions of opposite sign does no harm. Both are >= 0, so nothing overflows.
@@ -58,10 +58,10 @@ def distance_of_bits(reference: np.ndarray, target: np.ndarray, signs: np.ndarra
     distance = max(int(scratch.max()), -int(scratch.min()))
     if signs is None or signs.min() >= 0:
         return float(distance)
-    opposite = np.flatnonzero(signs < 0)
-    # Sums may need the sign bit, so they are read as unsigned.
-    sums = (reference[opposite] + target[opposite]).view(f"u{reference.itemsize}")
-    return float(max(distance, int(sums.max())))
+    np.right_shift(signs, 8 * signs.itemsize - 1, out=signs)  # All ones where the signs differ, else zero.
+    np.add(reference, target, out=scratch)
+    np.bitwise_and(scratch, signs, out=scratch)
+    return float(max(distance, int(scratch.view(f"u{scratch.itemsize}").max())))  # Sums may need the sign bit.
 
 
 def _component(dtype: np.dtype[Any]) -> np.dtype[Any] | None:

@@ -125,8 +125,8 @@ def test_many_blocks_agree_with_numpy(dtype):
         assert metrics.mismatches == np.count_nonzero(errors)
         worst = np.argsort(-errors, kind="stable")[:5]
         assert [element.index[0] for element in metrics.worst] == worst.tolist()
-        assert metrics.median_abs_error == pytest.approx(np.median(errors), rel=0.05)
-        assert metrics.p99_abs_error == pytest.approx(np.quantile(errors, 0.99), rel=0.05)
+        for share, value in ((0.5, metrics.median_abs_error), (0.99, metrics.p99_abs_error)):
+            assert np.mean(errors < value) - 0.02 < share < np.mean(errors <= value) + 0.02  # A sample's quantile.
         assert EXACT_ELEMENTS / 2 < metrics.sampled <= SEVERAL_BLOCKS
         assert sum(count for _, count in metrics.histogram) <= metrics.sampled
 
