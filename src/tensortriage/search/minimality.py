@@ -55,7 +55,13 @@ def delta_debug(state: Reduction[T]) -> Dialogue[T]:
 
 
 def blocks(problem: Problem[T], items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Cut a sequence into blocks of at most the weight of ``size`` average items; a heavier item is its own block."""
+    """Cut a sequence into blocks of at most the weight of ``size`` average items; a heavier item is its own block.
+
+    Blocks of size 1 are single items, whatever they weigh.
+    """
+    if size == 1:
+        yield from ((item,) for item in items)
+        return
     limit = size * math.fsum(problem.weight(item) for item in items) / len(items)
     block: list[T] = []
     weight = 0.0

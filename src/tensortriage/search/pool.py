@@ -25,6 +25,8 @@ from tensortriage.search.problem import Oracle, Outcome, T, Verdict
 
 START_SECONDS = 120.0
 """Longest time for a process to import what the oracle needs."""
+LOOK_SECONDS = 3600.0
+"""Longest wait before looking again; the system's own limit is lower than infinity."""
 
 
 @dataclasses.dataclass
@@ -95,9 +97,8 @@ class ProcessPool(Generic[T]):
         """
         answered: list[tuple[Question[T], Answer]] = []
         while not answered:
-            now = time.monotonic()
-            nearest = min(worker.deadline for worker in self._workers)
-            heard = wait([worker.pipe for worker in self._workers], max(0.0, min(nearest - now, threading.TIMEOUT_MAX)))
+            seconds = min(worker.deadline for worker in self._workers) - time.monotonic()
+            heard = wait([worker.pipe for worker in self._workers], min(max(seconds, 0.0), LOOK_SECONDS))
             for worker in list(self._workers):
                 if worker.pipe in heard:
                     answered += self._hear(worker)

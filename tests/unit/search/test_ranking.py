@@ -1,0 +1,53 @@
+import math
+
+import pytest
+
+from search_oracles import chain, fault, problem_of
+from tensortriage.search.ranking import FIRST_SHARES, LEAST_SHARE, Reading, distances, rank
+
+
+def test_without_any_knowledge_items_keep_their_order_and_equal_chances():
+    ranking = rank(problem_of(fault(items=4), 4), {3, 1, 0}, [])
+    assert ranking.items == (0, 1, 3)
+    assert ranking.chances == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert set(ranking.parts) == {Reading.ANYWHERE}
+
+
+def test_chances_follow_weights_but_the_order_does_not():
+    problem = problem_of(fault(items=3), 3, weights={1: 2.0})
+    ranking = rank(problem, range(3), [])
+    assert ranking.items == (0, 1, 2)
+    assert ranking.chances == pytest.approx((0.25, 0.5, 0.25))
+
+
+def test_near_items_come_first():
+    ranking = rank(problem_of(fault(items=9), 9, neighbours=chain(9).__getitem__), set(range(9)) - {4}, [4])
+    assert ranking.items[:4] == (3, 5, 2, 6)
+    assert sum(ranking.chances) == pytest.approx(1.0)
+
+
+def test_without_neighbours_the_order_of_the_problem_stands_for_nearness():
+    assert rank(problem_of(fault(items=9), 9), set(range(9)) - {4}, [4]).items[:4] == (3, 5, 2, 6)
+
+
+def test_suspect_items_come_first_infinite_ones_before_all():
+    problem = problem_of(fault(items=5), 5, suspicion={1: 10.0, 4: math.inf, 2: 1e308})
+    ranking = rank(problem, range(5), [])
+    assert ranking.items == (4, 2, 1, 0, 3)
+    assert sum(ranking.chances) == pytest.approx(1.0)
+
+
+def test_distances_count_steps_and_leave_out_what_cannot_be_reached():
+    links = {0: [1], 1: [0, 2, 99], 2: [1], 3: []}
+    problem = problem_of(fault(items=4), 4, neighbours=links.__getitem__)
+    assert distances(problem, [0]) == {0: 0, 1: 1, 2: 2}
+    assert distances(problem, [0, 2]) == {0: 0, 1: 1, 2: 0}
+
+
+def test_a_find_far_away_speaks_against_nearness_and_a_near_one_for_it():
+    problem = problem_of(fault(items=100), 100, neighbours=chain(100).__getitem__)
+    ranking = rank(problem, range(1, 100), [0])
+    far, near = ranking.learn(FIRST_SHARES, 98), ranking.learn(FIRST_SHARES, 0)
+    assert far[Reading.NEAR] < FIRST_SHARES[Reading.NEAR] < near[Reading.NEAR]
+    assert far[Reading.NEAR] >= LEAST_SHARE
+    assert near[Reading.SUSPECT] == FIRST_SHARES[Reading.SUSPECT]

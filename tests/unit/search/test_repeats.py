@@ -1,0 +1,39 @@
+import math
+
+import pytest
+
+from tensortriage.errors import UsageError
+from tensortriage.search.repeats import Rate, Repeats, runs_needed
+
+
+@pytest.mark.parametrize("runs", [1, 3, 16, 60])
+@pytest.mark.parametrize("confidence", [0.9, 0.975])
+def test_lower_bound_where_it_has_a_closed_form(runs, confidence):
+    # All failed: rate**runs = 1 - confidence. One failed: 1 - (1 - rate)**runs = 1 - confidence.
+    assert Rate(runs, runs).at_least(confidence) == pytest.approx((1 - confidence) ** (1 / runs))
+    assert Rate(1, runs).at_least(confidence) == pytest.approx(1 - confidence ** (1 / runs))
+
+
+def test_nothing_failed_bounds_nothing():
+    assert Rate(0, 5).at_least(0.95) == 0.0
+
+
+@pytest.mark.parametrize(("rate", "risk", "runs"), [(0.5, 0.05, 5), (0.5, 0.0625, 4), (0.9, 0.05, 2), (0.3, 0.05, 9)])
+def test_runs_until_a_false_pass_is_rare_enough(rate, risk, runs):
+    assert runs_needed(rate, risk, limit=60) == runs
+    assert (1 - rate) ** runs <= risk * (1 + 1e-9) < (1 - rate) ** (runs - 1)
+
+
+def test_extremes_of_the_rate():
+    assert runs_needed(1.0, 0.01, limit=60) == 1
+    assert runs_needed(0.0, 0.01, limit=60) == 60
+    assert runs_needed(1e-9, 0.01, limit=60) == 60
+
+
+@pytest.mark.parametrize(
+    "how", [{"premise": 0}, {"measure": 0}, {"limit": 0}, {"confidence": 1.0}, {"confidence": math.nan}]
+)
+def test_bad_repeats_are_refused(how):
+    with pytest.raises(UsageError) as error:
+        Repeats(**how)
+    assert error.value.slug == "search-repeats-invalid"
