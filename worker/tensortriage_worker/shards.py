@@ -21,6 +21,7 @@ import json
 import math
 import mmap
 import os
+import weakref
 from types import TracebackType
 from typing import IO, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type, cast
 
@@ -254,13 +255,13 @@ class ShardReader:
     def __init__(self, path: "os.PathLike[str] | str") -> None:
         self.path = os.fspath(path)
         with open(self.path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            entries, start = _read_header(file, size, self.path)
-            mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        self._data = np.frombuffer(mapping, np.uint8)[start:]
-        self._entries = entries
-        self.labels = {name: entry.label for name, entry in entries.items()}
-        self.shapes = {name: entry.shape for name, entry in entries.items()}
+            self._identity = _identity(file)
+            self._entries, self._start = _read_header(file, self._identity[0], self.path)
+            mapping = mmap.mmap(file.fileno(), self._identity[0], access=mmap.ACCESS_READ)
+        self._mapping = mapping  # type: Optional[mmap.mmap]
+        self._shared = weakref.ref(mapping)
+        self.labels = {name: entry.label for name, entry in self._entries.items()}
+        self.shapes = {name: entry.shape for name, entry in self._entries.items()}
 
     def tensor(self, name: str) -> np.ndarray:
         """Return one tensor, read-only; packed types and strings are decoded into memory, all others are mapped.
@@ -270,13 +271,36 @@ class ShardReader:
             ShardError: When its bytes are not what its type promises.
         """
         entry = self._entries[name]
-        data = self._data[entry.begin : entry.end]
+        data = np.frombuffer(self._map(), np.uint8)[self._start + entry.begin : self._start + entry.end]
         try:
             array = _decode(data, entry.label, entry.shape)
         except (ValueError, RecursionError) as error:
             raise ShardError("tensor {!r} of {} is damaged: {}".format(name, self.path, error)) from error
         array.flags.writeable = False
         return array
+
+    def release(self) -> None:
+        """Leave the mapping to the arrays out of it: when the last one is gone, so is its memory.
+
+        `tensor` may still be called, and maps the file anew if need be; then it raises OSError when the file is gone,
+        `ShardError` when it was replaced.
+        """
+        self._mapping = None
+
+    def _map(self) -> mmap.mmap:
+        mapping = self._mapping or self._shared()
+        if mapping is None:
+            with open(self.path, "rb") as file:
+                if _identity(file) != self._identity:
+                    raise ShardError("{} was replaced after it was opened".format(self.path))
+                mapping = mmap.mmap(file.fileno(), self._identity[0], access=mmap.ACCESS_READ)
+            self._shared = weakref.ref(mapping)
+        return mapping
+
+
+def _identity(file: IO[bytes]) -> Tuple[int, int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _known(label: str) -> str:

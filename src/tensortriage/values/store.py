@@ -7,7 +7,6 @@ when the last array out of it is gone.
 """
 
 import dataclasses
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -213,9 +212,7 @@ class MappedStore:
         index = serial.load(path, _Index)
         self._items = {item.name: item for item in index.tensors}
         self._specs = {item.name: _spec(item, path) for item in index.tensors}
-        # Weak: a mapping lives as long as an array out of it, so walking a large store does not pile up pages.
-        self._readers: weakref.WeakValueDictionary[str, shards.ShardReader] = weakref.WeakValueDictionary()
-        self._latest: shards.ShardReader | None = None
+        self._readers: dict[str, shards.ShardReader] = {}
 
     def names(self) -> Sequence[str]:
         """Return every tensor name, in the order written."""
@@ -237,18 +234,19 @@ class MappedStore:
         try:
             reader = self._reader(path)
             array = reader.tensor(name)
-        except (shards.ShardError, OSError, KeyError) as error:
+            reader.release()
+        except (shards.ShardError, OSError) as error:
             raise _damaged(path, str(error)) from error
+        except KeyError:
+            raise _damaged(path, f"tensor '{name}' is not in it") from None
         if DType.from_numpy(array.dtype) is not spec.dtype or array.shape != spec.shape:
             raise _damaged(path, f"tensor '{name}' is not what the index says")
         return array
 
     def _reader(self, path: Path) -> shards.ShardReader:
-        reader = self._readers.get(path.name)
-        if reader is None:
-            reader = self._readers[path.name] = shards.ShardReader(path)
-        self._latest = reader
-        return reader
+        if path.name not in self._readers:
+            self._readers[path.name] = shards.ShardReader(path)
+        return self._readers[path.name]
 
 
 def _spec(item: _Item, path: Path) -> ValueSpec:

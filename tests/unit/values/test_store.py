@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,8 +160,26 @@ def test_a_truncated_shard_is_refused(tmp_path):
         store["x"]
 
 
-def test_a_walk_through_a_store_keeps_one_shard_mapped(tmp_path):
+def mapped_shards():
+    """Shard files in this process's address space (Linux: proc(5), /proc/pid/maps)."""
+    return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".safetensors" in line}
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")
+def test_a_shard_is_mapped_only_while_an_array_out_of_it_lives(tmp_path):
     store = written(tmp_path / "s", {str(i): np.zeros(1000) for i in range(8)}, shard_bytes=1)
+    kept = store["3"]
     for name in store.names():
         assert store[name].sum() == 0
-    assert len(store._readers) == 1
+    assert [Path(file).name for file in mapped_shards() if str(tmp_path) in file] == ["shard-00003.safetensors"]
+    assert kept.sum() == 0
+    del kept
+    assert not [file for file in mapped_shards() if str(tmp_path) in file]
+
+
+def test_a_store_that_was_replaced_is_noticed(tmp_path):
+    store = written(tmp_path / "s", {"x": np.zeros(10)})
+    assert store["x"].sum() == 0
+    written(tmp_path / "s", {"x": np.zeros(20)})
+    with pytest.raises(StoreError, match="replaced"):
+        store["x"]

@@ -82,6 +82,18 @@ def test_reading_maps_instead_of_copying(tmp_path):
         array[0] = 1
 
 
+def test_a_reader_outlives_its_file_until_it_is_released(tmp_path):
+    shards.write_shard(tmp_path / "s", {"x": np.arange(1000.0)})
+    reader = shards.ShardReader(tmp_path / "s")
+    (tmp_path / "s").unlink()
+    kept = reader.tensor("x")
+    reader.release()
+    assert reader.tensor("x")[-1] == kept[-1] == 999.0
+    del kept
+    with pytest.raises(FileNotFoundError):
+        reader.tensor("x")
+
+
 def test_strings_and_bytes_come_back_as_text(tmp_path):
     array = np.array([["naïve", b"bytes"]], dtype=object)
     shards.write_shard(tmp_path / "s", {"x": array})
