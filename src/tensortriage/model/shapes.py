@@ -1,11 +1,11 @@
 """What is known of every value before anything ran: declared in the file, inferred, or recorded from a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import onnx
-from onnx.shape_inference import infer_shapes
 
+from tensortriage.model.inference import infer_shapes
 from tensortriage.model.model import Model
 from tensortriage.model.serializing import hollow_proto, to_bytes
 from tensortriage.model.specs import value_spec
@@ -20,8 +20,9 @@ _DTYPES = {dtype.value: dtype for dtype in DType}
 def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> Mapping[str, ValueSpec]:
     """Return what is known of every value of the main graph.
 
-    Inferred types fill in what the file leaves open: a declared dtype or dimension is kept. Inference is onnx's own
-    (onnx.shape_inference, with data propagation); where it fails, only what is declared remains.
+    When the file leaves a type or a rank open, and no recorded spec closes it, onnx's shape inference (with data
+    propagation) fills in what it can: declared dtypes and numbers are kept. Where inference fails, only what is
+    declared remains.
 
     Args:
         model: The model.
@@ -33,19 +34,19 @@ def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> M
     declared = [*model.ir.graph.inputs, *model.ir.graph.initializers.values()]
     declared += [value for node in model.ir.graph for value in node.outputs if value.name]
     specs = {value.name or "": value_spec(value) for value in declared}
-    for spec in _inferred(model):
-        if spec.name in specs:
-            specs[spec.name] = _merged(specs[spec.name], spec)
+    if any(spec.dtype is None or spec.shape is None for name, spec in specs.items() if name not in recorded):
+        for spec in _inferred(model):
+            if spec.name in specs:
+                specs[spec.name] = _merged(specs[spec.name], spec)
     return MappingProxyType({**specs, **recorded})
 
 
-def _inferred(model: Model) -> Iterable[ValueSpec]:
-    serialized = to_bytes(hollow_proto(model.ir, above_bytes=_READ_BYTES))
-    try:
-        inferred = infer_shapes(serialized, check_type=False, strict_mode=False, data_prop=True)
-    except Exception:  # of any type: inference is C++ that meets a model nobody has checked, and it is only a help
+def _inferred(model: Model) -> tuple[ValueSpec, ...]:
+    result = infer_shapes(to_bytes(hollow_proto(model.ir, above_bytes=_READ_BYTES)))
+    if result is None:
         return ()
-    return tuple(map(_proto_spec, (*inferred.graph.value_info, *inferred.graph.output)))
+    graph = onnx.ModelProto.FromString(result).graph
+    return tuple(map(_proto_spec, (*graph.value_info, *graph.output)))
 
 
 def _proto_spec(info: onnx.ValueInfoProto) -> ValueSpec:
