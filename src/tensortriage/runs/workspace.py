@@ -26,20 +26,18 @@ class Workspace:
     def file(self, model: Model) -> Path:
         """Return a file that holds exactly this model: its own when unedited, else a new temporary one.
 
-        Weights kept in external data are referenced, not copied.
+        All files of a workspace lie in one folder and share their large weights there.
         """
         if model.path is not None:
             return model.path
-        folder = self.folder / str(next(self._count))
-        folder.mkdir()
-        path = folder / "model.onnx"
+        path = self.folder / f"{next(self._count)}.onnx"
         model.save(path, external_data=ExternalData.KEEP)
         return path
 
     def release(self, path: Path) -> None:
-        """Remove a temporary file early; files outside the workspace are left alone."""
-        if self.folder in path.parents:
-            shutil.rmtree(path.parent, ignore_errors=True)
+        """Remove a temporary model early (shared weights stay); files outside the workspace are left alone."""
+        if path.parent == self.folder:
+            path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove the folder."""
