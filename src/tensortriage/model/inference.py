@@ -1,8 +1,8 @@
 """Shape inference at arm's length: onnx's C++ code may crash or never return on a model that nobody has checked.
 
 It crashes on a LayerNormalization whose axis is far off, and loops for ever over an Einsum equation that is not ASCII
-(onnx 1.23; its checker passes both). So it runs in a process of its own, with limits. That process loads onnx's extension
-module and nothing else, which makes it five times faster to start than one that imports onnx.
+(onnx 1.23; its checker passes both). So it runs in a process of its own, with limits. That process loads onnx's C++
+extension and nothing else, which makes it five times faster to start than one that imports onnx.
 """
 
 import subprocess
