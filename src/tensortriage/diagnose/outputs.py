@@ -15,10 +15,14 @@ from tensortriage.diagnose.soundness import failed, mismatched, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.runs.capture import size_of
 from tensortriage.values.store import MemoryStore
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
+
+WHOLE_BYTES = 256 << 20
+"""Up to this much of tensors the floors of all layers are measured together with those of the outputs."""
 
 
 class Unsound(Exception):
@@ -77,12 +81,18 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
 
 
 def output_floors(inv: Investigation) -> Floors:
-    """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little)."""
+    """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little).
+
+    Where all tensors are small together, the floors of every layer are measured at once: later steps ask for them, and
+    the float64 run is the same.
+    """
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-    found = [
-        floors_of(inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="the outputs")
-        for feed in inv.question.feeds[:FLOOR_FEEDS]
-    ]
+    found = []
+    for feed in inv.question.feeds[:FLOOR_FEEDS]:
+        golden = inv.golden(feed)
+        whole = sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES
+        values, what = (inv.values, "every layer") if whole else (outputs, "the outputs")
+        found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=inv.specs(feed), what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
     return Floors(fp32, target, found[0].emulated, found[0].source)
