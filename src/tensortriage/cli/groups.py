@@ -5,6 +5,7 @@ import click
 from tensortriage.cli.lazy import LazyGroup
 
 INSPECT = {
+    "model": ("tensortriage.cli.inspect_model:inspect_model", "Operators, interface, parameters, repeated blocks."),
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {

@@ -1,0 +1,107 @@
+"""``triage inspect model``: what is in a model, on one screen or node by node."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tensortriage.cli.options import GuideCommand, common, option
+
+if TYPE_CHECKING:
+    from tensortriage.model.summary import ModelSummary
+
+EPILOG = """\b
+Examples:
+  triage inspect model model.onnx
+  triage inspect model model.onnx --show layers attrs
+  triage inspect model model.onnx --show weights
+  triage inspect model model.onnx --json
+"""
+SHOWN, FILES = "What to show", "Files"
+PARTS = ("layers", "attrs", "weights")
+
+
+@click.command(cls=GuideCommand, value_lists=("--show",), epilog=EPILOG)
+@click.argument("model", type=click.Path(path_type=Path))
+@option("--show", multiple=True, type=click.Choice(PARTS), metavar="PART...", heading=SHOWN,
+        help="layers: every node; attrs: with their attributes; weights: the numbers of every constant.")  # fmt: skip
+@option("--list-unbounded-dds", "unbounded", is_flag=True, heading=SHOWN,
+        help="Tensors that decide a size, depend on data and are not bounded.")  # fmt: skip
+@option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir", type=click.Path(path_type=Path),
+        metavar="DIR", heading=FILES, help="Where external data are when not beside the model.")  # fmt: skip
+@option("--ignore-external-data", is_flag=True, expose_value=False, heading=FILES, rare=True,
+        help="Accepted; weights are read for --show weights only.")  # fmt: skip
+@option("--model-type", type=click.Choice(["onnx"]), expose_value=False, heading=FILES, rare=True,
+        help="Accepted; only ONNX models are inspected.")  # fmt: skip
+@common
+def inspect_model(
+    model: Path, show: tuple[str, ...], unbounded: bool, external_data_dir: Path | None, as_json: bool
+) -> None:
+    """Show what is in MODEL: operators, interface, parameters, dynamic dimensions, bodies, functions, repeated blocks.
+
+    Nothing is run, and no weight is read unless asked for, so the size of the model does not matter.
+    """
+    from tensortriage.model.listing import list_layers
+    from tensortriage.model.message import read_message
+    from tensortriage.model.summary import summary_of
+
+    message = read_message(model)
+    summary = summary_of(message, model, external_data_dir or model.parent)
+    extra: dict[str, Any] = {}
+    if {"layers", "attrs"} & {*show}:
+        extra["layers"] = list_layers(message.proto)
+    if unbounded or "weights" in show:
+        extra |= deeper(model, external_data_dir, unbounded=unbounded, weights="weights" in show)
+    if as_json:
+        click.echo(document(summary, extra))
+    else:
+        tell(summary, extra, attributes="attrs" in show)
+
+
+def deeper(path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool) -> dict[str, Any]:
+    """Return what needs the loaded model."""
+    from tensortriage.model.model import Model
+    from tensortriage.model.unbounded import unbounded_sizes
+    from tensortriage.model.weightfacts import weight_facts
+
+    found: dict[str, Any] = {}
+    model = Model.load(path, external_data_dir=external_data_dir)
+    if weights:
+        found["weights"] = weight_facts(model)
+    if unbounded:
+        found["unbounded_sizes"] = unbounded_sizes(model.graph)
+    return found
+
+
+def document(summary: "ModelSummary", extra: dict[str, Any]) -> str:
+    """Return everything as one JSON document."""
+    import dataclasses
+
+    from tensortriage.values.serial import to_json
+
+    fields = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
+    return to_json(fields | {name: tuple(rows) for name, rows in extra.items()})
+
+
+def tell(summary: "ModelSummary", extra: dict[str, Any], *, attributes: bool) -> None:
+    """Print the summary and what else was asked for."""
+    from tensortriage.report.model_text import layer_lines, shape_text, size, summary_lines, weight_range
+    from tensortriage.report.text import printable
+
+    click.echo("\n".join(summary_lines(summary)))
+    if "layers" in extra:
+        click.echo(f"layers ({len(extra['layers'])})")
+        for line in layer_lines(extra["layers"], attributes=attributes):
+            click.echo(f"  {line}")
+    for weight in extra.get("weights", ()):
+        click.echo(f"weight {printable(weight.name)} {weight.dtype} {shape_text(weight.shape)}, {size(weight.nbytes)}")
+        spread = weight_range(weight.minimum, weight.maximum, weight.mean)
+        odd = f", {weight.nonfinite} not finite" if weight.nonfinite else ""
+        if spread:
+            click.echo(f"  {spread}, {weight.zeros} zeros{odd}")
+        click.echo("\n".join("  " + printable(line) for line in weight.values.splitlines()))
+    if "unbounded_sizes" in extra:
+        rows = extra["unbounded_sizes"]
+        click.echo(f"sizes that depend on data and are not bounded ({len(rows)})")
+        for row in rows:
+            click.echo(f"  {printable(row.value)}  decides the size of {row.op_type} {printable(row.node)}")
