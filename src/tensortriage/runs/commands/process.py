@@ -1,0 +1,181 @@
+"""Running a command that is not trusted: it may hang, print without end, leave children behind or not exist.
+
+Every command gets a process group of its own, which is killed when the command is over, out of time, or no longer
+wanted. stdout and stderr are read as one stream, in bounded memory.
+"""
+
+import dataclasses
+import os
+import re
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tensortriage.errors import UsageError
+from tensortriage.runs.commands.transcript import Printed, Transcript
+from tensortriage.runs.commands.watchdog import Watchdog, kill_group
+
+CHUNK_BYTES = 1 << 20
+LINGER_SECONDS = 0.5
+"""How long output is awaited from children that a finished command left behind."""
+LOOK_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended.
+
+    Attributes:
+        code: Exit code, negative for a signal; None when it was killed for its time.
+        printed: What it printed.
+        seconds: Wall-clock time.
+    """
+
+    code: int | None
+    printed: Printed
+    seconds: float
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was killed for taking too long."""
+        return self.code is None
+
+
+class Processes:
+    """Runs commands, from any number of threads, and sees to it that none is left running."""
+
+    def __init__(self) -> None:
+        self._watchdog = Watchdog()
+        self._running: set[int] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(
+        self,
+        words: Sequence[str],
+        *,
+        folder: Path | None = None,
+        timeout_seconds: float | None = None,
+        patterns: Sequence[re.Pattern[str]] = (),
+    ) -> Finished:
+        """Run a command to its end.
+
+        Args:
+            words: Program and arguments; no shell.
+            folder: Working directory; this process's own by default.
+            timeout_seconds: Longest run; None for no limit.
+            patterns: Regular expressions to look for in all of its output.
+
+        Raises:
+            UsageError: When there is no such program or it cannot be started (``check-program-missing``).
+        """
+        started = time.monotonic()
+        deadline = None if timeout_seconds is None else started + timeout_seconds
+        process = self._start(words, folder)
+        transcript = Transcript(patterns)
+        try:
+            in_time = _read(process, transcript, deadline)
+        finally:
+            self._end(process)
+        code = process.returncode if in_time else None
+        return Finished(code, transcript.finish(), time.monotonic() - started)
+
+    def close(self) -> None:
+        """Kill what is running; commands still being waited for end with a signal, and no new one starts."""
+        with self._lock:
+            self._closed = True
+            for group in self._running:
+                kill_group(group)
+        self._watchdog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self, words: Sequence[str], folder: Path | None) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise UsageError("commands are no longer run", slug="check-program-missing")
+            try:
+                process = subprocess.Popen(
+                    list(words),
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                raise _not_started(words, error) from error
+            self._running.add(process.pid)
+        self._watchdog.guard(process.pid)
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        kill_group(process.pid)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        with self._lock:
+            self._running.discard(process.pid)
+            closed = self._closed
+        if not closed:
+            self._watchdog.release(process.pid)
+
+
+def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: float | None) -> bool:
+    """Read until the command is over; return whether that was in time."""
+    assert process.stdout is not None
+    stream = process.stdout.fileno()
+    readable = select.poll()
+    readable.register(stream, select.POLLIN)
+    over: float | None = None
+    while True:
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            return False
+        if over is None and process.poll() is not None:
+            over = now + LINGER_SECONDS
+        if over is not None and now >= over:
+            return True
+        limits = [LOOK_SECONDS, *(limit - now for limit in (deadline, over) if limit is not None)]
+        if not readable.poll(1000.0 * max(0.0, min(limits))):
+            continue
+        chunk = os.read(stream, CHUNK_BYTES)
+        if chunk:
+            transcript.take(chunk)
+        else:
+            return _wait(process, deadline)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float | None) -> bool:
+    """Wait for a command that has closed its output."""
+    try:
+        process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _not_started(words: Sequence[str], error: Exception) -> UsageError:
+    program = words[0] if words else ""
+    if isinstance(error, FileNotFoundError):
+        reason = f"there is no program '{program}'"
+    elif isinstance(error, OSError):
+        reason = f"'{program}': {error.strerror or error}"
+    else:
+        reason = str(error)
+    return UsageError(
+        f"the check cannot be started: {reason}",
+        slug="check-program-missing",
+        cure="name a program on the PATH or give its path (./check.sh); quote the whole command to have a shell run it",
+    )

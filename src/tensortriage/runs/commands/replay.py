@@ -1,0 +1,145 @@
+"""Verdicts of a finished or broken-off run of checks, to be used again: Polygraphy's replay file, bound to its subject.
+
+The layout is Polygraphy's: one ``IterationContext`` per iteration, and a twin ``NAME_skip_current.json`` in which the
+check that is about to run has already failed, for checks that take the whole machine down. A replay of another model
+would quietly steer the search to a wrong result, so the file also says what it belongs to, by digest, and every
+iteration which candidate it was about.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tensortriage.errors import DataError, StoreError
+from tensortriage.values.serial import dump, from_json
+
+FORMAT = "tensortriage.replay/1"
+BINDING = "tensortriage"
+"""Key, beside those of the iterations, that says what a replay belongs to."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """One iteration.
+
+    Attributes:
+        iteration: Number, from 0.
+        phase: ``outputs`` or ``inputs`` in the modes that Polygraphy has; may be empty.
+        candidate: Content key of what was checked.
+        attempt: How often that had been checked before.
+        nodes: Its size; None where there is no model.
+        success: Whether the check passed.
+        outcome: The verdict in a word.
+        signature: How it failed.
+    """
+
+    iteration: int
+    phase: str
+    candidate: str
+    attempt: int
+    nodes: int | None
+    success: bool
+    outcome: str
+    signature: str = ""
+
+    @property
+    def key(self) -> str:
+        """Polygraphy's name of the iteration."""
+        return f"_N{self.iteration}" + (f"_{self.phase}" if self.phase else "")
+
+
+class Replay:
+    """A replay being written.
+
+    Args:
+        path: The file, rewritten after every iteration.
+        bound_to: Digest of the model and the command.
+    """
+
+    def __init__(self, path: Path, bound_to: str) -> None:
+        self._path = path
+        self._content: dict[str, Any] = {BINDING: {"format": FORMAT, "bound_to": bound_to}}
+
+    @property
+    def twin(self) -> Path:
+        """The file in which the current check has failed already."""
+        return self._path.with_name(f"{self._path.stem}_skip_current{self._path.suffix}")
+
+    def about_to_check(self, entry: Entry) -> None:
+        """Write the twin: an iteration that is taken to have failed, should the check end everything."""
+        dump({**self._content, entry.key: _encoded(entry)}, self.twin)
+
+    def add(self, entry: Entry) -> None:
+        """Write an iteration."""
+        self._content[entry.key] = _encoded(entry)
+        dump(self._content, self._path)
+
+    def close(self) -> None:
+        """Remove the twin."""
+        self.twin.unlink(missing_ok=True)
+
+
+def load_replay(path: Path, bound_to: str) -> tuple[Entry, ...]:
+    """Read a replay in the order of its iterations.
+
+    Raises:
+        DataError: When the file is missing or damaged (``replay-unreadable``), or belongs to another model or command
+            (``replay-foreign``); those that Polygraphy wrote do not say what they belong to.
+    """
+    try:
+        content = from_json(path.read_bytes(), dict[str, Any], source=str(path))
+    except OSError as error:
+        raise DataError(
+            f"replay {path} cannot be read: {error.strerror or error}",
+            slug="replay-unreadable",
+            cure="give --load-debug-replay the file that --save-debug-replay wrote",
+        ) from error
+    except StoreError as error:
+        raise DataError(error.message, slug="replay-unreadable", cure="remove it and check anew") from error
+    binding = content.pop(BINDING, None)
+    if not isinstance(binding, dict) or binding.get("format") != FORMAT:
+        raise DataError(
+            f"replay {path} does not say which model and command it belongs to",
+            slug="replay-foreign",
+            cure="only replays that triage wrote can be loaded; check anew, with --save-debug-replay",
+        )
+    if binding.get("bound_to") != bound_to:
+        raise DataError(
+            f"replay {path} belongs to another model or another check command",
+            slug="replay-foreign",
+            cure="load it with the model and the command that it was made with",
+        )
+    try:
+        return tuple(_decoded(key, value) for key, value in content.items())
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"replay {path} is damaged: {error!r}", slug="replay-unreadable", cure="remove it and check anew"
+        ) from error
+
+
+def _encoded(entry: Entry) -> Mapping[str, Any]:
+    state: dict[str, Any] = {} if entry.nodes is None else {"num_nodes": entry.nodes}
+    state |= {"candidate": entry.candidate, "attempt": entry.attempt}
+    state |= {"outcome": entry.outcome, "signature": entry.signature}
+    return {
+        "state": state,
+        "iteration_info": {"iteration": entry.iteration},
+        "success": entry.success,
+        "polygraphy_class": "IterationContext",
+    }
+
+
+def _decoded(key: str, value: Mapping[str, Any]) -> Entry:
+    state, iteration = value["state"], value["iteration_info"]["iteration"]
+    phase = key.removeprefix(f"_N{iteration}").removeprefix("_")
+    return Entry(
+        iteration=int(iteration),
+        phase=phase,
+        candidate=str(state["candidate"]),
+        attempt=int(state["attempt"]),
+        nodes=state.get("num_nodes"),
+        success=bool(value["success"]),
+        outcome=str(state["outcome"]),
+        signature=str(state["signature"]),
+    )

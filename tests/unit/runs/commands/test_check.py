@@ -1,0 +1,102 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tensortriage.errors import StoreError
+from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
+from tensortriage.runs.commands.check import Checker, CheckSpec, Shown, shell_words, verdict_word
+from tensortriage.runs.commands.fingerprint import file_digests, named_files
+from tensortriage.runs.commands.rules import Rules
+
+
+@pytest.fixture
+def check(request):
+    made = []
+
+    def run(command, *, folder, iteration=0, **spec):
+        told: list[str] = []
+        checker = Checker(CheckSpec(words=("sh", "-c", command), **spec), tell=told.append)
+        made.append(checker)
+        return checker.check(iteration, folder=folder), told, checker
+
+    yield run
+    for checker in made:
+        checker.close()
+
+
+@pytest.mark.parametrize(
+    ("shown", "code", "expected"),
+    [
+        (Shown.FAILURES, 0, []),
+        (Shown.FAILURES, 1, ["hello"]),
+        (Shown.EVERYTHING, 0, ["hello"]),
+        (Shown.NOTHING, 1, []),
+    ],
+)
+def test_whose_output_is_shown(check, tmp_path, shown, code, expected):
+    assert check(f"echo hello; exit {code}", folder=tmp_path, shown=shown)[1] == expected
+
+
+def test_the_reason_ends_with_the_last_words(check, tmp_path):
+    ruling = check("echo first; echo ModuleNotFoundError: x; exit 1", folder=tmp_path)[0]
+    assert ruling.reason == "exit code 1: ModuleNotFoundError: x"
+
+
+def test_the_command_reads_its_iteration(check, tmp_path):
+    ruling, told, _ = check(
+        "cat info.json", folder=tmp_path, iteration=7, iteration_info=Path("info.json"), shown=Shown.EVERYTHING
+    )
+    assert ruling.failed is False
+    assert json.loads(told[0]) == {"iteration": 7}
+    assert not (tmp_path / "info.json").exists()
+
+
+def test_artifacts_are_sorted_and_never_replaced(tmp_path):
+    artifacts = Artifacts((Path("model.onnx"), Path("missing.txt")), tmp_path / "sorted")
+    for text in ("one", "two"):
+        (tmp_path / "model.onnx").write_text(text)
+        artifacts.sort(BAD, "N3_outputs", beside=tmp_path)
+    found = sorted((tmp_path / "sorted" / "bad").iterdir())
+    assert {path.read_text() for path in found} == {"one", "two"}
+    assert all("_N3_outputs" in path.name and path.suffix == ".onnx" for path in found)
+
+
+def test_artifacts_that_cannot_be_moved(tmp_path):
+    (tmp_path / "model.onnx").write_text("x")
+    (tmp_path / "sorted").write_text("a file")
+    with pytest.raises(StoreError) as caught:
+        Artifacts((Path("model.onnx"),), tmp_path / "sorted").sort(GOOD, "N0", beside=tmp_path)
+    assert caught.value.slug == "artifact-not-moved"
+
+
+def test_words_of_directories():
+    words = [verdict_word(False), verdict_word(True), verdict_word(True, same=False), verdict_word(None)]
+    assert words == [GOOD, BAD, OTHER, OTHER]
+
+
+def test_one_quoted_text_is_for_the_shell():
+    assert shell_words(["grep -q x | wc"]) == ("sh", "-c", "grep -q x | wc")
+    assert shell_words(["./check.sh"]) == ("./check.sh",)
+    assert shell_words(["python", "check me.py"]) == ("python", "check me.py")
+
+
+def test_files_in_the_words_are_found(tmp_path):
+    script, data = tmp_path / "check.py", tmp_path / "golden.npz"
+    script.write_text("1")
+    data.write_text("2")
+    names = named_files(["sh", "-c", f"python {script} --data={data} > {tmp_path}/log.txt"])
+    assert {str(script), str(data)} <= set(names)
+    assert not any("log.txt" in name for name in names)
+
+
+def test_a_changed_file_is_another_command(tmp_path):
+    script = tmp_path / "check.py"
+    script.write_text("1")
+    spec = CheckSpec(words=("python", str(script)))
+    before = spec.identity([str(script)])
+    assert before == spec.identity([str(script)])
+    script.write_text("2")
+    assert before != spec.identity([str(script)])
+    assert before != CheckSpec(words=("python", str(script)), rules=Rules(fail_codes=(3,))).identity([str(script)])
+    assert file_digests([str(tmp_path / "gone")]) == {str(tmp_path / "gone"): ""}

@@ -1,0 +1,72 @@
+import json
+
+import pytest
+
+from tensortriage.errors import DataError
+from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+
+FIRST = Entry(0, "outputs", "abc", 0, 12, success=False, outcome="same", signature="exit code 1")
+SECOND = Entry(1, "", "def", 2, None, success=True, outcome="pass")
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "replay.json"
+    replay = Replay(path, "model+command")
+    replay.add(FIRST)
+    replay.add(SECOND)
+    assert load_replay(path, "model+command") == (FIRST, SECOND)
+
+
+def test_the_layout_is_polygraphys(tmp_path):
+    path = tmp_path / "replay.json"
+    Replay(path, "x").add(FIRST)
+    entry = json.loads(path.read_text())["_N0_outputs"]
+    assert entry["polygraphy_class"] == "IterationContext"
+    assert entry["state"]["num_nodes"] == 12
+    assert (entry["iteration_info"], entry["success"]) == ({"iteration": 0}, False)
+
+
+def test_the_twin_has_the_running_check_failed(tmp_path):
+    replay = Replay(tmp_path / "replay.json", "x")
+    replay.add(FIRST)
+    replay.about_to_check(SECOND)
+    assert replay.twin.name == "replay_skip_current.json"
+    assert load_replay(replay.twin, "x") == (FIRST, SECOND)
+    replay.close()
+    assert not replay.twin.exists()
+
+
+def test_a_foreign_replay_is_refused(tmp_path):
+    path = tmp_path / "replay.json"
+    Replay(path, "one model").add(FIRST)
+    with pytest.raises(DataError) as caught:
+        load_replay(path, "another model")
+    assert caught.value.slug == "replay-foreign"
+
+
+POLYGRAPHY = {
+    "_N0_outputs": {
+        "state": {"num_nodes": 3}, "iteration_info": {"iteration": 0}, "success": True,
+        "polygraphy_class": "IterationContext",
+    }
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "slug"),
+    [
+        (json.dumps(POLYGRAPHY), "replay-foreign"),
+        ("{", "replay-unreadable"),
+        ("[]", "replay-unreadable"),
+        (None, "replay-unreadable"),
+        ('{"tensortriage": {"format": "tensortriage.replay/1", "bound_to": "x"}, "_N0": {}}', "replay-unreadable"),
+        ('{"tensortriage": {"format": "tensortriage.replay/1", "bound_to": "x"}, "_N0": 3}', "replay-unreadable"),
+    ],
+)
+def test_damaged_and_unbound_replays_are_refused(tmp_path, content, slug):
+    path = tmp_path / "replay.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(DataError) as caught:
+        load_replay(path, "x")
+    assert caught.value.slug == slug
