@@ -6,6 +6,7 @@ from tensortriage.cli.lazy import LazyGroup
 
 INSPECT = {
     "model": ("tensortriage.cli.inspect_model:inspect_model", "Operators, interface, parameters, repeated blocks."),
+    "plan": ("tensortriage.cli.inspect_plan:inspect_plan", "What an engine really runs for a model."),
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
@@ -15,7 +16,7 @@ CHECK = {
 
 @click.group(cls=LazyGroup, commands_table=INSPECT)
 def inspect() -> None:
-    """Look into data and models."""
+    """Look into models, engines and data."""
 
 
 @click.group(cls=LazyGroup, commands_table=CHECK)

@@ -7,13 +7,13 @@ stand for an original one in recognised ways: the kernel that makes them kept it
 Where none applies, a region says no nodes rather than wrong ones.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from tensortriage.engines.base import Region
 from tensortriage.model.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
-from tensortriage.values.spec import ValueSpec
+from tensortriage.values.dtype import DType
 
 _MOVEMENT = frozenset(
     {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Cast", "ReorderInput", "ReorderOutput", "Identity"}
@@ -34,14 +34,14 @@ def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
     kernels = [node for node in optimized.graph.nodes if node.op_type != "Constant"]
     stands_for = _stands_for(kernels, graph, known)
     provided = {*optimized.graph.initializers, *stands_for.values()} & known
-    specs = value_specs(optimized)
+    dtypes = {name: spec.dtype for name, spec in value_specs(optimized).items()}
     made: set[str] = set()  # a value is made by the first kernel that holds it; those after it move or round it
     regions = []
     for kernel in kernels:
         own = {stands_for[name] for name in kernel.outputs if name in stands_for} - made
         made |= own
         nodes = _executed(own, graph, provided)
-        regions.append(Region(kernel.name, nodes, kernel.op_type, _precision(kernel, specs)))
+        regions.append(Region(kernel.name, nodes, kernel.op_type, _precision(kernel, dtypes)))
     return tuple(regions)
 
 
@@ -99,9 +99,14 @@ def _executed(own: set[str], graph: Graph, provided: set[str]) -> tuple[str, ...
     return tuple(node.name for node in sorted(seen.values(), key=lambda node: node.index))
 
 
-def _precision(kernel: Node, specs: Mapping[str, ValueSpec]) -> str:
-    for name in (*kernel.outputs, *kernel.inputs):
-        dtype = specs[name].dtype if name in specs else None
-        if dtype is not None and dtype.is_float:
-            return dtype.label
-    return ""
+def _precision(kernel: Node, dtypes: dict[str, DType | None]) -> str:
+    """Return the label of the floating-point type a kernel computes in; empty when it has none.
+
+    The types of ONNX Runtime's own operators are not inferred; all that leave their output's open give that of their
+    input, which is noted for the kernels behind them.
+    """
+    found = (dtypes.get(name) for name in (*kernel.outputs, *kernel.inputs))
+    dtype = next((dtype for dtype in found if dtype is not None and dtype.is_float), None)
+    if kernel.domain:
+        dtypes.update((name, dtype) for name in kernel.outputs if dtypes.get(name) is None)
+    return "" if dtype is None else dtype.label

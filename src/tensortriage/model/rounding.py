@@ -20,7 +20,7 @@ from tensortriage.model.surgery import Names, initializer, is_standard
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
-_MOVES_DATA = frozenset(
+MOVES_DATA = frozenset(
     {
         "Abs", "Compress", "Concat", "ConcatFromSequence", "DepthToSpace", "Expand", "Flatten", "Gather",
         "GatherElements", "GatherND", "GlobalMaxPool", "Identity", "Max", "MaxPool", "Min", "Neg", "Optional",
@@ -123,7 +123,7 @@ class _Rounding:
     def _rounds_result(self, node: ir.Node, value: ir.Value) -> bool:
         if not value.name or bodies(node):
             return False
-        moves = is_standard(node, *_MOVES_DATA) and not self._picks_constant(node)
+        moves = is_standard(node, *MOVES_DATA) and not self._picks_constant(node)
         return self._is_wide(value) and not moves
 
     def _picks_constant(self, node: ir.Node) -> bool:

@@ -1,0 +1,76 @@
+"""A plan for people: one line per region, those that are not what was asked for marked, and a summary of these last."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tensortriage.report.model_text import table
+from tensortriage.report.text import count, printable, shorten
+from tensortriage.runs.planaudit import AuditedRegion, Match, PlanAudit
+
+MARK = "!"
+"""Starts the line of a region that is not what was asked for."""
+
+_MOST_NAMES = 8
+_MEANING = {
+    Match.WIDER: "wider than asked for",
+    Match.NARROWER: "narrower than asked for",
+    Match.OTHER: "other than asked for",
+}
+
+
+def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator[str]:
+    """Yield the lines of regions, numbered as in the whole plan."""
+    numbers = {id(region): number for number, region in enumerate(audit.regions, 1)}
+    rows = [
+        (
+            MARK if region.match.is_finding else "",
+            str(numbers[id(region)]),
+            printable(region.kind),
+            printable(region.implementation) or "-",
+            _precision(region),
+            _nodes(region),
+        )
+        for region in regions
+    ]
+    if rows:
+        yield from table([("", "#", "kind", "implementation", "precision", "nodes"), *rows], indent="")
+
+
+def closing_lines(audit: PlanAudit) -> Iterator[str]:
+    """Yield what the plan amounts to."""
+    placed = sum(len(region.nodes) for region in audit.regions)
+    judged = [region for region in audit.regions if region.match is not Match.NOT_JUDGED]
+    asked = f"{audit.requested} asked for" if audit.requested else "the types of the model asked for"
+    yield (
+        f"{printable(audit.target)}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "
+        f"{count(len(judged), 'region')} compute in floating point"
+    )
+    if audit.unplaced:
+        names = ", ".join(printable(name) for name in audit.unplaced[:_MOST_NAMES])
+        more = f" and {len(audit.unplaced) - _MOST_NAMES} more" if len(audit.unplaced) > _MOST_NAMES else ""
+        yield f"in no region: {names}{more}"
+    groups = Counter((_subject(region), region.asked, region.built, region.match) for region in audit.findings)
+    for (subject, wanted, built, match), number in groups.most_common():
+        yield f"{MARK} {number} x {subject}: {wanted} asked for, computes in {built} ({_MEANING[match]})"
+    if judged:
+        verdict = f"{len(audit.findings)} of {len(judged)} are not" if audit.findings else "all are"
+        yield f"as asked for: {verdict}"
+
+
+def _subject(region: AuditedRegion) -> str:
+    ops = ", ".join(map(printable, region.op_types))
+    return shorten(ops if region.kind == ops else f"{printable(region.kind)} of {ops}", 60)
+
+
+def _precision(region: AuditedRegion) -> str:
+    if region.match.is_finding:
+        return f"{region.built}, not {region.asked}"
+    return region.built or "-"
+
+
+def _nodes(region: AuditedRegion) -> str:
+    if not region.nodes:
+        return f"(its own: {printable(region.name)})"
+    if len(region.nodes) == 1:
+        return printable(region.nodes[0])
+    return f"{', '.join(map(printable, region.op_types))} to {printable(region.nodes[-1])} ({len(region.nodes)})"

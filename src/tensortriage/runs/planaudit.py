@@ -1,0 +1,182 @@
+"""What an engine was asked to compute in, against what it says it does.
+
+Engines fall back silently: a kernel that does not exist in fp16 runs in fp32, a device that prefers bf16 uses it
+unasked, a build that should be mixed is not. The plan tells. Asked for is what the engine's options say, else the types
+of the model. Judged are regions that compute: what only moves, casts or picks elements rounds nothing.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from tensortriage.engines.base import Engine, Plan, Region, ReportsPrecision
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import TriageError
+from tensortriage.model.graph import Node
+from tensortriage.model.model import Model
+from tensortriage.model.rounding import MOVES_DATA
+from tensortriage.model.shapes import value_specs
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.spec import ValueSpec
+
+_AS_TYPED = ("auto", "dynamic")
+_ROUNDS_NOTHING = MOVES_DATA | {
+    "Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size", "Pad", "Dropout", "OneHot",
+}  # fmt: skip
+
+
+class Match(enum.Enum):
+    """How what was built compares with what was asked for; the value is the word in documents."""
+
+    AS_ASKED = "as-asked"
+    WIDER = "wider"
+    NARROWER = "narrower"
+    OTHER = "other"
+    NOT_JUDGED = "not-judged"
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the engine did something else than it was asked to."""
+        return self in (Match.WIDER, Match.NARROWER, Match.OTHER)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AuditedRegion:
+    """One region of a plan.
+
+    Attributes:
+        name: The engine's own name.
+        kind: The engine's layer type.
+        implementation: Kernel or tactic; empty when the engine does not say.
+        nodes: ONNX nodes it executes.
+        op_types: Their operators, each once, in order.
+        asked: Label of the element type asked for; empty when the region computes nothing in floating point.
+        built: Label of the element type it computes in; empty when the engine does not say.
+        match: How the two compare.
+    """
+
+    name: str
+    kind: str
+    implementation: str
+    nodes: tuple[str, ...]
+    op_types: tuple[str, ...]
+    asked: str
+    built: str
+    match: Match
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlanAudit:
+    """A plan, region by region.
+
+    Attributes:
+        model: The ONNX file.
+        target: The engine and its options.
+        requested: The precision word that the options ask for; empty when the model's own types decide.
+        regions: In execution order.
+        unplaced: Nodes that no region executes: folded into constants, or swallowed without a trace. Nodes that only
+            compute constants or shapes are left out.
+    """
+
+    model: str
+    target: str
+    requested: str
+    regions: tuple[AuditedRegion, ...]
+    unplaced: tuple[str, ...]
+    format: str = "tensortriage.plan/1"
+
+    @property
+    def findings(self) -> tuple[AuditedRegion, ...]:
+        """Regions that compute in another type than asked for."""
+        return tuple(region for region in self.regions if region.match.is_finding)
+
+
+def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAudit:
+    """Compare a plan with what the engine was asked for.
+
+    Args:
+        plan: What the engine says it runs.
+        model: The model it was given.
+        spec: The engine and its options.
+        engine: The engine, for the precision of one that has no choice.
+    """
+    requested = requested_precision(spec, engine)
+    specs = value_specs(model)
+    placed = {name for region in plan.regions for name in region.nodes}
+    fed = [value.name for value in model.inputs]
+    computed = (
+        n for n in model.graph.descendants(fed) if n.op_type != "Constant" and not {*n.outputs} & model.graph.shape_like
+    )
+    quantized = any(node.op_type == "DequantizeLinear" for node in model.graph.nodes)
+    return PlanAudit(
+        model=str(model.path or ""),
+        target=str(spec),
+        requested=requested.value if requested else "",
+        regions=tuple(_audited(region, model, specs, requested, quantized=quantized) for region in plan.regions),
+        unplaced=tuple(node.name for node in computed if node.name not in placed),
+    )
+
+
+def requested_precision(spec: EngineSpec, engine: Engine) -> Precision | None:
+    """Return the precision that an engine is asked for; None when it is to follow the types of the model.
+
+    An engine without an option for it computes in its own, which is then what was asked for.
+    """
+    word = spec.options.get("precision", "").strip().lower()
+    if not word and "precision" not in engine.options and isinstance(engine, ReportsPrecision):
+        word = engine.precision(spec.options)
+    if not word or word in _AS_TYPED:
+        return None
+    return Precision.parse(word)
+
+
+def _audited(
+    region: Region, model: Model, specs: Mapping[str, ValueSpec], requested: Precision | None, *, quantized: bool
+) -> AuditedRegion:
+    nodes = [model.graph.node(name) for name in region.nodes if name in model.graph]
+    declared = next(filter(None, (_computed_in(node, model, specs) for node in reversed(nodes))), None)
+    asked = declared if requested is None or declared is None else requested.dtype
+    built = _parsed(region.precision)
+    return AuditedRegion(
+        region.name,
+        region.kind,
+        region.implementation,
+        tuple(node.name for node in nodes),
+        tuple(dict.fromkeys(node.op_type for node in nodes)),
+        asked.label if asked else "",
+        region.precision,
+        _compared(asked, built, quantized=quantized),
+    )
+
+
+def _computed_in(node: Node, model: Model, specs: Mapping[str, ValueSpec]) -> DType | None:
+    """Return the floating-point type a node computes in as the model has it; None when it rounds nothing."""
+    if (not node.domain and node.op_type in _ROUNDS_NOTHING) or {*node.outputs} & model.graph.shape_like:
+        return None
+    for name in (*node.outputs, *node.inputs):
+        dtype = specs[name].dtype if name in specs else None
+        if dtype is not None and dtype.is_float:
+            return dtype
+    return None
+
+
+def _parsed(label: str) -> DType | None:
+    try:
+        return DType.parse(label) if label else None
+    except TriageError:
+        return None
+
+
+def _compared(asked: DType | None, built: DType | None, *, quantized: bool) -> Match:
+    if asked is None or built is None:
+        return Match.NOT_JUDGED
+    if asked is built:
+        return Match.AS_ASKED
+    if not built.is_float:  # without quantizers: the label of a kernel whose first operand is a mask or an index
+        return Match.AS_ASKED if quantized and built.is_integer else Match.NOT_JUDGED
+    if not asked.is_float:  # int8 was asked for: what the quantizers leave in floating point is not for a plan to judge
+        return Match.NOT_JUDGED
+    wider, narrower = (built.finfo, asked.finfo) if built.bits > asked.bits else (asked.finfo, built.finfo)
+    if wider.nmant >= narrower.nmant and wider.max >= narrower.max:
+        return Match.WIDER if built.bits > asked.bits else Match.NARROWER
+    return Match.OTHER

@@ -1,0 +1,41 @@
+"""A plan as text."""
+
+from tensortriage.report.plan_text import closing_lines, region_lines
+from tensortriage.runs.planaudit import AuditedRegion, Match, PlanAudit
+
+REGIONS = (
+    AuditedRegion("r0", "Reorder", "reorder_f32", (), (), "", "float32", Match.NOT_JUDGED),
+    AuditedRegion("r1", "MVN", "jit_f32", ("a", "b"), ("Sub", "Div"), "float16", "float32", Match.WIDER),
+    AuditedRegion("r2", "FullyConnected", "", ("mm",), ("MatMul",), "float16", "float16", Match.AS_ASKED),
+    AuditedRegion("r3", "Exp", "", ("e\x1b[2J",), ("Exp",), "float16", "", Match.NOT_JUDGED),
+)
+AUDIT = PlanAudit("m.onnx", "engine:precision=fp16", "fp16", REGIONS, ("lost",))
+
+
+def test_regions():
+    assert list(region_lines(AUDIT, AUDIT.regions)) == [
+        "   #  kind            implementation  precision             nodes",
+        "   1  Reorder         reorder_f32     float32               (its own: r0)",
+        "!  2  MVN             jit_f32         float32, not float16  Sub, Div to b (2)",
+        "   3  FullyConnected  -               float16               mm",
+        "   4  Exp             -               -                     e\\x1b[2J",
+    ]
+
+
+def test_regions_keep_their_numbers():
+    assert list(region_lines(AUDIT, AUDIT.findings))[1].startswith("!  2  MVN")
+    assert list(region_lines(AUDIT, ())) == []
+
+
+def test_closing():
+    assert list(closing_lines(AUDIT)) == [
+        "engine:precision=fp16: 4 regions execute 4 nodes; fp16 asked for; 2 regions compute in floating point",
+        "in no region: lost",
+        "! 1 x MVN of Sub, Div: float16 asked for, computes in float32 (wider than asked for)",
+        "as asked for: 1 of 2 are not",
+    ]
+
+
+def test_closing_when_all_is_well():
+    fine = PlanAudit("m.onnx", "engine", "", (REGIONS[2],), ())
+    assert list(closing_lines(fine))[-1] == "as asked for: all are"

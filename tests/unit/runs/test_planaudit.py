@@ -1,0 +1,94 @@
+"""What is a finding. Expected judgements follow from the number formats: float32 holds all of float16 and bfloat16,
+of these two neither holds the other."""
+
+import pytest
+
+import models
+from tensortriage.engines.base import Plan, Region
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.runs.planaudit import Match, audit, requested_precision
+from tensortriage.values.dtype import Precision
+
+MODEL = """
+    g (float[2, 2] x, int64[1] axes) => (float[4] y, int64[2] s) <float[2, 2] w = {1, 2, 3, 4}, int64[1] flat = {-1}> {
+        [mm] a = MatMul(x, w)
+        [act] b = Relu(a)
+        [shape] t = Shape(b)
+        [twice] s = Add(t, t)
+        [exp] c = Exp(b)
+        [flatten] y = Reshape(c, flat)
+    }"""
+
+
+def audited(regions, text="openvino", model=MODEL):
+    spec = EngineSpec.parse(text)
+    plan = Plan(tuple(Region(nodes[0], nodes, "Kernel", precision) for nodes, precision in regions))
+    return audit(plan, models.parse(model), spec, create(spec))
+
+
+def match(nodes, built, text="openvino", model=MODEL):
+    (region,) = audited([(nodes, built)], text, model).regions
+    return region.match
+
+
+@pytest.mark.parametrize(
+    ("target", "built", "expected"),
+    [
+        ("openvino", "float32", Match.AS_ASKED),
+        ("openvino", "bfloat16", Match.NARROWER),
+        ("openvino:precision=auto", "bfloat16", Match.NARROWER),
+        ("openvino:precision=dynamic", "float16", Match.NARROWER),
+        ("openvino:precision=bf16", "bfloat16", Match.AS_ASKED),
+        ("openvino:precision=bf16", "float32", Match.WIDER),
+        ("openvino:precision=fp16", "float32", Match.WIDER),
+        ("openvino:precision=fp16", "bfloat16", Match.OTHER),
+        ("openvino:precision=fp16", "", Match.NOT_JUDGED),
+        ("openvino:precision=fp16", "uint8", Match.NOT_JUDGED),
+        ("openvino:precision=fp16", "no such type", Match.NOT_JUDGED),
+        ("reference", "float64", Match.AS_ASKED),
+    ],
+)
+def test_what_was_asked_against_what_was_built(target, built, expected):
+    assert match(("mm", "act"), built, target) is expected
+
+
+@pytest.mark.parametrize("nodes", [("act",), ("shape",), ("twice",), ("flatten",), ("act", "flatten")])
+def test_what_rounds_nothing_is_not_judged(nodes):
+    assert match(nodes, "bfloat16") is Match.NOT_JUDGED
+
+
+def test_the_last_node_that_computes_decides():
+    region = audited([(("mm", "act", "flatten"), "bfloat16")]).regions[0]
+    assert (region.asked, region.op_types) == ("float32", ("MatMul", "Relu", "Reshape"))
+
+
+def test_integers_are_right_where_the_model_is_quantized():
+    model = """
+        g (int8[2, 2] x) => (float[2, 2] y) <float s = {0.5}, float[2, 2] w = {1, 2, 3, 4}> {
+            [dq] a = DequantizeLinear(x, s)  [mm] y = MatMul(a, w) }"""
+    assert match(("dq", "mm"), "int8", model=model) is Match.AS_ASKED
+
+
+def test_a_half_typed_model_asks_for_half():
+    model = "g (float16[2] x) => (float16[2] y) { [e] y = Exp(x) }"
+    assert match(("e",), "float32", "openvino:precision=dynamic", model) is Match.WIDER
+
+
+def test_nodes_in_no_region_but_those_of_shapes_and_constants():
+    found = audited([(("mm",), "float32")])
+    assert found.unplaced == ("act", "shape", "twice", "exp", "flatten")
+    assert found.findings == ()
+
+
+def test_names_that_are_no_nodes_are_left_out():
+    assert audited([(("made up", "mm"), "float32")]).regions[0].nodes == ("mm",)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("onnxruntime", None), ("onnxruntime:precision=f16", Precision.FP16), ("reference", Precision.FP64)],
+)
+def test_requested_precision(text, expected):
+    spec = EngineSpec.parse(text)
+    assert requested_precision(spec, create(spec)) is expected
