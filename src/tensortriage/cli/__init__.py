@@ -29,6 +29,7 @@ used here, 4 inconclusive, 130 interrupted (state is kept).
 COMMANDS = {
     "diagnose": ("tensortriage.cli.diagnose:diagnose", "Walk the whole guide by itself; one verdict."),
     "run": ("tensortriage.cli.run:run", "Run on one or more engines, compare outputs or every layer, validate."),
+    "debug": ("tensortriage.cli.groups:debug", "Reduce a failing model; repeat a check."),
     "inspect": ("tensortriage.cli.groups:inspect", "Look into data and models."),
     "check": ("tensortriage.cli.groups:check", "Judge saved results again."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
@@ -65,8 +66,9 @@ def cli(context: click.Context, debug: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; the one place where errors become messages and exit codes."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words or bool(os.environ.get("TRIAGE_DEBUG"))
-    if "--debug" in words and words[0] != "--debug":
+    ours = words[: words.index("--check")] if "--check" in words else words
+    debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
+    if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
     try:
         code = cli.main(words, prog_name="triage", standalone_mode=False)

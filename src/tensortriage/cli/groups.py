@@ -7,10 +7,15 @@ from tensortriage.cli.lazy import LazyGroup
 INSPECT = {
     "model": ("tensortriage.cli.inspect_model:inspect_model", "Operators, interface, parameters, repeated blocks."),
     "plan": ("tensortriage.cli.inspect_plan:inspect_plan", "What an engine really runs for a model."),
+    "sparsity": ("tensortriage.cli.inspect_sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
     "accuracy": ("tensortriage.cli.check_accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
+}
+
+DEBUG = {
+    "repeat": ("tensortriage.cli.debug_repeat:debug_repeat", "How often does a check fail?"),
 }
 
 
@@ -22,3 +27,8 @@ def inspect() -> None:
 @click.group(cls=LazyGroup, commands_table=CHECK)
 def check() -> None:
     """Judge saved results again."""
+
+
+@click.group(cls=LazyGroup, commands_table=DEBUG)
+def debug() -> None:
+    """Find the cause of a failure by asking again and again."""

@@ -1,0 +1,37 @@
+"""Asking a person instead of running a check."""
+
+import enum
+import sys
+from collections.abc import Mapping
+
+import click
+
+
+class Reply(enum.Enum):
+    """What a person may say about a candidate; the value is the letter to type."""
+
+    PASS = "p"
+    FAIL = "f"
+    SKIP = "s"
+    UNDO = "u"
+    QUIT = "q"
+
+
+def ask(question: str, replies: Mapping[Reply, str]) -> Reply:
+    """Ask until one of the replies is given; the end of the input is `Reply.QUIT`.
+
+    Args:
+        question: The question, without its choices.
+        replies: What may be said, with the word for it.
+    """
+    choices = ", ".join(word.replace(reply.value, f"[{reply.value}]", 1) for reply, word in replies.items())
+    while True:
+        click.echo(f">>> {question} {choices}? ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            click.echo(err=True)
+            return Reply.QUIT
+        text = line.strip().lower()
+        for reply, word in replies.items():
+            if text and text in (reply.value, word):
+                return reply

@@ -1,0 +1,41 @@
+"""From the options of a check to what is run and how it is judged."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from tensortriage.runs.commands.artifacts import Artifacts, paths_of
+from tensortriage.runs.commands.check import CheckSpec, Shown, shell_words
+from tensortriage.runs.commands.rules import Rules, codes
+
+
+def spec_of(words: Sequence[str], given: Mapping[str, Any]) -> CheckSpec:
+    """Return the check that a command line describes."""
+    return CheckSpec(
+        words=shell_words(words),
+        rules=rules_of(given),
+        timeout_seconds=given["check_timeout"],
+        artifacts=Artifacts(paths_of(given["artifacts"]), given["artifacts_dir"]),
+        iteration_info=given["iteration_info"],
+        shown=shown_of(given),
+    )
+
+
+def rules_of(given: Mapping[str, Any]) -> Rules:
+    """Return the rules of a command line."""
+    return Rules(
+        fail_codes=codes(given["fail_code"]),
+        ignore_codes=codes(given["ignore_fail_code"]),
+        fail_patterns=tuple(given["fail_regex"]),
+        ignore_patterns=tuple(given["ignore_fail_regex"]),
+    )
+
+
+def shown_of(given: Mapping[str, Any]) -> Shown:
+    """Return whose output is shown."""
+    if given["show_output"] and given["hide_fail_output"]:
+        raise click.UsageError("--show-output and --hide-fail-output exclude each other")
+    if given["show_output"]:
+        return Shown.EVERYTHING
+    return Shown.NOTHING if given["hide_fail_output"] else Shown.FAILURES

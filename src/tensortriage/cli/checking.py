@@ -1,0 +1,170 @@
+"""What the debug commands share: the options of a check, whose own words follow ``--check``.
+
+Polygraphy gives every word after ``--check`` to the check. So do we, up to a lone ``--``; and a check that is quoted as
+one text ends where its quotes end. A quoted check is run by a shell.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tensortriage.cli.options import GuideCommand, option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CHECK, ARTIFACTS = "Check", "Artifacts"
+CHECK_FLAGS = ("--check", "--check-inference")
+CHECK_LISTS = (
+    "--fail-code",
+    "--fail-returncode",
+    "--ignore-fail-code",
+    "--ignore-fail-returncode",
+    "--fail-regex",
+    "--ignore-fail-regex",
+    "--artifacts",
+)
+
+
+class CheckingCommand(GuideCommand):
+    """A command of the guide whose ``--check`` takes all words up to a lone ``--``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the words of the check aside, then parse the others."""
+        ours, check = split_check(args)
+        ctx.meta["check"] = check
+        return super().parse_args(ctx, ours)
+
+
+def split_check(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Return the words without the check, and the words of the check (None when there is none)."""
+    for position, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if flag not in CHECK_FLAGS:
+            continue
+        rest = list(words[position + 1 :])
+        if equals:
+            return [*words[:position], *rest], [value]
+        if rest and any(character.isspace() for character in rest[0]) and not Path(rest[0]).exists():
+            return [*words[:position], *rest[1:]], rest[:1]
+        end = rest.index("--") if "--" in rest else len(rest)
+        return [*words[:position], *rest[end + 1 :]], rest[:end]
+    return list(words), None
+
+
+def check_options(function: F) -> F:
+    """Add the options that say how the check is run and judged."""
+    for add in reversed(
+        (
+            option(
+                "--check",
+                "--check-inference",
+                "check",
+                metavar="CMD...",
+                expose_value=False,
+                heading=CHECK,
+                help="Command that judges; exit code 0 is a pass. All words up to a lone -- are its own; quoted as "
+                "one text it is run by a shell. Without it you are asked.",
+            ),
+            option(
+                "--fail-code",
+                "--fail-returncode",
+                "fail_code",
+                multiple=True,
+                metavar="N...",
+                heading=CHECK,
+                help="Only these exit codes fail.",
+            ),
+            option(
+                "--ignore-fail-code",
+                "--ignore-fail-returncode",
+                "ignore_fail_code",
+                multiple=True,
+                metavar="N...",
+                heading=CHECK,
+                help="These exit codes pass.",
+            ),
+            option(
+                "--fail-regex",
+                multiple=True,
+                metavar="RE...",
+                heading=CHECK,
+                help="Fails only if its output contains one of these; without --fail-code the exit code then counts "
+                "for nothing.",
+            ),
+            option(
+                "--ignore-fail-regex",
+                multiple=True,
+                metavar="RE...",
+                heading=CHECK,
+                help="Passes if its output contains one of these.",
+            ),
+            option(
+                "--check-timeout",
+                type=click.FloatRange(0, min_open=True),
+                metavar="SECONDS",
+                heading=CHECK,
+                help="Longest check; one that takes longer is killed and tells nothing.",
+            ),
+            option("--show-output", is_flag=True, heading=CHECK, rare=True, help="Show what passing checks print too."),
+            option("--hide-fail-output", is_flag=True, heading=CHECK, rare=True, help="Show no output of checks."),
+            option(
+                "--artifacts",
+                multiple=True,
+                metavar="PATH...",
+                heading=ARTIFACTS,
+                help="Files to move to good/, bad/ or other/ after each check.",
+            ),
+            option(
+                "--artifacts-dir",
+                "--art-dir",
+                "artifacts_dir",
+                type=click.Path(path_type=Path),
+                default="polygraphy_artifacts",
+                show_default=True,
+                metavar="DIR",
+                heading=ARTIFACTS,
+                rare=True,
+                help="Where these directories are made.",
+            ),
+            option(
+                "--iteration-info",
+                "--iter-info",
+                "iteration_info",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                heading=ARTIFACTS,
+                rare=True,
+                help="JSON file that tells the check the number of its iteration.",
+            ),
+            option(
+                "--save-debug-replay",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                heading=ARTIFACTS,
+                rare=True,
+                help="Write every verdict to a replay.",
+            ),
+            option(
+                "--load-debug-replay",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                heading=ARTIFACTS,
+                rare=True,
+                help="Take verdicts from a replay of the same model and check.",
+            ),
+        )
+    ):
+        function = add(function)
+    return function
+
+
+def check_words() -> list[str] | None:
+    """Return the words of the check of the command that is running; None when there is none."""
+    words: list[str] | None = click.get_current_context().meta.get("check")
+    if words is not None and not words:
+        raise click.UsageError("--check needs a command")
+    return words

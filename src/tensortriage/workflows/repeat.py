@@ -1,0 +1,184 @@
+"""Repeat: how often does a check fail, and when is that known well enough?
+
+The rate of failure comes with Wilson's score interval (JASA 22:209, 1927), which is right for few runs and for rates
+near 0 and 1, where failures that come and go live. Runs go on until the interval is as narrow as was asked for; looking
+after every run makes the true coverage a little less than the nominal one, so the least number of runs is not small.
+"""
+
+import dataclasses
+import enum
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+from tensortriage.errors import UsageError
+from tensortriage.runs.commands.rules import Ruling
+
+REPEAT_FORMAT = "tensortriage.repeat/1"
+CONFIDENCE = 0.95
+LEAST_RUNS = 5
+
+
+class Until(enum.Enum):
+    """When to stop; the value is the word on the command line."""
+
+    SURE = "sure"
+    """The rate of failure is known well enough."""
+    GOOD = "good"
+    """A run has passed."""
+    BAD = "bad"
+    """A run has failed."""
+    COUNT = "count"
+    """A number of runs has been made."""
+
+
+class Stop(enum.Enum):
+    """Why it stopped; the value is the word in files."""
+
+    REACHED = "reached"
+    MOST_RUNS = "most-runs"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Goal:
+    """What to repeat for.
+
+    Attributes:
+        until: When to stop.
+        most_runs: Most runs; for `Until.COUNT` the number of runs.
+        width: Width of the interval at which the rate counts as known, for `Until.SURE`.
+        seconds: Most time, after which no new run begins; None for no limit.
+    """
+
+    until: Until = Until.SURE
+    most_runs: int = 1000
+    width: float = 0.2
+    seconds: float | None = None
+
+    def reached(self, passed: int, failed: int, made: int) -> bool:
+        """Whether enough runs have been made."""
+        if self.until is Until.COUNT:
+            return made >= self.most_runs
+        if self.until is not Until.SURE:
+            return (passed if self.until is Until.GOOD else failed) > 0
+        low, high = wilson(failed, passed + failed)
+        return passed + failed >= LEAST_RUNS and high - low <= self.width
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Repeated:
+    """What the runs gave.
+
+    Attributes:
+        passed: Runs that passed.
+        failed: Runs that failed.
+        unresolved: Runs that told nothing (out of time); not part of the rate.
+        rate: Share of failing runs; None without any that told something.
+        low: Lower end of the confidence interval of the rate.
+        high: Upper end.
+        confidence: Nominal coverage of the interval.
+        signatures: How many runs failed in which way.
+        first_failure: Number of the first run that failed, from 0; None when none did.
+        stop: Why it stopped.
+        seconds: Wall-clock time.
+    """
+
+    passed: int
+    failed: int
+    unresolved: int
+    rate: float | None
+    low: float
+    high: float
+    confidence: float
+    signatures: Mapping[str, int]
+    first_failure: int | None
+    stop: Stop
+    seconds: float
+    format: str = REPEAT_FORMAT
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every run passed, 1 when one failed, 4 when runs told nothing and none failed."""
+        if self.failed:
+            return 1
+        return 0 if self.passed and not self.unresolved else 4
+
+
+def wilson(failed: int, runs: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return Wilson's score interval of a rate; (0, 1) without runs."""
+    if runs == 0:
+        return 0.0, 1.0
+    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    rate, spread = failed / runs, z * z / runs
+    middle = rate + spread / 2.0
+    half = z * ((rate * (1.0 - rate) + spread / 4.0) / runs) ** 0.5
+    low = 0.0 if failed == 0 else (middle - half) / (1.0 + spread)
+    high = 1.0 if failed == runs else (middle + half) / (1.0 + spread)
+    return max(0.0, low), min(1.0, high)
+
+
+def repeat(
+    run: Callable[[int], Ruling], goal: Goal, *, observe: Callable[[int, Ruling], None] | None = None
+) -> Repeated:
+    """Run a check again and again; Ctrl-C ends it with what there is.
+
+    Args:
+        run: Makes one run, given its number from 0, and judges it.
+        goal: When to stop.
+        observe: Told of every run.
+
+    Raises:
+        UsageError: For a goal that cannot be reached (``repeat-goal-invalid``), or a check that cannot be started.
+    """
+    if goal.most_runs < 1 or not 0.0 < goal.width < 1.0:
+        raise UsageError(
+            f"cannot repeat until {goal.until.value} with at most {goal.most_runs} runs and width {goal.width:g}",
+            slug="repeat-goal-invalid",
+            cure="give at least one run and a width between 0 and 1",
+        )
+    started, rulings = time.monotonic(), list[Ruling]()
+    stop = Stop.REACHED
+    try:
+        while not goal.reached(_count(rulings, False), _count(rulings, True), len(rulings)):
+            if len(rulings) >= goal.most_runs:
+                stop = Stop.MOST_RUNS
+                break
+            if goal.seconds is not None and time.monotonic() - started >= goal.seconds:
+                stop = Stop.BUDGET
+                break
+            rulings.append(run(len(rulings)))
+            if observe is not None:
+                observe(len(rulings) - 1, rulings[-1])
+    except KeyboardInterrupt:
+        if not rulings:
+            raise
+        stop = Stop.INTERRUPTED
+    return _summary(rulings, stop, time.monotonic() - started)
+
+
+def _summary(rulings: list[Ruling], stop: Stop, seconds: float) -> Repeated:
+    passed, failed = _count(rulings, False), _count(rulings, True)
+    low, high = wilson(failed, passed + failed)
+    signatures: dict[str, int] = {}
+    for ruling in rulings:
+        if ruling.failed:
+            signatures[ruling.signature] = signatures.get(ruling.signature, 0) + 1
+    return Repeated(
+        passed=passed,
+        failed=failed,
+        unresolved=len(rulings) - passed - failed,
+        rate=failed / (passed + failed) if passed + failed else None,
+        low=low,
+        high=high,
+        confidence=CONFIDENCE,
+        signatures=signatures,
+        first_failure=next((number for number, ruling in enumerate(rulings) if ruling.failed), None),
+        stop=stop,
+        seconds=seconds,
+    )
+
+
+def _count(rulings: list[Ruling], failed: bool) -> int:
+    return sum(ruling.failed is failed for ruling in rulings)
