@@ -19,7 +19,7 @@ from tensortriage.errors import UsageError
 from tensortriage.model.attributes import bodies, constant_tensor
 from tensortriage.model.lowering import Lowering, decide, is_exempt_operand
 from tensortriage.model.model import Model
-from tensortriage.model.opset import require_opset
+from tensortriage.model.opset import require_opset, retyped
 from tensortriage.model.surgery import STANDARD_DOMAINS, Names, is_standard
 from tensortriage.model.value_types import DEFAULT_TYPES, DTYPE_ATTRIBUTES, parameter, signature
 from tensortriage.values.dtype import Precision
@@ -83,7 +83,7 @@ def convert(
             cure="use one of: " + ", ".join(p.value for p in _OPSETS),
         )
     upgraded = require_opset(model, _OPSETS[precision])
-    lowering = decide(upgraded, specs=specs, kept_nodes=kept_nodes, kept_op_types=kept_op_types)
+    lowering = decide(upgraded, specs=retyped(upgraded, specs), kept_nodes=kept_nodes, kept_op_types=kept_op_types)
     _Conversion(lowering, precision, keep_io_types=keep_io_types).apply()
     return Model.from_ir(lowering.model)
 

@@ -4,6 +4,8 @@ The conversion is ONNX's own version converter, given the graph without its larg
 not change; some operators gain Constants where an attribute became an input.
 """
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import onnx
@@ -12,10 +14,15 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError
 from tensortriage.model.model import Model
 from tensortriage.model.serializing import hollow_proto
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 
 _SMALL_BYTES = 4096
 _ANY_VERSION = 18
 _SCAN_CHANGED = 9
+_BOOL_MASK = 10
+_FREE_INITIALIZERS = 4
+"""IR version from which initializers need not be inputs; older models that leave them out are common all the same."""
 
 
 def require_opset(model: Model, version: int) -> Model:
@@ -37,12 +44,29 @@ def require_opset(model: Model, version: int) -> Model:
     if model.opset < _SCAN_CHANGED and any(node.op_type == "Scan" for node in model.ir.graph):
         raise _too_old(model, version, "the batch axis of Scan was removed in opset 9")
     proto = hollow_proto(model.ir, above_bytes=_SMALL_BYTES)
+    if {weight.name for weight in proto.graph.initializer} - {value.name for value in proto.graph.input}:
+        proto.ir_version = max(proto.ir_version, _FREE_INITIALIZERS)
     try:
         converted = ir.from_proto(onnx.version_converter.convert_version(proto, version))
     except Exception as error:  # the converter is C++ behind pybind and raises RuntimeError, IndexError and its own
         raise _too_old(model, version, str(error).strip().partition("\n")[0][:200]) from error
     _restore(converted, model.ir)
     return Model.from_ir(converted)
+
+
+def retyped(raised: Model, specs: Mapping[str, ValueSpec]) -> Mapping[str, ValueSpec]:
+    """Return specs as they are after raising the opset: the mask of Dropout became bool with 10.
+
+    Args:
+        raised: What `require_opset` returned.
+        specs: Types and shapes of the values of the model before.
+    """
+    if raised.opset < _BOOL_MASK:
+        return specs
+    masks = {node.outputs[1].name for node in raised.ir.graph if node.op_type == "Dropout" and len(node.outputs) > 1}
+    return {
+        name: dataclasses.replace(spec, dtype=DType.BOOL) if name in masks else spec for name, spec in specs.items()
+    }
 
 
 def _too_old(model: Model, version: int, reason: str) -> ModelError:

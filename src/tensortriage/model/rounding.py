@@ -15,7 +15,7 @@ from tensortriage.errors import UsageError
 from tensortriage.model.attributes import bodies
 from tensortriage.model.lowering import Lowering, decide, is_exempt_operand
 from tensortriage.model.model import Model
-from tensortriage.model.opset import require_opset
+from tensortriage.model.opset import require_opset, retyped
 from tensortriage.model.surgery import Names, initializer, is_standard
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
@@ -83,7 +83,7 @@ def round_results(
             cure="use one of: " + ", ".join(p.value for p in _PAIRS),
         )
     upgraded = require_opset(model, _PAIRS[precision])
-    lowering = decide(upgraded, specs=specs, kept_nodes=kept)
+    lowering = decide(upgraded, specs=retyped(upgraded, specs), kept_nodes=kept)
     _Rounding(lowering, precision).apply()
     return Model.from_ir(lowering.model)
 

@@ -9,7 +9,10 @@ import models
 import running
 from tensortriage.errors import ModelError
 from tensortriage.model.model import Model
-from tensortriage.model.opset import require_opset
+from tensortriage.model.opset import require_opset, retyped
+from tensortriage.model.shapes import value_specs
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 
 OLD = """
     <ir_version: 4, opset_import: ["": 9]>
@@ -48,6 +51,27 @@ def test_large_weights_are_shared_and_no_inputs(ir_version):
     assert raised.ir.graph.initializers["w"].const_value is model.ir.graph.initializers["w"].const_value
     x = np.ones((1, 40), np.float32)
     np.testing.assert_array_equal(running.run(raised, {"x": x})["y"], running.run(model, {"x": x})["y"])
+
+
+def test_initializers_of_an_old_model_need_not_be_inputs():
+    weights = onnx.numpy_helper.from_array(np.ones((40, 40), np.float32), "w")
+    message = models.proto("""
+        <ir_version: 3, opset_import: ["": 9]>
+        g (float[1, 40] x) => (float[1, 40] y) { [mm] y = MatMul(x, w) }""")
+    message.graph.initializer.append(weights)  # which IR version 3 forbids, and every engine accepts
+    raised = require_opset(Model.from_ir(ir.from_proto(message)), 13)
+    assert [spec.name for spec in raised.inputs] == ["x"]
+    np.testing.assert_array_equal(running.run(raised, {"x": np.ones((1, 40), np.float32)})["y"], np.full((1, 40), 40))
+
+
+def test_the_mask_of_dropout_changes_its_type_with_the_opset():
+    model = models.parse("""
+        <ir_version: 8, opset_import: ["": 9]>
+        g (float[2] x) => (float[2] y) { y, mask = Dropout(x) }""")
+    specs = value_specs(model, {"mask": ValueSpec("mask", DType.FLOAT, (2,))})
+    assert retyped(model, specs)["mask"].dtype is DType.FLOAT
+    raised = retyped(require_opset(model, 13), specs)
+    assert (raised["mask"].dtype, raised["x"].dtype) == (DType.BOOL, DType.FLOAT)
 
 
 def test_a_model_without_standard_operators_gets_an_opset():

@@ -1,0 +1,183 @@
+"""Does `triage diagnose` leave healthy engines alone? Healthy models on every engine here, and every alarm it raises.
+
+    python bench/healthy.py
+    python bench/healthy.py --only encoder digits --targets emulate:precision=bf16
+    python bench/healthy.py --model minilm.onnx --inputs minilm.npz
+
+Prints one line per model and target (verdict, figures, seconds) and the share of false alarms. The verdict of a healthy
+engine is `match`, or `rounding` where the format is narrow; `range-overflow` is right where the format really cannot
+hold a value, which is told apart independently: the golden values are looked at here, in numpy.
+"""
+
+import argparse
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from tensortriage.errors import TriageError
+from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.feeding import FeedRequest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+TARGETS = (
+    "onnxruntime",
+    "onnxruntime:optimization=extended",
+    "onnxruntime:optimization=basic",
+    "onnxruntime:precision=fp16",
+    "openvino:precision=fp32",
+    "openvino:precision=bf16",
+    "emulate:precision=fp16",
+    "emulate:precision=bf16",
+    "emulate:precision=fp8e5m2",
+    "reference",
+)
+HEALTHY = ("match", "rounding")
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A healthy model and the file of its feed."""
+
+    name: str
+    model: Path
+    feed: Path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], help="parts of model names")
+    parser.add_argument("--targets", nargs="+", default=TARGETS)
+    parser.add_argument("--model", action="append", default=[], type=Path, help="another healthy model")
+    parser.add_argument("--inputs", action="append", default=[], type=Path, help="its feed, in the same order")
+    parser.add_argument("--seeds", type=int, default=2)
+    arguments = parser.parse_args()
+    count = alarms = explained = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        given = [Subject(m.stem, m, i) for m, i in zip(arguments.model, arguments.inputs, strict=True)]
+        for subject in given or subjects(folder, arguments.seeds):
+            if arguments.only and not any(word in subject.name for word in arguments.only):
+                continue
+            for target in arguments.targets:
+                verdict, note, seconds = ask(subject, target, folder / "cases" / subject.name)
+                good = verdict in HEALTHY
+                count, alarms = count + 1, alarms + (not good)
+                explained += not good and verdict == "range-overflow" and overflows(subject, target)
+                print(f"{'ok   ' if good else 'ALARM'} {subject.name:18} {target:34} {verdict:20} {seconds:6.1f} s",
+                      flush=True)  # fmt: skip
+                if not good:
+                    print("      ", note, flush=True)
+    print(f"{count} diagnoses, {alarms} other than match and rounding, {explained} of them true overflows")
+
+
+def subjects(folder: Path, seeds: int) -> Iterator[Subject]:
+    """Yield the healthy models, small ones first."""
+    builders: dict[str, Callable[[int], onnx.ModelProto]] = {
+        "mlp": lambda seed: mlp(seed=seed),
+        "residual_dag": lambda seed: residual_dag(60, seed=seed),
+        "conv_net": lambda seed: conv_net(seed=seed),
+        "encoder": lambda seed: encoder(layers=3, seed=seed),
+        "encoder_ln": lambda seed: encoder(layers=3, decomposed_layernorm=False, seed=seed),
+    }
+    for word, build in builders.items():
+        for seed in range(seeds):
+            model, name = build(seed), f"{word}-{seed}"
+            path, feed = save_model(model, folder / f"{name}.onnx"), folder / f"{name}.npz"
+            np.savez(feed, **feed_for(model, seed=seed))
+            yield Subject(name, path, feed)
+    for name in ("digits_vit", "digits_cnn"):
+        yield Subject(name, EXAMPLES / f"{name}.onnx", EXAMPLES / "digits.npz")
+    for path in sorted(LIGHT.glob("*.onnx")):
+        model = dressed(onnx.load(path))
+        onnx.save(model, folder / path.name)
+        feed = folder / f"{path.stem}.npz"
+        np.savez(feed, **image_for(model))
+        yield Subject(path.stem, folder / path.name, feed)
+
+
+def dressed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Give a model whose weights are constant fills drawn weights, and no Softmax at its end that would flatten them.
+
+    Convolutions and matrices get normal numbers of variance 1 / fan-in, scales and variances are near 1, other vectors
+    (biases, means) near 0.
+    """
+    rng = np.random.default_rng(0)
+    shapes = {w.name: numpy_helper.to_array(w) for w in model.graph.initializer}
+    scales = {name for node in model.graph.node if node.op_type == "BatchNormalization" for name in node.input[1::3]}
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type != "ConstantOfShape":
+            nodes.append(node)
+            continue
+        shape = shapes[node.input[0]]
+        name = node.output[0]
+        drawn = rng.standard_normal(shape) * (np.prod(shape[1:]) ** -0.5 if len(shape) > 1 else 0.1)
+        if name in scales or "scale" in name:
+            drawn = 1.0 + drawn
+        model.graph.initializer.append(numpy_helper.from_array(drawn.astype(np.float32), node.output[0]))
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    last = model.graph.node[-1]
+    if last.op_type == "Softmax":
+        last.op_type = "Identity"
+        del last.attribute[:]
+    model.ir_version = 8  # below 4 every initializer has to be an input as well
+    return model
+
+
+def image_for(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Return normal numbers for the inputs of a model that are not weights."""
+    weights = {w.name for w in model.graph.initializer}
+    rng = np.random.default_rng(1)
+    return {
+        value.name: rng.standard_normal([d.dim_value or 1 for d in value.type.tensor_type.shape.dim], np.float32)
+        for value in model.graph.input
+        if value.name not in weights
+    }
+
+
+def ask(subject: Subject, target: str, case: Path) -> tuple[str, str, float]:
+    """Return the verdict (or the slug of an error), its summary and the seconds it took."""
+    started = time.perf_counter()
+    feeding = FeedRequest(paths=(str(subject.feed),), most=8)
+    try:
+        found = diagnose(DiagnoseRequest(model=subject.model, target=target, feeding=feeding, case=case))
+        verdict, note = found.verdict, found.summary
+    except TriageError as error:
+        verdict, note = f"error[{error.slug}]", error.message
+    return verdict, note, time.perf_counter() - started
+
+
+def runs(subject: Subject, model: onnx.ModelProto, names: Sequence[str]) -> list[np.ndarray]:
+    """Return some values of a model as bare ONNX Runtime computes them without optimizations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(session.run(list(names), dict(np.load(subject.feed))))
+
+
+def overflows(subject: Subject, target: str) -> bool:
+    """Whether a value or a weight of the model is beyond the largest number of the target's format."""
+    limit = 57344.0 if "fp8e5m2" in target else 65504.0
+    model = onnx.load(subject.model)
+    weights = (numpy_helper.to_array(w) for w in model.graph.initializer if w.data_type == onnx.TensorProto.FLOAT)
+    if any(np.abs(array).max(initial=0) > limit for array in weights):
+        return True
+    names = [name for node in model.graph.node for name in node.output if name]
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return any(np.abs(a).max(initial=0) > limit for a in runs(subject, model, names) if a.dtype == np.float32)
+
+
+if __name__ == "__main__":
+    main()
