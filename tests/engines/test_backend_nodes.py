@@ -22,6 +22,7 @@ import pytest
 
 from tensortriage.model.cut import extract
 from tensortriage.model.edit import mark_outputs, markable
+from tensortriage.model.folding import fold_constants
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
 
@@ -98,6 +99,7 @@ def untouched(message, path, feed, names):
 def variants(model, outputs):
     """Yield everything that is done to a model, by name."""
     yield "saved", model
+    yield "folded", fold_constants(model)
     yield "marked", mark_outputs(model, markable(model))
     nodes = [node.name for node in model.graph.nodes]
     yield "extracted", extract(model, nodes, specs=value_specs(model), outputs=outputs)
