@@ -76,10 +76,10 @@ def options(function: Any) -> Any:
                 is_flag=True,
                 expose_value=False,
                 heading=ENGINES,
-                help="Shorthand: ONNX Runtime, reference first.",
+                help="Shorthand: ONNX Runtime; the reference among shorthands.",
             ),
             option("--openvino", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: OpenVINO."),
-            option("--trt", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: TensorRT."),
+            option("--trt", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: TensorRT, not in this version."),
             option(
                 "--providers",
                 "--execution-providers",
@@ -174,7 +174,7 @@ def options(function: Any) -> Any:
                 multiple=True,
                 metavar="FUNC...",
                 heading=JUDGE,
-                help="simple, l2, cosine_similarity, psnr, snr, indices, distance_metrics, quality_metrics.",
+                help="simple, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics.",
             ),
             option(
                 "--l2-threshold",
@@ -312,7 +312,7 @@ def options(function: Any) -> Any:
                 type=click.Path(path_type=Path),
                 metavar="PATH",
                 heading=FILES,
-                help="Save the outputs: .json as Polygraphy, else a directory with our tensor store.",
+                help="Save the outputs: .json as Polygraphy, .store, .npz, .safetensors, or a directory of JSON.",
             ),
             option(
                 "--load-outputs",
