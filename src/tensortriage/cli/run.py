@@ -79,7 +79,13 @@ def options(function: Any) -> Any:
                 help="Shorthand: ONNX Runtime; the reference among shorthands.",
             ),
             option("--openvino", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: OpenVINO."),
-            option("--trt", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: TensorRT, not in this version."),
+            option(
+                "--trt",
+                is_flag=True,
+                expose_value=False,
+                heading=ENGINES,
+                help="Shorthand: TensorRT, not in this version.",
+            ),
             option(
                 "--providers",
                 "--execution-providers",
