@@ -278,23 +278,29 @@ def test_exit_codes_of_the_help_are_those_of_the_page():
     assert set(COMMANDS) <= {words.split()[1] for words, _ in leaves(cli)}
 
 
+def slug_values(node, path):
+    """Yield the expressions in a syntax node that are slugs of errors."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+        yield from (node.value for target in node.targets if getattr(target, "id", "") == "slug")
+    if not isinstance(node, ast.Call):
+        return
+    yield from (keyword.value for keyword in node.keywords if keyword.arg == "slug")
+    name = getattr(node.func, "id", "")
+    if name == "AdapterError" and len(node.args) > 2:
+        yield node.args[2]
+    if name == "fail" and path.parent.name == "cli":
+        yield node.args[1]
+
+
 def slugs():
     """Return slug -> places in the source."""
     found = defaultdict(set)
     for path in sorted((REPOSITORY / "src").rglob("*.py")) + sorted((REPOSITORY / "worker").rglob("*.py")):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(call, ast.Call):
-                continue
-            given = [keyword.value for keyword in call.keywords if keyword.arg == "slug"]
-            name = getattr(call.func, "id", "")
-            if name == "AdapterError" and len(call.args) > 2:
-                given.append(call.args[2])
-            if name == "fail" and path.parent.name == "cli":
-                given.append(call.args[1])
-            for value in given:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for value in slug_values(node, path):
                 for constant in ast.walk(value):
                     if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
-                        found[constant.value].add(f"{path.relative_to(REPOSITORY)}:{call.lineno}")
+                        found[constant.value].add(f"{path.relative_to(REPOSITORY)}:{node.lineno}")
     return found
 
 
