@@ -13,13 +13,13 @@ from tensortriage.search.dialogue import Dialogue, Minimality, Pass, Reduction
 from tensortriage.search.executors import Executor, InProcess
 from tensortriage.search.foresight import Answers, Foresight
 from tensortriage.search.interview import Interview, StoppedError
-from tensortriage.search.minimality import block_minimal, one_minimal
+from tensortriage.search.minimality import block_minimal, one_minimal, sweep
 from tensortriage.search.narrowing import narrow
 from tensortriage.search.problem import Problem, T
 from tensortriage.search.repeats import Repeats
 from tensortriage.search.result import Budget, Progress, SearchResult, Stop
 
-TO_ITEMS = (narrow, one_minimal)
+TO_ITEMS = (narrow, sweep, one_minimal)
 """Passes to a result of which no single item can be removed."""
 TO_BLOCKS = (narrow, block_minimal)
 """Passes to a result of which no block can be removed: for faults that need many items, when checks are dear."""

@@ -36,6 +36,30 @@ def block_minimal(state: Reduction[T]) -> Dialogue[T]:
     state.block_items = size
 
 
+def sweep(state: Reduction[T]) -> Dialogue[T]:
+    """Go once through the items that nothing is known of, when `narrow` left them because many may be needed.
+
+    Takes as many at once as are free of needed ones with a chance of one half, by the share of needed ones so far, and
+    halves those that are not: Hwang's group testing (J. Am. Stat. Assoc. 67:605, 1972) with an estimated share.
+    """
+    rest = [item for item in state.problem.ordered(state.current) if item not in state.believed]
+    seen = needed = tainted = 0  # the last `tainted` items of the rest hold a needed one
+    while rest:
+        state.checks_left = float(len(state.current))
+        free = round(-1.0 / math.log2(1.0 - (needed + 1.0) / (seen + 2.0)))
+        size = max(1, tainted // 2 if tainted else min(free, len(rest)))
+        left = state.current.difference(rest[-size:])
+        if tainted != 1 and left and (yield from state.shrinks_to(left)):
+            del rest[-size:]
+            seen += size
+            tainted = max(0, tainted - size)
+        elif size > 1:
+            tainted = size
+        else:
+            state.believed.append(rest.pop())
+            seen, needed, tainted = seen + 1, needed + 1, 0
+
+
 def delta_debug(state: Reduction[T]) -> Dialogue[T]:
     """Remove blocks, one attempt each, in sizes that shrink from half of all to one.
 

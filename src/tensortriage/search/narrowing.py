@@ -21,9 +21,9 @@ from tensortriage.search.ranking import FIRST_SHARES, Ranking, rank
 FOUND_PER_MISSING = 3.0
 """With k items found one expects k / 3 more to be missing, but at least one: most faults need few items."""
 DENSE = 0.25
-"""Share of needed items above which asking about every single one is cheaper; the final pass does that."""
+"""Share of needed items above which going through them one by one is cheaper; the next pass does that."""
 SMALL = 8
-"""Pools up to this size are never left to the final pass."""
+"""Pools up to this size are never left to the next pass."""
 
 
 def narrow(state: Reduction[T]) -> Dialogue[T]:
@@ -47,7 +47,8 @@ def narrow(state: Reduction[T]) -> Dialogue[T]:
         if search.end == 0:
             return
         shares = ranking.learn(shares, search.end - 1)
-        gaps.append(len(pool) - search.end + 1)
+        if state.believed:
+            gaps.append(len(pool) - search.end + 1)
         state.believed.append(ranking.items[search.end - 1])
 
 

@@ -1,4 +1,6 @@
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
@@ -53,6 +55,13 @@ def test_the_needed_items_and_nothing_else():
     assert result.checks == len(oracle.asked) == len(set(oracle.asked)) == len(result.history)
     assert result.candidates == len({candidate for candidate, _ in oracle.asked}) == result.checks - 2
     assert result.cache_hits == 0
+
+
+def test_nothing_of_models_or_arrays_is_imported():
+    code = "import tensortriage.search.driver, tensortriage.search.pool, sys; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "tensortriage.search.driver" in modules
+    assert not {"numpy", "onnx", "onnx_ir", "onnxruntime", "msgspec", "tensortriage.values"}.intersection(modules)
 
 
 def test_one_item():

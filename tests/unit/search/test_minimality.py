@@ -2,7 +2,7 @@ import pytest
 
 from search_oracles import fault, problem_of
 from tensortriage.search.dialogue import Care, Minimality, Reduction
-from tensortriage.search.minimality import block_minimal, blocks, delta_debug, one_minimal
+from tensortriage.search.minimality import block_minimal, blocks, delta_debug, one_minimal, sweep
 from tensortriage.search.problem import Outcome, Verdict
 
 
@@ -64,6 +64,13 @@ def test_blocks_of_about_the_square_root():
 def test_few_items_are_looked_at_one_by_one():
     state, _ = run(block_minimal, 16, lambda candidate: {2, 9} <= candidate)
     assert (state.current, state.minimality, state.block_items) == ({2, 9}, Minimality.ONE_MINIMAL, 1)
+
+
+@pytest.mark.parametrize(("core", "most"), [(set(range(60)), 75), (set(range(1, 60, 2)), 75), ({7}, 25), ({0, 30}, 40)])
+def test_sweeping_once_through_all(core, most):
+    state, asked = run(sweep, 64, lambda candidate: core <= candidate)
+    assert state.current == core
+    assert len(asked) <= most
 
 
 @pytest.mark.parametrize("core", [{0}, {99}, {3, 4, 5}, {10, 50, 90}])
