@@ -18,7 +18,7 @@ def with_inferred_shapes(model: Model) -> Model:
 
     What is declared already is kept; unknown dimensions of it are filled in. Weights beyond 1 KiB are not read.
     """
-    return with_specs(model, value_specs(model))
+    return with_specs(model, value_specs(model, refine=True))
 
 
 def with_specs(model: Model, specs: Mapping[str, ValueSpec]) -> Model:

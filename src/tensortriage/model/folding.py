@@ -39,7 +39,11 @@ _WRITTEN_FOR = {"ConcatFromSequence": 13, "SplitToSequence": 18}
 
 _HIDDEN = "tensortriage.hidden"
 _FOLDED_FROM = "pkg.onnxscript.optimizer.folded_from"
+_BLOWN_UP = frozenset({"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
+"""Operators whose result can be far larger than their operands: not folded while the size is unknown."""
+
 _UNLIMITED = 1 << 62
+_WIDEST = 16
 _IR_WITH_CONSTANTS = 4
 _DEFAULT_RESULT_BYTES = 1 << 30
 _DEFAULT_PASSES = 10
@@ -137,7 +141,7 @@ class _Folding:
                     warnings.simplefilter("ignore")
                     fold(
                         self._model,
-                        onnx_shape_inference=self._options.infer_shapes,
+                        onnx_shape_inference=False,  # it would run in this process: see model.inference
                         input_size_limit=_UNLIMITED,
                         output_size_limit=_UNLIMITED,
                         should_fold=self._decide,
@@ -179,7 +183,7 @@ class _Folding:
         if is_standard(node, *_RANDOM):
             return False
         nbytes = _result_bytes(node)
-        if nbytes is not None and nbytes > self._options.max_result_bytes:
+        if is_standard(node, *_BLOWN_UP) if nbytes is None else nbytes > self._options.max_result_bytes:
             return False
         return True if is_standard(node, "ConstantOfShape") else None
 
@@ -204,10 +208,27 @@ def _result_bytes(node: ir.Node) -> int | None:
     """Return the bytes of a node's results; None when their shapes are not known."""
     total = 0
     for value in node.outputs:
-        if value.shape is None or value.dtype is None or not value.shape.is_static():
+        shape = _given_shape(node) if value.shape is None or not value.shape.is_static() else value.shape.numpy()
+        if shape is None:
             return None
-        total += math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
+        total += math.ceil(math.prod(shape) * (value.dtype.itemsize if value.dtype else _WIDEST))
     return total
+
+
+def _given_shape(node: ir.Node) -> tuple[int, ...] | None:
+    """Return the shape of a ConstantOfShape or Expand from its constant operand; None for other nodes."""
+    position = {"ConstantOfShape": 0, "Expand": 1}.get(node.op_type)
+    operands = [None if value is None else value.const_value for value in node.inputs]
+    sizes = operands[position] if position is not None and position < len(operands) else None
+    if sizes is None:
+        return None
+    shape = [int(size) for size in np.ravel(sizes.numpy())]
+    data = operands[0]
+    if node.op_type == "Expand" and data is not None:
+        own = (1,) * (len(shape) - len(data.shape)) + tuple(data.shape.numpy())
+        shape = [1] * (len(own) - len(shape)) + shape
+        return tuple(map(max, own, shape))
+    return tuple(shape)
 
 
 def _undeclare_initializers(model: ir.Model) -> Callable[[], None]:

@@ -10,11 +10,10 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 
 import onnx_ir as ir
-from onnx_ir.passes import PassError, PreconditionError
-from onnx_ir.passes.common import InlinePass
 
 from tensortriage.errors import ModelError
 from tensortriage.model.attributes import bodies
+from tensortriage.model.inlining import inline_functions
 from tensortriage.model.model import Model
 from tensortriage.model.shapelike import SHAPE_OPERANDS, shape_like_values
 from tensortriage.model.surgery import STANDARD_DOMAINS, find_nodes, is_standard
@@ -74,7 +73,7 @@ def decide(
     for node in find_nodes(clone, kept_nodes):
         node.metadata_props[_KEPT_MARK] = "by name"
     if clone.ir.functions:
-        _inline(clone.ir)
+        inline_functions(clone.ir)
     kept: set[ir.Node] = set()
     op_types = frozenset(kept_op_types)
     _keep(clone.ir.graph, kept, op_types=op_types, constants=frozenset(), whole=False)
@@ -98,19 +97,6 @@ def _check_types(node: ir.Node, types: Types) -> None:
                 slug="value-type-unknown",
                 cure="save the model with shape inference done, or keep that node as it is",
             )
-
-
-def _inline(model: ir.Model) -> None:
-    # The inliner copies the metadata of a call to every node it puts in its place, which carries the mark along.
-    try:
-        InlinePass()(model)
-    except (ValueError, RuntimeError, PassError, PreconditionError) as error:
-        reason = error.__cause__ or error
-        raise ModelError(
-            f"a model-local function cannot be inlined: {reason}",
-            slug="function-not-inlined",
-            cure="export the model without functions",
-        ) from error
 
 
 def _keep(

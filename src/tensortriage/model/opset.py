@@ -1,7 +1,8 @@
 """Raise a model's opset when an edit needs an operator the old one cannot express.
 
 The conversion is ONNX's own version converter, given the graph without its large weights. Names of nodes and values do
-not change; some operators gain Constants where an attribute became an input.
+not change; some operators gain Constants where an attribute became an input. What the converter loses is put back:
+metadata, declared shapes and model-local functions. Functions whose operators changed meanwhile are inlined.
 """
 
 import dataclasses
@@ -12,8 +13,10 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.inlining import inline_functions
 from tensortriage.model.model import Model
 from tensortriage.model.serializing import hollow_proto
+from tensortriage.model.surgery import STANDARD_DOMAINS
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -43,14 +46,22 @@ def require_opset(model: Model, version: int) -> Model:
         return clone
     if model.opset < _SCAN_CHANGED and any(node.op_type == "Scan" for node in model.ir.graph):
         raise _too_old(model, version, "the batch axis of Scan was removed in opset 9")
-    proto = hollow_proto(model.ir, above_bytes=_SMALL_BYTES)
+    original = model.ir
+    if not _functions_hold(original, version):
+        original = model.clone().ir
+        inline_functions(original)
+    proto = hollow_proto(original, above_bytes=_SMALL_BYTES)
     if {weight.name for weight in proto.graph.initializer} - {value.name for value in proto.graph.input}:
         proto.ir_version = max(proto.ir_version, _FREE_INITIALIZERS)
     try:
         converted = ir.from_proto(onnx.version_converter.convert_version(proto, version))
     except Exception as error:  # the converter is C++ behind pybind and raises RuntimeError, IndexError and its own
         raise _too_old(model, version, str(error).strip().partition("\n")[0][:200]) from error
-    _restore(converted, model.ir)
+    _restore(converted, original)
+    _restore_annotations(converted, original)
+    for key, function in original.functions.items():
+        converted.functions[key] = function.clone()
+        converted.functions[key].opset_imports[""] = version
     return Model.from_ir(converted)
 
 
@@ -90,3 +101,35 @@ def _restore(converted: ir.Model, original: ir.Model) -> None:
                 converted.graph.inputs.remove(value)
     converted.ir_version = max(original.ir_version, converted.ir_version)
     converted.metadata_props.update(original.metadata_props)
+
+
+def _restore_annotations(converted: ir.Model, original: ir.Model) -> None:
+    """Put back what the converter does not copy: metadata of the graph and its nodes, types and shapes of values."""
+    converted.graph.metadata_props.update(original.graph.metadata_props)
+    nodes = {node.name: node for node in original.graph}
+    values = {value.name: value for node in original.graph for value in node.outputs}
+    for node in converted.graph:
+        if node.name in nodes and nodes[node.name].op_type == node.op_type:
+            node.metadata_props.update(nodes[node.name].metadata_props)
+        for value in node.outputs:
+            old = values.get(value.name)
+            if old is not None and value.type is None:
+                value.type = old.type
+                value.shape = None if old.shape is None else old.shape.copy()
+
+
+def _functions_hold(model: ir.Model, version: int) -> bool:
+    """Say whether every standard operator that functions use means the same in a later opset."""
+    for function in model.functions.values():
+        old = function.opset_imports.get("", model.opset_imports.get("", version))
+        for node in ir.traversal.RecursiveGraphIterator(function):
+            if node.domain in STANDARD_DOMAINS and _since(node.op_type, old) != _since(node.op_type, version):
+                return False
+    return True
+
+
+def _since(op_type: str, version: int) -> int | None:
+    try:
+        return int(onnx.defs.get_schema(op_type, version).since_version)
+    except onnx.defs.SchemaError:
+        return None

@@ -17,7 +17,9 @@ _READ_BYTES = 1024
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 
-def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> Mapping[str, ValueSpec]:
+def value_specs(
+    model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING, *, refine: bool = False
+) -> Mapping[str, ValueSpec]:
     """Return what is known of every value of the main graph.
 
     When the file leaves a type or a rank open, and no recorded spec closes it, onnx's shape inference (with data
@@ -27,6 +29,7 @@ def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> M
     Args:
         model: The model.
         recorded: Specs of arrays that a run produced; they win over everything.
+        refine: Whether to infer even when every type and rank is declared, for the sake of open dimensions.
 
     Returns:
         A spec for every input, initializer and node output, also for those of which nothing is known.
@@ -34,7 +37,7 @@ def value_specs(model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING) -> M
     declared = [*model.ir.graph.inputs, *model.ir.graph.initializers.values()]
     declared += [value for node in model.ir.graph for value in node.outputs if value.name]
     specs = {value.name or "": value_spec(value) for value in declared}
-    if any(spec.dtype is None or spec.shape is None for name, spec in specs.items() if name not in recorded):
+    if refine or any(spec.dtype is None or spec.shape is None for name, spec in specs.items() if name not in recorded):
         for spec in _inferred(model):
             if spec.name in specs:
                 specs[spec.name] = _merged(specs[spec.name], spec)

@@ -100,3 +100,28 @@ def test_what_cannot_be_raised_is_refused():
         require_opset(model, 19)
     assert caught.value.slug == "opset-too-old"
     assert "opset 19" in caught.value.cure
+
+
+FUNCTION = """
+    <ir_version: 8, opset_import: ["": 15, "own": 1], metadata_props: ["k": "v"]>
+    g (float[N, 3] x) => (float[N, 3] y) <float[N, 3] a> { [first] a = Neg(x) [call] y = own.f(a) }
+    <domain: "own", opset_import: ["": 15]> f (a) => (b) { b = BODY }"""
+
+
+def test_functions_metadata_and_declared_shapes_survive():
+    model = models.parse(FUNCTION.replace("BODY", "Sqrt(a)"))
+    model.ir.graph.node("first").metadata_props["made by"] = "somebody"
+    raised = require_opset(model, 21)
+    assert [node.op_type for node in raised.graph.nodes] == ["Neg", "f"]
+    assert raised.ir.graph.node("first").metadata_props == {"made by": "somebody"}
+    assert [str(d) for d in raised.ir.graph.node("first").outputs[0].shape] == ["N", "3"]
+    x = np.array([[-1, -4, -9]], np.float32)
+    np.testing.assert_array_equal(running.run(raised, {"x": x})["y"], np.sqrt(-x))
+
+
+def test_functions_whose_operators_changed_are_inlined():
+    model = models.parse(FUNCTION.replace("BODY", "ReduceMax <axes = [0]> (a)"))
+    raised = require_opset(model, 18)
+    assert not raised.ir.functions
+    x = np.array([[-1, -4, -9], [-2, -3, -10]], np.float32)
+    np.testing.assert_array_equal(running.run(raised, {"x": x})["y"], [[2, 4, 10]])

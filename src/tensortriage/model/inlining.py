@@ -1,0 +1,24 @@
+"""Put the bodies of model-local functions in the place of their calls."""
+
+import onnx_ir as ir
+from onnx_ir.passes import PassError, PreconditionError
+from onnx_ir.passes.common import InlinePass
+
+from tensortriage.errors import ModelError
+
+
+def inline_functions(model: ir.Model) -> None:
+    """Inline every function, in place; the metadata of a call go to every node that takes its place.
+
+    Raises:
+        ModelError: When a function calls itself, or onnx_ir cannot inline it (slug ``function-not-inlined``).
+    """
+    try:
+        InlinePass()(model)
+    except (ValueError, RuntimeError, PassError, PreconditionError) as error:
+        reason = error.__cause__ or error
+        raise ModelError(
+            f"a model-local function cannot be inlined: {reason}",
+            slug="function-not-inlined",
+            cure="export the model without functions",
+        ) from error
