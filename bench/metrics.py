@@ -1,75 +1,84 @@
 """Ratio of the metrics pass to np.copyto over the same bytes, both tensors, measured in one run.
 
-    python bench/metrics.py [--gb 0.5] [--workers N]
+    python bench/metrics.py [--gb 0.25] [--workers N] [--repeats 5]
 
-The bar: at most 4x for float32, all metrics together. "equal" is the common case of a layer-wise comparison.
+The bar: at most 4x for float32, all metrics together; "equal" is the common case of a layer-wise comparison. Copying
+and measuring take turns and the best of each counts; "cpu" is the ratio of processor time, which a busy machine blurs
+less.
 """
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import ml_dtypes
 import numpy as np
 
 from tensortriage.compare.metrics import measure, measure_many
 
+Action = Callable[[], object]
 
-def best_seconds(action: Callable[[], object], repeats: int = 5) -> float:
+
+def seconds(action: Action) -> tuple[float, float]:
+    """Wall and processor time of one call."""
+    wall, processor = time.perf_counter(), time.process_time()
     action()
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+    return time.perf_counter() - wall, time.process_time() - processor
 
 
-def noisy(reference: np.ndarray, scale: float) -> np.ndarray:
-    noise = np.random.default_rng(1).standard_normal(reference.size, dtype=np.float32).reshape(reference.shape)
-    return reference + np.float32(scale) * noise
+def in_turns(actions: list[Action], repeats: int) -> list[tuple[float, float]]:
+    """Best wall and processor time of each action."""
+    rounds = [[seconds(action) for action in actions] for _ in range(repeats + 1)][1:]
+    return [tuple(map(min, zip(*times, strict=True))) for times in zip(*rounds, strict=True)]
 
 
-def row(name: str, reference: np.ndarray, target: np.ndarray, workers: int | None) -> None:
-    copies = [np.empty_like(reference), np.empty_like(target)]
+def noise(size: int, scale: float) -> np.ndarray:
+    return np.float32(scale) * np.random.default_rng(1).standard_normal(size, dtype=np.float32)
 
-    def copy() -> None:
-        np.copyto(copies[0], reference)
-        np.copyto(copies[1], target)
 
-    copying = best_seconds(copy)
-    del copies
-    measuring = best_seconds(lambda: measure(reference, target, workers=workers))
-    megabytes = (reference.nbytes + target.nbytes) / 2**20
-    print(f"{name:34} {megabytes:8.0f} MB {copying * 1e3:9.1f} ms {measuring * 1e3:9.1f} ms {measuring / copying:7.2f}x")
+def pairs(count: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    reference = np.random.default_rng(0).standard_normal(count, dtype=np.float32)
+    yield "float32, equal", reference, reference.copy()
+    yield "float32, noise 1e-4", reference, reference + noise(count, 1e-4)
+    yield "float32, unrelated", reference, noise(count, 1)
+    yield "float32, half zeros", np.maximum(reference, 0), np.maximum(reference + noise(count, 1e-4), 0)
+    masks = reference.copy(), reference + noise(count, 1e-4)
+    for side in masks:
+        side[::3] = -np.inf
+    yield "float32, a third -inf", *masks
+    half = reference[: count // 2]
+    for dtype in (np.float64, np.float16, ml_dtypes.bfloat16):
+        yield f"{np.dtype(dtype).name}, noise 1e-2", half.astype(dtype), (half + noise(half.size, 1e-2)).astype(dtype)
+    yield "int64, unequal", (half * 100).astype(np.int64), (half * 99).astype(np.int64)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gb", type=float, default=0.25, help="size of each tensor in GiB")
-    parser.add_argument("--workers", type=int, default=None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gb", type=float, default=0.25, help="size of each float32 tensor in GiB")
+    parser.add_argument("--workers", type=int, default=None, help="threads; default: one per core")
+    parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    count = int(options.gb * 2**30) // 4
-    reference = np.random.default_rng(0).standard_normal(count, dtype=np.float32)
-    print(f"{'pair':34} {'both':>11} {'np.copyto':>12} {'metrics':>12} {'ratio':>8}")
-    row("float32, equal", reference, reference.copy(), options.workers)
-    row("float32, noise 1e-4", reference, noisy(reference, 1e-4), options.workers)
-    row("float32, unrelated", reference, noisy(reference, 1e3), options.workers)
-    relu = np.maximum(reference, 0)
-    row("float32, half zeros", relu, np.maximum(noisy(reference, 1e-4), 0), options.workers)
-    masked = reference.copy()
-    masked[::3] = -np.inf
-    target = noisy(reference, 1e-4)
-    target[::3] = -np.inf
-    row("float32, a third -inf", masked, target, options.workers)
-    half = count // 2
-    for dtype in (np.float64, np.float16, ml_dtypes.bfloat16):
-        row(f"{np.dtype(dtype).name}, noise", reference[:half].astype(dtype), noisy(reference[:half], 1e-2).astype(dtype),
-            options.workers)  # fmt: skip
-    small = [(str(i), reference[i * 64 : i * 64 + 64], target[i * 64 : i * 64 + 64]) for i in range(2000)]
-    for name, pairs in (("unequal", small), ("equal", [(name, one, one.copy()) for name, one, _ in small])):
-        seconds = best_seconds(lambda pairs=pairs: list(measure_many(pairs, workers=options.workers)))
-        print(f"2000 pairs of 64 float32, {name:7}: {seconds / 2000 * 1e6:.1f} us per pair")
+    print(f"{'pair':26} {'both':>9} {'np.copyto':>12} {'metrics':>12} {'ratio':>8} {'cpu':>8}")
+    for name, reference, target in pairs(int(options.gb * 2**30) // 4):
+        copies = np.empty_like(reference), np.empty_like(target)
+
+        def copy(reference=reference, target=target, copies=copies) -> None:
+            np.copyto(copies[0], reference)
+            np.copyto(copies[1], target)
+
+        def metrics(reference=reference, target=target) -> None:
+            measure(reference, target, workers=options.workers)
+
+        copying, measuring = in_turns([copy, metrics], options.repeats)
+        print(
+            f"{name:26} {(reference.nbytes + target.nbytes) / 2**20:6.0f} MB {copying[0] * 1e3:9.1f} ms "
+            f"{measuring[0] * 1e3:9.1f} ms {measuring[0] / copying[0]:7.2f}x {measuring[1] / copying[1]:7.2f}x"
+        )
+    values = np.random.default_rng(0).standard_normal((2000, 64), dtype=np.float32)
+    for name, others in (("unequal", values + np.float32(1e-4)), ("equal", values.copy())):
+        small = [(str(index), *pair) for index, pair in enumerate(zip(values, others, strict=True))]
+        ((wall, processor),) = in_turns([lambda small=small: list(measure_many(small))], options.repeats)
+        print(f"2000 pairs of 64 float32, {name:8}: {wall / 2e-3:.1f} us per pair, processor {processor / 2e-3:.1f} us")
 
 
 if __name__ == "__main__":

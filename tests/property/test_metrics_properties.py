@@ -55,6 +55,11 @@ def values(array):
         return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64).reshape(-1).tolist()
 
 
+def exact(array):
+    kind = DType.from_numpy(array.dtype)
+    return kind.is_integer or kind is DType.BOOL
+
+
 def finite(value):
     return isinstance(value, str) or (math.isfinite(value.real) and math.isfinite(value.imag))
 
@@ -78,6 +83,8 @@ def magnitude(value):
 def naive(reference, target):
     """Expected metrics by name."""
     ours, theirs = values(reference), values(target)
+    if DType.from_numpy(reference.dtype) is not DType.STRING and not (exact(reference) and exact(target)):
+        ours, theirs = ([value + 0.0 for value in side] for side in (ours, theirs))
     both = list(zip(ours, theirs, strict=True))
     compared = [(one, other) for one, other in both if finite(one) and finite(other)]
     errors = np.array([error_of(*pair) for pair in compared])
@@ -112,7 +119,7 @@ def naive(reference, target):
 
 
 @given(pairs())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_metrics_agree_with_a_naive_computation(pair):
     reference, target = pair
     assume(moderate(reference) and moderate(target))
@@ -129,7 +136,7 @@ def test_metrics_agree_with_a_naive_computation(pair):
 
 
 @given(pairs(tuple(INTEGERS)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_integer_errors_are_exact(pair):
     reference, target = pair
     errors = [abs(x - y) for x, y in zip(values(reference), values(target), strict=True)]
@@ -138,7 +145,7 @@ def test_integer_errors_are_exact(pair):
 
 
 @given(arrays(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_equal_arrays_have_no_error(array, data):
     metrics = measure(data.draw(layouts(array)), data.draw(layouts(array)))
     assert metrics.mismatches == metrics.nonfinite_mismatch == 0
@@ -154,18 +161,18 @@ def test_equal_arrays_have_no_error(array, data):
 
 
 @given(pairs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_absolute_errors_do_not_depend_on_which_side_is_the_reference(pair):
     reference, target = pair
     one, other = measure(reference, target), measure(target, reference)
     for name in ("max_abs_error", "mean_abs_error", "rms_error", "median_abs_error", "p90_abs_error", "max_ulp_error",
                  "mismatches", "nonfinite_mismatch", "histogram", "compared"):  # fmt: skip
         np.testing.assert_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert one.cosine_similarity == pytest.approx(other.cosine_similarity, abs=1e-9, nan_ok=True)
+    assert one.cosine_similarity == pytest.approx(other.cosine_similarity, abs=1e-6, nan_ok=True)
 
 
 @given(pairs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_worst_elements_are_the_worst(pair):
     reference, target = pair
     metrics = measure(reference, target)
@@ -181,7 +188,7 @@ def rank(value, ladder):
 
 
 @given(st.sampled_from([d for d in FLOATS if d.numpy.itemsize <= 2]).flatmap(lambda d: st.tuples(*[arrays([d])] * 2)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_ulps_count_the_representable_numbers_between(pair):
     reference, target = (side.reshape(-1) for side in pair)
     size = min(reference.size, target.size)
@@ -199,7 +206,7 @@ def test_ulps_count_the_representable_numbers_between(pair):
 
 
 @given(pairs(tuple(FLOATS)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_cosine_and_signal_to_noise_follow_their_definitions(pair):
     reference, target = pair
     assume(moderate(reference) and moderate(target))

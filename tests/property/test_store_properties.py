@@ -19,7 +19,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 
 
 @given(st.data(), st.dictionaries(NAMES, arrays(), max_size=8), st.sampled_from([1, 64, 10**6]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_store_returns_what_was_written(data, tensors, shard_bytes):
     with tempfile.TemporaryDirectory() as folder:
         with ShardWriter(Path(folder) / "store", shard_bytes=shard_bytes) as writer:
@@ -34,7 +34,7 @@ def test_a_store_returns_what_was_written(data, tensors, shard_bytes):
 
 
 @given(st.dictionaries(NAMES, arrays(), min_size=1, max_size=4), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_damaged_shard_is_refused_or_still_right(tensors, data):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.safetensors"
@@ -73,7 +73,7 @@ LOGICAL = st.dictionaries(st.sampled_from(["a", "b"]), st.tuples(st.sampled_from
     st.none() | HEADERS | st.builds(lambda value: {shards.METADATA_KEY: json.dumps(value)}, LOGICAL | HEADERS),
     st.binary(max_size=40),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_hostile_headers_give_a_store_error(header, metadata, content):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -8,6 +8,7 @@ that are not finite are counted and cleared, and what is out of range is compute
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -145,32 +146,39 @@ def _tally_plain(
     reference = _load(reference_raw, work, "reference")
     target = _load(target_raw, work, "target")
     # Rows of one array, so that one call serves several: threads take turns in Python, so calls are what they wait for.
-    stack = SCRATCH.rows("stack", work, 4, reference.size)
-    relative, errors, reference_abs, target_abs = stack
+    stack = SCRATCH.rows("stack", work, 3, reference.size)
+    relative, errors, reference_abs = stack
     np.subtract(target, reference, out=errors)
     np.abs(errors, out=errors)
     np.abs(reference, out=reference_abs)
-    np.abs(target, out=target_abs)
-    error_max, reference_max, target_max = stack[1:].max(axis=1).tolist()
+    error_max, reference_max = stack[1:].max(axis=1).tolist()
+    target_max = max(float(target.max()), -float(target.min()))
     if bounds and not all(_within(largest, bounds) for largest in (error_max, reference_max, target_max)):
         return False
     smallest = float(reference_abs.min())
     _divide(errors, reference_abs, relative, smallest)
     relative_max = float(relative.max())
     relative_sum, error_sum = blocks.inner_products(stack[:2], blocks.ones(work)).tolist()
-    if bounds and not np.isfinite(relative_sum):
+    if bounds and not math.isfinite(relative_sum):
         return False
-    squares = blocks.inner_products(stack[1:], stack[1:]).tolist()
-    tally.add_products(squares[1], squares[2], float(blocks.inner_products(reference, target)))
+    error_squares, reference_squares = blocks.inner_products(stack[1:], stack[1:]).tolist()
+    target_squares = float(blocks.inner_products(target, target))
+    if (
+        4 * error_squares < reference_squares
+    ):  # Then both sides are alike, and |t - r|^2 = |r|^2 + |t|^2 - 2 r.t will do.
+        products = (reference_squares + target_squares - error_squares) / 2
+    else:
+        products = float(blocks.inner_products(reference, target))
     if way.ulp is None:
         distance = error_max
     elif way.ulp_shift is None or work != way.work:
         distance = ulp.max_distance(reference_raw, target_raw, way.ulp)
     else:
         distance = _ulp(reference, target, stack, smallest, relative_max) / 2.0**way.ulp_shift
+    tally.add_products(reference_squares, target_squares, products)
     tally.add_maxima(reference_max, target_max, distance)
     tally.add_relative(relative_max, relative_sum)
-    _add_errors(tally, errors, error_max, error_sum, squares[0], start, compared)
+    _add_errors(tally, errors, error_max, error_sum, error_squares, start, compared)
     return True
 
 
@@ -271,12 +279,14 @@ def _ulp(reference: np.ndarray, target: np.ndarray, stack: np.ndarray, smallest:
             found = np.flatnonzero(far)
             return ulp.max_distance(reference[found], target[found], reference.dtype)
     integer = _INTEGER[reference.dtype]
-    signs, scratch = SCRATCH.rows("integers", integer, 2, reference.size)
-    magnitudes = stack[2:].view(integer)
+    scratch, theirs = SCRATCH.rows("integers", integer, 2, reference.size)
+    ours = stack[2].view(integer)
+    np.abs(target, out=theirs.view(target.dtype))
     if relative_max < 0.5 and smallest > 0:  # Then no sign differs.
-        return ulp.distance_of_bits(magnitudes[0], magnitudes[1], None, scratch)
+        return ulp.distance_of_bits(ours, theirs, None, scratch)
+    signs = SCRATCH.get("signs", integer, reference.size)
     np.bitwise_xor(reference.view(integer), target.view(integer), out=signs)
-    return ulp.distance_of_bits(magnitudes[0], magnitudes[1], signs, scratch)
+    return ulp.distance_of_bits(ours, theirs, signs, scratch)
 
 
 def _add_errors(

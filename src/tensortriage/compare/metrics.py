@@ -121,8 +121,9 @@ class Metrics:
 def measure(reference: np.ndarray, target: np.ndarray, *, workers: int | None = None) -> Metrics:
     """Compare two tensors of one shape, in any layout and any pair of ONNX element types.
 
-    Mixed types are compared in a type that holds both exactly (float32, else float64); 64-bit integers are subtracted
-    without overflow. Neither tensor is copied as a whole, so memory-mapped ones may be larger than memory.
+    Mixed types are compared in a type that holds both exactly (float32, else float64, to which a 64-bit integer is
+    rounded beside a float); two 64-bit integers are subtracted without overflow or rounding. Neither
+    tensor is copied as a whole, so memory-mapped ones may be larger than memory.
 
     Args:
         reference: Tensor taken as right.

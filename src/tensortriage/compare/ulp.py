@@ -22,7 +22,7 @@ def coarser(reference: np.dtype[Any], target: np.dtype[Any]) -> np.dtype[Any] | 
     """Return the floating type with the larger epsilon, the component type for complex ones, None without floats."""
     floats = [_component(dtype) for dtype in (reference, target)]
     known = [dtype for dtype in floats if dtype is not None]
-    return max(known, key=_epsilon) if known else None
+    return max(known, key=lambda dtype: (_epsilon(dtype), dtype.name)) if known else None
 
 
 def max_distance(reference: np.ndarray, target: np.ndarray, dtype: np.dtype[Any]) -> float:
