@@ -7,6 +7,7 @@ from tensortriage.cli.lazy import LazyGroup
 INSPECT = {
     "model": ("tensortriage.cli.inspect_model:inspect_model", "Operators, interface, parameters, repeated blocks."),
     "plan": ("tensortriage.cli.inspect_plan:inspect_plan", "What an engine really runs for a model."),
+    "capability": ("tensortriage.cli.inspect_capability:inspect_capability", "What of a model an engine can build."),
     "sparsity": ("tensortriage.cli.inspect_sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }

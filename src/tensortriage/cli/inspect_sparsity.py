@@ -1,0 +1,64 @@
+"""``triage inspect sparsity``: whether the weights of a model are 2:4 sparse."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tensortriage.cli.options import GuideCommand, common, option
+
+if TYPE_CHECKING:
+    from tensortriage.model.sparsitycheck import SparsityReport
+
+EPILOG = """\b
+Examples:
+  triage inspect sparsity model.onnx
+
+\b
+Exit codes: 0 every weight that could be 2:4 sparse is, 1 some are not, 2 there is none.
+"""
+
+
+@click.command(cls=GuideCommand, epilog=EPILOG)
+@click.argument("model", type=click.Path(path_type=Path))
+@option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir", type=click.Path(path_type=Path),
+        metavar="DIR", heading="Files", help="Where external data are when not beside the model.")  # fmt: skip
+@common
+def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool) -> None:
+    """Say whether the Conv, Gemm and MatMul weights of MODEL are 2:4 sparse.
+
+    Of every four numbers along the axis that is summed over, at most two may differ from zero.
+    """
+    from tensortriage.model.model import Model
+    from tensortriage.model.sparsitycheck import check_sparsity
+
+    report = check_sparsity(Model.load(model, external_data_dir=external_data_dir))
+    if as_json:
+        from tensortriage.values.serial import to_json
+
+        click.echo(to_json(report))
+    else:
+        tell(report)
+    sys.exit(0 if report.is_sparse else 1)
+
+
+def tell(report: "SparsityReport") -> None:
+    """Print one line per weight, and how many are sparse."""
+    from tensortriage.report.model_text import shape_text, table
+    from tensortriage.report.text import count, percent, printable
+
+    rows = [
+        (
+            "2:4" if not weight.dense_groups else "dense",
+            printable(weight.weight),
+            shape_text(weight.shape),
+            f"axis {weight.axis}",
+            f"{percent(weight.dense_groups / weight.groups)} of {count(weight.groups, 'group')} dense",
+        )
+        for weight in report.weights
+    ]
+    for line in table(rows, indent=""):
+        click.echo(line)
+    sparse = sum(weight.dense_groups == 0 for weight in report.weights)
+    click.echo(f"{sparse} of {len(report.weights)} weights are 2:4 sparse")
