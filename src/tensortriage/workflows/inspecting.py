@@ -1,4 +1,4 @@
-"""Looking into an engine without comparing anything: its plan for a model."""
+"""Looking into an engine without comparing anything: its plan for a model, and what of a model it can build."""
 
 import dataclasses
 from pathlib import Path
@@ -7,9 +7,12 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import create
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
+from tensortriage.report.capability_text import capability_lines
+from tensortriage.runs.capability import Capability, Prober, Say, Support
 from tensortriage.runs.planaudit import PlanAudit, audit
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.serial import dump
 from tensortriage.workflows.diagnose import usable
 
 
@@ -41,6 +44,60 @@ def inspect_plan(
                 cure="inspect the plan of an engine that can: onnxruntime, openvino",
             )
         return dataclasses.replace(audit(plan, model, spec, create(spec)), model=str(path))
+
+
+def inspect_capability(
+    path: Path,
+    target: str,
+    *,
+    partition: bool = False,
+    output: Path | None = None,
+    limits: Limits | None = None,
+    external_data_dir: Path | None = None,
+    say: Say = lambda text: None,
+) -> Capability:
+    """Find out what of a model an engine can build.
+
+    Args:
+        path: ONNX file.
+        target: Spec of the engine.
+        partition: Whether to find the largest ranges of nodes that build as one model.
+        output: Directory for these ranges and for the nodes that do not build, an ONNX file each, and for
+            ``results.json`` and ``results.txt``; what an earlier call left there is removed. Implies `partition`.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+        say: Told what is being built.
+
+    Raises:
+        ModelError: When the file is no sound model.
+        UsageError: For a malformed spec, an unknown option, or an output that is a file (``output-not-a-directory``).
+        EngineMissing: When the engine cannot be used here.
+    """
+    if output is not None and output.exists() and not output.is_dir():
+        raise UsageError(
+            f"{output} is not a directory", slug="output-not-a-directory", cure="name a directory, or a new path"
+        )
+    spec = usable(target)
+    model = load(path, external_data_dir)
+    with Workspace() as workspace:
+        prober = Prober(model, spec, workspace=workspace, limits=limits, say=say)
+        found = prober.capability(partition=partition or output is not None)
+        found = dataclasses.replace(found, model=str(path))
+        if output is not None:
+            _write_pieces(found, prober, output)
+    return found
+
+
+def _write_pieces(found: Capability, prober: Prober, output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    for old in output.glob("*supported_subgraph-nodes-*.onnx*"):
+        old.unlink()
+    for piece in found.pieces:
+        if piece.support is not Support.UNKNOWN:
+            prober.cut(piece.nodes).save(output / piece.file_name)
+    dump(found, output / "results.json")
+    text = "\n".join(capability_lines(found, folder=str(output)))
+    (output / "results.txt").write_text(text + "\n", encoding="utf-8")
 
 
 def load(path: Path, external_data_dir: Path | None) -> Model:

@@ -1,0 +1,64 @@
+"""What an engine can build, for people: the whole model first, then what it refuses by operator and reason."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tensortriage.report.model_text import table
+from tensortriage.report.text import count, printable
+from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
+
+_MOST_NAMES = 6
+
+
+def capability_lines(found: Capability, *, folder: str = "") -> Iterator[str]:
+    """Yield the lines of an answer.
+
+    Args:
+        found: The answer.
+        folder: Where the pieces were written; empty when they were not.
+    """
+    target = printable(found.target)
+    cost = f"{count(found.builds, 'build')}, {found.build_seconds:.1f} s"
+    if not found.answers:
+        yield f"{target} builds the whole model: {count(found.nodes, 'node')} ({cost})"
+    else:
+        yield f"{target} does not build the model: {found.outcome}: {printable(found.message)}"
+        refused = sum(len(answer.nodes) for answer in found.unsupported)
+        yield f"{found.nodes - refused:,} of {count(found.nodes, 'node')} build by themselves ({cost})"
+        for group in groups(found.unsupported):
+            yield from _group_lines(group)
+        if not found.unsupported and not found.pieces:
+            yield "the fault is in how they are combined: --with-partitioning finds the pieces that build"
+    if found.pieces:
+        yield f"pieces ({len(found.pieces)})"
+        yield from table([_piece_row(piece, folder) for piece in found.pieces])
+
+
+def groups(answers: Sequence[NodeAnswer]) -> list[list[NodeAnswer]]:
+    """Return answers of the same operators, outcome and reason together, names in the reason apart; largest first."""
+    found: dict[tuple[object, ...], list[NodeAnswer]] = {}
+    for answer in answers:
+        names = "|".join(map(re.escape, sorted(answer.nodes, key=len, reverse=True)))
+        reason = re.sub(rf"0x[0-9a-f]+|(?<![\w/])(?:{names})(?![\w/])", "*", answer.message)
+        found.setdefault((answer.op_types, answer.support, answer.outcome, reason), []).append(answer)
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def _group_lines(group: Sequence[NodeAnswer]) -> Iterator[str]:
+    first = group[0]
+    names = [printable(name) for answer in group for name in answer.nodes]
+    shown = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+    kind = first.outcome if first.support is Support.UNSUPPORTED else "cannot be asked about"
+    yield f"  {', '.join(map(printable, first.op_types))}: {count(len(names), 'node')}: {kind}"
+    yield f"      {printable(first.message)}"
+    yield f"      {shown}"
+
+
+def _piece_row(piece: Piece, folder: str) -> tuple[str, ...]:
+    place = f"{folder}/{piece.file_name}" if folder and piece.support is not Support.UNKNOWN else ""
+    names = printable(piece.nodes[0])
+    if len(piece.nodes) > 1:
+        names += f" to {printable(piece.nodes[-1])}"
+    return piece.support.value, f"{piece.first}-{piece.last}", count(len(piece.nodes), "node"), names, printable(place)
