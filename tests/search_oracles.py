@@ -7,6 +7,7 @@ import signal
 import time
 import zlib
 
+from tensortriage.search.dialogue import Reduction
 from tensortriage.search.problem import Outcome, Problem, Verdict
 
 
@@ -64,6 +65,25 @@ def chain(items):
 
 def problem_of(oracle, items, **how):
     return Problem(tuple(range(items)), oracle, key=repr, **how)
+
+
+def converse(one_pass, items, same, **how):
+    """Let a pass talk about items; return where it ended and the candidates it asked about, with the care."""
+    state = Reduction(problem_of(fault(items=items), items, **how), frozenset(range(items)))
+    dialogue, asked = one_pass(state), []
+    ask = next(dialogue, None)
+    while ask is not None:
+        asked += [(candidate, ask.care) for candidate in ask.candidates]
+        said = (
+            Outcome.SAME if candidate == state.current or same(candidate) else Outcome.PASS
+            for candidate in ask.candidates
+        )
+        try:
+            ask = dialogue.send(tuple(map(Verdict, said)))
+        except StopIteration:
+            break
+    assert all(candidate for candidate, _ in asked)
+    return state, asked
 
 
 @dataclasses.dataclass(frozen=True)

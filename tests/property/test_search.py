@@ -4,10 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search_oracles import Memory, chain, fault, problem_of
+from tensortriage.search.deletion import delta_debug
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
 from tensortriage.search.executors import InProcess
-from tensortriage.search.minimality import delta_debug, one_minimal
+from tensortriage.search.minimality import one_minimal
 from tensortriage.search.repeats import Repeats
 from tensortriage.search.result import Budget, Stop
 
@@ -110,7 +111,7 @@ class Anyhow(InProcess):
         return super().wait()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(problem=problems(rates=(0.6, 1.0)), room=st.integers(1, 6), order=st.randoms(use_true_random=False))
 def test_parallel_checks_give_the_result_of_serial_ones(problem, room, order):
     repeats = Repeats(premise=8, measure=4, limit=6)

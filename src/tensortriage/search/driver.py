@@ -8,12 +8,13 @@ come and never which ones are used; and there is no seed, since nothing is rando
 from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
+from tensortriage.search.deletion import sweep
 from tensortriage.search.desk import Cache, Desk
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, Reduction
 from tensortriage.search.executors import Executor, InProcess
 from tensortriage.search.foresight import Answers, Foresight
 from tensortriage.search.interview import Interview, StoppedError
-from tensortriage.search.minimality import block_minimal, one_minimal, sweep
+from tensortriage.search.minimality import block_minimal, one_minimal
 from tensortriage.search.narrowing import narrow
 from tensortriage.search.problem import Problem, T
 from tensortriage.search.repeats import Repeats

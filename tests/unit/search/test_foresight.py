@@ -72,17 +72,16 @@ class Eager(InProcess):
 
 
 def test_what_is_fetched_ahead_never_changes_the_result():
-    for core in ({3}, {3, 4, 5}, {0, 20, 39}):
+    for core, slots in (({3}, 5), ({3, 4, 5}, 2), ({0, 20, 39}, 3)):
         oracle = fault(core, items=ITEMS, hiding=0.2, unresolved=0.1, rate=0.9)
         problem = problem_of(oracle, ITEMS)
         serial = minimize(problem)
-        for slots in (2, 5):
-            eager = Eager(oracle, slots)
-            ahead = minimize(problem, executor=eager)
-            assert eager.most == slots
-            assert (ahead.kept, ahead.verdict, ahead.removals) == (serial.kept, serial.verdict, serial.removals)
-            steps = [[(s.items, s.attempt, s.outcome) for s in result.history] for result in (serial, ahead)]
-            assert steps[0] == steps[1]
+        eager = Eager(oracle, slots)
+        ahead = minimize(problem, executor=eager)
+        assert eager.most == slots
+        assert (ahead.kept, ahead.verdict, ahead.removals) == (serial.kept, serial.verdict, serial.removals)
+        steps = [[(s.items, s.attempt, s.outcome) for s in result.history] for result in (serial, ahead)]
+        assert steps[0] == steps[1]
 
 
 def test_a_question_is_submitted_once():

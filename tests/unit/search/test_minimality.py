@@ -1,32 +1,10 @@
-import pytest
-
-from search_oracles import fault, problem_of
+from search_oracles import converse, fault, problem_of
 from tensortriage.search.dialogue import Care, Minimality, Reduction
-from tensortriage.search.minimality import block_minimal, blocks, delta_debug, one_minimal, sweep
-from tensortriage.search.problem import Outcome, Verdict
-
-
-def run(one_pass, items, same, **how):
-    """Let a pass talk about items; return where it ended and the candidates it asked about, with the care."""
-    state = Reduction(problem_of(fault(items=items), items, **how), frozenset(range(items)))
-    dialogue, asked = one_pass(state), []
-    ask = next(dialogue, None)
-    while ask is not None:
-        asked += [(candidate, ask.care) for candidate in ask.candidates]
-        said = (
-            Outcome.SAME if candidate == state.current or same(candidate) else Outcome.PASS
-            for candidate in ask.candidates
-        )
-        try:
-            ask = dialogue.send(tuple(map(Verdict, said)))
-        except StopIteration:
-            break
-    assert all(candidate for candidate, _ in asked)
-    return state, asked
+from tensortriage.search.minimality import block_minimal, one_minimal
 
 
 def test_what_can_be_removed_singly_is_removed_together():
-    state, asked = run(one_minimal, 6, lambda candidate: {1, 4} <= candidate)
+    state, asked = converse(one_minimal, 6, lambda candidate: {1, 4} <= candidate)
     assert state.current == {1, 4}
     assert state.minimality is Minimality.ONE_MINIMAL
     quick = [candidate for candidate, care in asked if care is Care.QUICK]
@@ -36,24 +14,24 @@ def test_what_can_be_removed_singly_is_removed_together():
 
 def test_what_cannot_be_removed_together_is_removed_as_far_as_it_can():
     # Any two items are enough; each of the six can be removed, but not all of them.
-    state, _ = run(one_minimal, 6, lambda candidate: len(candidate) >= 2)
+    state, _ = converse(one_minimal, 6, lambda candidate: len(candidate) >= 2)
     assert len(state.current) == 2
 
 
 def test_either_of_two_cores():
-    state, _ = run(one_minimal, 5, lambda candidate: {0, 1} <= candidate or {3, 4} <= candidate)
+    state, _ = converse(one_minimal, 5, lambda candidate: {0, 1} <= candidate or {3, 4} <= candidate)
     assert state.current in ({0, 1}, {3, 4})
 
 
 def test_a_single_item_is_minimal_without_asking():
-    state, asked = run(one_minimal, 1, lambda candidate: True)
+    state, asked = converse(one_minimal, 1, lambda candidate: True)
     assert (state.current, state.minimality) == ({0}, Minimality.ONE_MINIMAL)
     assert {care for _, care in asked} == {Care.MEASURE}
 
 
 def test_blocks_of_about_the_square_root():
     needed = set(range(40, 61))
-    state, asked = run(block_minimal, 100, lambda candidate: needed <= candidate)
+    state, asked = converse(block_minimal, 100, lambda candidate: needed <= candidate)
     assert state.minimality is Minimality.BLOCK_MINIMAL
     assert state.block_items == 10
     assert needed <= state.current
@@ -62,30 +40,8 @@ def test_blocks_of_about_the_square_root():
 
 
 def test_few_items_are_looked_at_one_by_one():
-    state, _ = run(block_minimal, 16, lambda candidate: {2, 9} <= candidate)
+    state, _ = converse(block_minimal, 16, lambda candidate: {2, 9} <= candidate)
     assert (state.current, state.minimality, state.block_items) == ({2, 9}, Minimality.ONE_MINIMAL, 1)
-
-
-@pytest.mark.parametrize(("core", "most"), [(set(range(60)), 75), (set(range(1, 60, 2)), 75), ({7}, 25), ({0, 30}, 40)])
-def test_sweeping_once_through_all(core, most):
-    state, asked = run(sweep, 64, lambda candidate: core <= candidate)
-    assert state.current == core
-    assert len(asked) <= most
-
-
-@pytest.mark.parametrize("core", [{0}, {99}, {3, 4, 5}, {10, 50, 90}])
-def test_delta_debugging_finds_the_core_of_a_monotone_fault(core):
-    state, asked = run(delta_debug, 100, lambda candidate: core <= candidate)
-    assert state.current == core
-    assert 40 <= len(asked[0][0]) <= 60
-    assert len(asked) < 60
-
-
-def test_blocks_are_cut_by_weight():
-    problem = problem_of(fault(items=6), 6, weights={2: 4.0})
-    assert list(blocks(problem, range(6), 1)) == [(0,), (1,), (2,), (3,), (4,), (5,)]
-    assert list(blocks(problem, range(6), 2)) == [(0, 1), (2,), (3, 4, 5)]
-    assert list(blocks(problem_of(fault(items=5), 5), range(5), 2)) == [(0, 1), (2, 3), (4,)]
 
 
 def test_going_on_with_less_takes_back_what_was_shown_of_more():

@@ -1,25 +1,13 @@
 import pytest
 
-from search_oracles import chain, fault, problem_of
-from tensortriage.search.dialogue import Reduction
+from search_oracles import chain, converse
 from tensortriage.search.narrowing import narrow
-from tensortriage.search.problem import Outcome, Verdict
 
 
 def run(core, items, **how):
     """Let the pass talk about a monotone fault; return where it ended and the sizes it asked about."""
-    state = Reduction(problem_of(fault(items=items), items, **how), frozenset(range(items)))
-    dialogue, sizes = narrow(state), []
-    ask = next(dialogue, None)
-    while ask is not None:
-        (candidate,) = ask.candidates
-        sizes.append(len(candidate))
-        same = core <= candidate
-        try:
-            ask = dialogue.send((Verdict(Outcome.SAME if same else Outcome.PASS),))
-        except StopIteration:
-            break
-    return state, sizes
+    state, asked = converse(narrow, items, lambda candidate: core <= candidate, **how)
+    return state, [len(candidate) for candidate, _ in asked]
 
 
 @pytest.mark.parametrize("core", [{0}, {511}, {100, 101}, {100, 103, 108}, {7, 250, 300}, {0, 511}])
