@@ -2,6 +2,7 @@
 
 import math
 import threading
+import tracemalloc
 
 import ml_dtypes
 import numpy as np
@@ -275,3 +276,15 @@ def test_no_thread_is_left_behind():
     before = threading.active_count()
     measure(np.zeros(40 * blocks.BLOCK), np.ones(40 * blocks.BLOCK), workers=4)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_no_temporary_is_as_large_as_a_tensor(layout):
+    reference = layout(RNG.standard_normal((2048, 4096), dtype=np.float32))
+    target = reference * np.float32(1.5)
+    measure(reference[:64], target[:64])  # Makes the buffers of this thread, and the pages of the code.
+    tracemalloc.start()
+    measure(reference, target, workers=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < reference.nbytes / 8
