@@ -16,6 +16,8 @@ from tensortriage.model.external import ExternalFiles
 from tensortriage.model.foreign_types import take_foreign_types
 from tensortriage.model.message import read_message
 from tensortriage.model.quoting import first_line
+from tensortriage.model.serializing import Hollow
+from tensortriage.model.tensors import is_stripped
 from tensortriage.model.walk import replace_tensors
 from tensortriage.model.weights import MappedTensor, WeightFile
 
@@ -37,6 +39,9 @@ def read_model(path: Path, *, external_data_dir: Path | None = None) -> ir.Model
     foreign_types = take_foreign_types(proto.graph)
     model = _deserialize(proto, path)
     foreign_types.attach(model.graph)
+    for tensor in filter(is_stripped, proto.graph.initializer):
+        value = model.graph.initializers[tensor.name]
+        value.const_value = Hollow(value.const_value)
     _leave_in_file(model, path, {proto.graph.initializer[i].name: offset for i, (offset, _) in places.items()})
     files = ExternalFiles.of(path, external_data_dir)
     replace_tensors(model, lambda tensor: files.bind(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor)
@@ -70,4 +75,5 @@ def _leave_in_file(model: ir.Model, path: Path, offsets: Mapping[str, int]) -> N
                 shape=ir.Shape(tensor.shape.numpy(), frozen=True),
                 name=name,
                 metadata_props=dict(tensor.metadata_props),
+                doc_string=tensor.doc_string,
             )

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 class Hollow(ir.LazyTensor):
-    """A tensor that has a type and a shape and no numbers."""
+    """A tensor that has a type and a shape and no numbers; asking for them is a `ModelError`."""
 
     def __init__(self, tensor: Any) -> None:
         super().__init__(
@@ -36,9 +36,16 @@ class Hollow(ir.LazyTensor):
         """Return no bytes."""
         return b""
 
+    def tofile(self, file: object) -> None:
+        """Write no bytes."""
+
 
 def _no_numbers() -> NoReturn:
-    raise TypeError("a hollow tensor has no numbers")
+    raise ModelError(
+        "the numbers of a weight of this model were stripped",
+        slug="weight-stripped",
+        cure="use the model as it was before, or make numbers up: triage surgeon weight-reconstruct",
+    )
 
 
 def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
@@ -47,6 +54,7 @@ def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
         name: value.const_value
         for name, value in model.graph.initializers.items()
         if value.const_value is not None
+        and not isinstance(value.const_value, Hollow)
         and value.const_value.dtype != ir.DataType.STRING
         and value.const_value.nbytes > above_bytes
     }

@@ -12,6 +12,9 @@ from tensortriage.values.dtype import DType
 
 _EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 _MAX_DENSE_BYTES = 1 << 31
+STRIPPED_MARK = "TRT_WEIGHTLESS"
+"""Start of the doc_string of a weight without numbers (Polygraphy, ``surgeon weight-strip``)."""
+
 _DTYPES = {dtype.value: dtype for dtype in DType}
 _TYPED_FIELDS = {
     **dict.fromkeys((DType.FLOAT, DType.COMPLEX64), "float_data"),
@@ -62,6 +65,8 @@ def check_tensor(tensor: onnx.TensorProto, where: str, *, lifted_bytes: int | No
         return
     if dtype is not DType.STRING and (lifted_bytes is not None or tensor.HasField("raw_data")):
         held = len(tensor.raw_data) if lifted_bytes is None else lifted_bytes
+        if lifted_bytes is None and is_stripped(tensor):
+            return
         if held != nbytes:
             raise _invalid(f"{where} of shape {list(tensor.dims)} needs {nbytes} bytes, but holds {held}")
         return
@@ -71,6 +76,11 @@ def check_tensor(tensor: onnx.TensorProto, where: str, *, lifted_bytes: int | No
     held = len(getattr(tensor, _TYPED_FIELDS.get(dtype, "int32_data")))
     if held != needed:
         raise _invalid(f"{where} of shape {list(tensor.dims)} needs {needed} numbers, but holds {held}")
+
+
+def is_stripped(tensor: onnx.TensorProto) -> bool:
+    """Say whether the numbers of a weight were taken out on purpose, as TensorRT's tools do (and mark it so)."""
+    return tensor.HasField("raw_data") and not tensor.raw_data and tensor.doc_string.startswith(STRIPPED_MARK)
 
 
 def densify(graph: onnx.GraphProto, where: str) -> None:

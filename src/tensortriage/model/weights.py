@@ -108,6 +108,7 @@ class MappedTensor(ir.LazyTensor):
         shape: Dimensions.
         name: Name of the tensor.
         metadata_props: Metadata to save with it.
+        doc_string: Documentation to save with it.
     """
 
     __slots__ = ("file", "offset")
@@ -121,8 +122,11 @@ class MappedTensor(ir.LazyTensor):
         shape: ir.Shape,
         name: str,
         metadata_props: dict[str, str] | None = None,
+        doc_string: str | None = None,
     ) -> None:
-        super().__init__(self._map, dtype, shape, name=name, metadata_props=metadata_props)
+        super().__init__(
+            self._map, dtype, shape, name=name, metadata_props=metadata_props, doc_string=doc_string or None
+        )
         self.file = file
         self.offset = offset
 
