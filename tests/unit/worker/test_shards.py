@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage_worker import shards
+from tensortriage_worker import encoding, shards
 
 
 def parts(path):
@@ -67,7 +67,7 @@ def test_raw_integers_with_labels_are_the_types_that_numpy_lacks(tmp_path):
 def test_without_ml_dtypes_raw_integers_come_back(tmp_path, monkeypatch):
     path = tmp_path / "s"
     shards.write_shard(path, {"b": np.array([1], ml_dtypes.bfloat16), "q": np.array([-8, 7], ml_dtypes.int4)})
-    monkeypatch.setattr(shards, "_ML_DTYPES", None)
+    monkeypatch.setattr(encoding, "_ML_DTYPES", None)
     reader = shards.ShardReader(path)
     assert (reader.tensor("b").dtype, reader.tensor("b").tolist()) == (np.uint16, [0x3F80])
     assert (reader.tensor("q").dtype, reader.tensor("q").tolist()) == (np.int8, [-8, 7])
