@@ -14,6 +14,7 @@ of what it and its children hold (memory-mapped files included).
 
 import argparse
 import dataclasses
+import resource
 import subprocess
 import sys
 import tempfile
@@ -64,9 +65,10 @@ class Contestant:
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What one run of a command took; ``output`` is its stdout and stderr."""
+    """What one run of a command took; ``output`` is its stdout and stderr, ``cpu_seconds`` user and system time."""
 
     wall_seconds: float
+    cpu_seconds: float
     peak_bytes: int
     exit_code: int
     output: str
@@ -76,14 +78,15 @@ def measure(command: Sequence[str], folder: Path) -> Cost:
     """Run ``command`` in ``folder`` and watch its time and memory."""
     log = folder / "output.txt"
     with log.open("w") as sink:
-        start = time.perf_counter()
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         process = psutil.Popen(list(command), cwd=folder, stdout=sink, stderr=subprocess.STDOUT)
         peak = 0
         while process.poll() is None:
             peak = max(peak, _high_water_bytes(process.pid), sum(_resident_bytes(process)))
             time.sleep(SAMPLE_SECONDS)
-        wall = time.perf_counter() - start
-    return Cost(wall, peak, process.returncode, log.read_text())
+        wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall, cpu, peak, process.returncode, log.read_text())
 
 
 def _high_water_bytes(pid: int) -> int:
@@ -150,15 +153,22 @@ def compete(entries: Sequence[Contestant], folder: Path, repeat: int) -> dict[st
 
 def table(costs: dict[str, Cost]) -> Iterator[str]:
     bare, polygraphy = costs["two bare sessions"], costs.get("polygraphy run")
-    yield f"{'':26}{'wall s':>8}{'x bare':>8}{'faster than polygraphy':>24}{'peak MB':>9}{'over bare MB':>14}"
+    yield (
+        f"{'':26}{'wall s':>8}{'x bare':>8}{'faster than polygraphy':>24}{'cpu s':>8}{'less than polygraphy':>22}"
+        f"{'peak MB':>9}{'over bare MB':>14}"
+    )
     for name, cost in costs.items():
         if cost.exit_code:
             yield f"{name:26}  exit code {cost.exit_code}: {cost.output.strip()[-400:]}"
             continue
         gain = f"{polygraphy.wall_seconds / cost.wall_seconds:.1f}x" if polygraphy and not polygraphy.exit_code else "-"
+        less = f"{polygraphy.cpu_seconds / cost.cpu_seconds:.1f}x" if polygraphy and not polygraphy.exit_code else "-"
         ratio = cost.wall_seconds / bare.wall_seconds
         over = (cost.peak_bytes - bare.peak_bytes) / 1e6
-        yield f"{name:26}{cost.wall_seconds:8.2f}{ratio:8.2f}{gain:>24}{cost.peak_bytes / 1e6:9.0f}{over:+14.0f}"
+        yield (
+            f"{name:26}{cost.wall_seconds:8.2f}{ratio:8.2f}{gain:>24}{cost.cpu_seconds:8.2f}{less:>22}"
+            f"{cost.peak_bytes / 1e6:9.0f}{over:+14.0f}"
+        )
 
 
 def arguments() -> argparse.Namespace:

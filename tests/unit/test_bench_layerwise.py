@@ -35,18 +35,18 @@ def test_memory_of_children_counts(layerwise, tmp_path):
 
 
 def test_a_failure_is_shown_and_gives_no_ratio(layerwise, tmp_path):
-    fine = layerwise.Cost(2.0, 10**9, 0, "")
+    fine = layerwise.Cost(2.0, 1.5, 10**9, 0, "")
     broken = layerwise.measure([sys.executable, "-c", "raise SystemExit('no such thing')"], tmp_path)
     rows = list(layerwise.table({"two bare sessions": fine, "polygraphy run": broken}))
     assert "exit code 1: no such thing" in rows[2]
-    assert rows[1].split() == ["two", "bare", "sessions", "2.00", "1.00", "-", "1000", "+0"]
+    assert rows[1].split() == ["two", "bare", "sessions", "2.00", "1.00", "-", "1.50", "-", "1000", "+0"]
 
 
 def test_ratios(layerwise):
-    bare, polygraphy = layerwise.Cost(2.0, 10**9, 0, ""), layerwise.Cost(30.0, 3 * 10**9, 0, "")
+    bare, polygraphy = layerwise.Cost(2.0, 1.5, 10**9, 0, ""), layerwise.Cost(30.0, 25.0, 3 * 10**9, 0, "")
     rows = list(layerwise.table({"two bare sessions": bare, "polygraphy run": polygraphy}))
-    assert rows[1].split()[3:] == ["2.00", "1.00", "15.0x", "1000", "+0"]
-    assert rows[2].split()[2:] == ["30.00", "15.00", "1.0x", "3000", "+2000"]
+    assert rows[1].split()[3:] == ["2.00", "1.00", "15.0x", "1.50", "16.7x", "1000", "+0"]
+    assert rows[2].split()[2:] == ["30.00", "15.00", "1.0x", "25.00", "1.0x", "3000", "+2000"]
 
 
 def test_every_tensor_is_marked_once(layerwise, tmp_path):
