@@ -14,6 +14,7 @@ Commands run in this process, as in the test of docs/feeds.md: starting Python f
 import ast
 import dataclasses
 import html
+import os
 import re
 import shlex
 import subprocess
@@ -82,6 +83,7 @@ def scratch(tmp_path, monkeypatch):
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples", target_is_directory=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     return tmp_path
 
 
@@ -194,6 +196,14 @@ def test_every_command_is_documented():
     text = all_text()
     missing = [words for words, _ in leaves(cli) if not re.search(rf"\b{re.escape(words)}\b", text)]
     assert not missing, "in no page of docs/"
+
+
+def test_nothing_that_exists_is_said_to_be_missing():
+    known = {words.removeprefix("triage ") for words, _ in leaves(cli)}
+    known |= {words.partition(" ")[0] for words in known} - {"inspect", "debug", "check"}
+    said = [line for line in all_text().splitlines() if "not in this version" in line]
+    assert said
+    assert {word for line in said for word in re.findall(r"`([^`]+)`", line)} & known == set()
 
 
 @pytest.mark.parametrize("name", ["diagnose", "run", "report", "demo"])
