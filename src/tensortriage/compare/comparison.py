@@ -4,13 +4,10 @@ A comparison without rows is refused: nothing may pass because nothing was looke
 """
 
 import dataclasses
-from collections.abc import Mapping
 
-from tensortriage.compare.align import align
-from tensortriage.compare.metrics import Metrics, measure_many
-from tensortriage.compare.tolerance import Judgement, Tolerance
+from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.tolerance import Judgement
 from tensortriage.errors import DataError
-from tensortriage.values.store import TensorStore
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,37 +65,3 @@ class Comparison:
     def outside(self) -> tuple[Row, ...]:
         """Rows beyond their limit, in order: the first one is where the error shows up first."""
         return tuple(row for row in self.rows if not row.judgement.within)
-
-
-def compare(
-    reference: TensorStore,
-    target: TensorStore,
-    tolerance: Tolerance,
-    *,
-    names: tuple[str, str] = ("reference", "target"),
-    producers: Mapping[str, tuple[str, str]] | None = None,
-    workers: int | None = None,
-) -> Comparison:
-    """Compare two stores, tensor by tensor, holding only a few at a time.
-
-    Args:
-        reference: Tensors taken as right.
-        target: Tensors under suspicion.
-        tolerance: Decides every row.
-        names: What to call both sides.
-        producers: (node name, op_type) by value name, where known.
-        workers: Threads; None for one per available core.
-
-    Raises:
-        DataError: When no name is on both sides (``nothing-in-common``), or none of one shape (``nothing-compared``).
-    """
-    alignment = align(
-        [reference.spec(name) for name in reference.names()], [target.spec(name) for name in target.names()]
-    )
-    rows = []
-    pairs = ((name, reference[name], target[name]) for name in alignment.pairs)
-    for name, metrics in measure_many(pairs, workers=workers):
-        node, op_type = (producers or {}).get(name, ("", ""))
-        judgement = tolerance.judge(name, metrics, reference[name], target[name])
-        rows.append(Row(name, node, op_type, metrics, judgement))
-    return Comparison(names[0], names[1], tuple(rows), alignment.unmatched)

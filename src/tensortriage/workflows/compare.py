@@ -7,12 +7,13 @@ bounded whatever the model. Whatever cannot be paired is an error, never a silen
 import concurrent.futures
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
+from tensortriage.compare.align import align
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.metrics import Metrics, measure_many
 from tensortriage.compare.result import CompareResult, FeedComparison, Invalid
@@ -250,17 +251,26 @@ class _Comparing:
         """Pair by name, measure and judge."""
         assert self.reference is not None
         key = (target.name, feed.name)
-        missing = [name for name in reference if name not in outputs]
-        if missing:
-            names = ", ".join(f"'{name}'" for name in missing[:5])
+        alignment = align(
+            *([ValueSpec.of(name, array) for name, array in side.items()] for side in (reference, outputs))
+        )
+        if alignment.only_reference:
+            names = ", ".join(f"'{name}'" for name in alignment.only_reference[:5])
             raise DataError(
                 f"{target.name} has no output {names} that {self.reference.name} has",
                 slug="output-missing",
                 cure="compare the same model, or choose common tensors with --onnx-outputs",
             )
-        unmatched = [name for name in outputs if name not in reference]
-        self.unmatched.setdefault(key, []).extend(unmatched)
-        metrics = dict(measure_many(self._pairs(target, reference, outputs)))
+        for found in alignment.incompatible:
+            if not (self.request.flatten and outputs[found.name].size == reference[found.name].size):
+                raise DataError(
+                    f"output '{found.name}' of {target.name} cannot be compared: {found.reason}",
+                    slug="output-incompatible",
+                    cure="check that both run the same model on the same feed",
+                )
+        self.unmatched.setdefault(key, []).extend(alignment.only_target)
+        pairs = ((name, *flat(array, outputs[name])) for name, array in reference.items())
+        metrics = dict(measure_many(pairs))
         judged = self._judge(target, feed, metrics, reference, outputs)
         graph = self.model.graph
         for name, figure in metrics.items():
@@ -272,22 +282,6 @@ class _Comparing:
                 self._invalid(target.name, feed.name, name, figure.nan_target, figure.inf_target)
                 if target is self.targets[0]:
                     self._invalid(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
-
-    def _pairs(
-        self, target: Participant, reference: Arrays, outputs: Arrays
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        for name, expected in reference.items():
-            found = outputs[name]
-            if found.shape != expected.shape:
-                if not (self.request.flatten and found.size == expected.size):
-                    raise DataError(
-                        f"output '{name}' is {list(found.shape)} from {target.name}, {list(expected.shape)} from "
-                        "the reference",
-                        slug="shape-mismatch",
-                        cure="check that both run the same model on the same feed",
-                    )
-                found, expected = found.ravel(), expected.ravel()
-            yield name, expected, found
 
     def _judge(
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
@@ -352,6 +346,11 @@ class _Comparing:
             build_seconds=round(self.tally.build_seconds, 3),
             run_seconds=round(self.tally.run_seconds, 3),
         )
+
+
+def flat(reference: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both arrays, flattened when their shapes differ."""
+    return (reference, target) if reference.shape == target.shape else (reference.ravel(), target.ravel())
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
