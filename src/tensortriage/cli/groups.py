@@ -12,10 +12,12 @@ INSPECT = {
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
+    "lint": ("tensortriage.cli.check_lint:check_lint", "What is known to go wrong with a model, and where."),
     "accuracy": ("tensortriage.cli.check_accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
 DEBUG = {
+    "reduce": ("tensortriage.cli.debug_reduce:debug_reduce", "The smallest piece of a model that still fails."),
     "repeat": ("tensortriage.cli.debug_repeat:debug_repeat", "How often does a check fail?"),
 }
 
@@ -27,7 +29,7 @@ def inspect() -> None:
 
 @click.group(cls=LazyGroup, commands_table=CHECK)
 def check() -> None:
-    """Judge saved results again."""
+    """Judge models, and saved results again."""
 
 
 @click.group(cls=LazyGroup, commands_table=DEBUG)

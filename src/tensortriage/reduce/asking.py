@@ -1,0 +1,92 @@
+"""Who answers whether a piece fails: engines, a command, or a person. What a reduction needs of each."""
+
+import dataclasses
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.result import Shrunk
+from tensortriage.reduce.searching import PieceOracle
+from tensortriage.search.desk import Cache
+from tensortriage.search.executors import Executor
+from tensortriage.search.repeats import Rate, Repeats
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finish:
+    """What became of the result.
+
+    Attributes:
+        local: How it fails by itself, in figures, if that is known.
+        verified: Whether the written result was seen to fail again.
+        shrunk: What else was made smaller.
+        repro: Folder of the repro; None without one.
+    """
+
+    local: Failure | None = None
+    verified: bool = False
+    shrunk: tuple[Shrunk, ...] = ()
+    repro: Path | None = None
+
+
+class Asking(Protocol):
+    """One way of asking."""
+
+    @property
+    def word(self) -> str:
+        """``engines``, ``check`` or ``person``."""
+        ...
+
+    @property
+    def pieces(self) -> Pieces:
+        """The model and its items."""
+        ...
+
+    @property
+    def oracle(self) -> PieceOracle:
+        """Says what a piece does."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Digest of all that answers depend on besides the piece."""
+        ...
+
+    @property
+    def cache(self) -> Cache:
+        """Where answers are kept."""
+        ...
+
+    @property
+    def repeats(self) -> Repeats:
+        """How often things are asked."""
+        ...
+
+    def executor(self) -> AbstractContextManager[Executor[str] | None]:
+        """Give where the checks of the search run."""
+        ...
+
+    def suspicion(self) -> Mapping[str, float]:
+        """Return what speaks against each node, by name; after the premise."""
+        ...
+
+    def failure(self) -> Failure | None:
+        """Return how the whole fails, in figures, if that is known."""
+        ...
+
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate) -> Finish:
+        """Shrink what is left, write the result, and see that it fails again.
+
+        Args:
+            nodes: Nodes of the result.
+            result: File to write; None for none.
+            rate: How often it fails.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...

@@ -1,0 +1,78 @@
+"""What does a wrong value inside the model do to its outputs? The rest of the model, run by the reference, tells.
+
+Only what lies behind the wrong values is run, fed with golden values from beside. Where one wrong value lies behind
+another, its own error is added to what arrives there, so that neither hides the other.
+"""
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.model.cut import extract
+from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
+from tensortriage.model.model import Model
+from tensortriage.model.perturb import ERROR_PREFIX, perturb
+from tensortriage.reduce.sample import Sample
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+
+def carry(
+    model: Model,
+    wrong: Mapping[str, np.ndarray],
+    outputs: Collection[str],
+    *,
+    sample: Sample,
+    specs: Mapping[str, ValueSpec],
+    engine: EngineSpec,
+    workspace: Workspace,
+) -> dict[str, np.ndarray]:
+    """Return outputs of the model as they are when some values are wrong and everything else is right.
+
+    Args:
+        model: The model.
+        wrong: The wrong values, in their golden shapes.
+        outputs: The outputs of the model that are wanted; those that the wrong values do not reach are left out.
+        sample: Golden values.
+        specs: Types and shapes of all values.
+        engine: The reference.
+        workspace: For the temporary model.
+
+    Raises:
+        EngineError: When the reference refuses or fails the rest of the model.
+    """
+    graph = model.graph
+    behind = {node.name for node in graph.descendants(tuple(wrong))}
+    leading = {node.name for node in graph.ancestors(tuple(outputs))}
+    nodes = [node for node in graph.nodes if node.name in behind and node.name in leading]
+    made = {value for node in nodes for value in node.outputs}
+    found = {name: wrong[name] for name in outputs if name in wrong and name not in made}
+    wanted = [name for name in outputs if name in made]
+    if not wanted:
+        return found
+    rest = extract(model, [node.name for node in nodes], specs=specs, outputs=wanted)
+    later = [name for name in wrong if name in made]
+    added = [name for name in later if DType.from_numpy(wrong[name].dtype).is_float]
+    replaced = [name for name in later if name not in added]
+    if replaced:
+        rest = select_outputs(inject(rest, replaced, specs=specs), wanted)
+    if added:
+        rest = perturb(rest, added, specs=specs)
+    feed = {spec.name: _fed(spec.name, wrong, sample) for spec in rest.inputs}
+    with Runner(engine, rest, workspace=workspace) as runner:
+        return found | dict(runner.run(feed))
+
+
+def _fed(name: str, wrong: Mapping[str, np.ndarray], sample: Sample) -> np.ndarray:
+    if name.startswith(ERROR_PREFIX):
+        value = name.removeprefix(ERROR_PREFIX)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(wrong[value] - sample[value])
+    if name.startswith(INJECT_PREFIX):
+        return wrong[name.removeprefix(INJECT_PREFIX)]
+    if name.startswith(USE_PREFIX):
+        return np.array(True)
+    return wrong[name] if name in wrong else sample[name]

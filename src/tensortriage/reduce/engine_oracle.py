@@ -1,0 +1,203 @@
+"""Does a piece, fed with golden values, fail on the target as the whole does? Asked of the engine itself.
+
+Every piece is built anew for every question, so that faults of a build come and go as they do for the user, and runs on
+all samples in their order, so that faults which depend on earlier runs can show.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError, EngineError, ModelError
+from tensortriage.reduce.carrying import carry
+from tensortriage.reduce.failing import BAND, Failure, FailureKind, Judge, verdict_on
+from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.sample import Sample
+from tensortriage.runs.checks import digest
+from tensortriage.runs.outcome import Outcome
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.search.desk import Cache
+from tensortriage.search.problem import Outcome as CheckOutcome
+from tensortriage.search.problem import Verdict
+from tensortriage.search.result import SearchResult
+from tensortriage.values.spec import ValueSpec
+
+NOISE = 2e-7
+"""Relative error of a piece below which it is not carried on: about ten roundings of one float32 result."""
+
+
+@dataclasses.dataclass(kw_only=True)
+class EngineOracle:
+    """Answers from an engine in this process (or in the processes that an isolated engine brings with it).
+
+    Attributes:
+        pieces: Cuts candidates.
+        samples: Feeds with golden values, at least one.
+        specs: Types and shapes of all values.
+        reference: Engine that carries errors on to the outputs.
+        target: Engine under suspicion.
+        judge: Decides whether an output of the whole fails.
+        workspace: For temporary models.
+        limits: Of the target.
+        notes: Keeps how the whole failed, for when its answers come from the cache.
+        identity: Digest of all that answers depend on besides the piece.
+        expected: How the whole failed; None while that is being found out.
+        tally: Counts builds and runs of the target.
+        last: How the last candidate failed.
+        closest: Largest error at an output of the whole that does not fail, and that output.
+    """
+
+    pieces: Pieces
+    samples: tuple[Sample, ...]
+    specs: Mapping[str, ValueSpec]
+    reference: EngineSpec
+    target: EngineSpec
+    judge: Judge
+    workspace: Workspace
+    limits: Limits
+    notes: Cache
+    identity: str
+    expected: Failure | None = None
+    tally: Tally = dataclasses.field(default_factory=Tally)
+    last: Failure | None = None
+    closest: tuple[float, str] = (0.0, "")
+
+    def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
+        """Check a candidate."""
+        try:
+            self.last = self.failure(self.pieces.nodes(candidate))
+        except (ModelError, DataError) as error:
+            self.last = None
+            return Verdict(CheckOutcome.UNRESOLVED, detail=error.message)
+        if self.last is None and self.expected is None and self.closest[1]:
+            largest, output = self.closest
+            return Verdict(CheckOutcome.PASS, detail=f"largest error: {largest:.2g} at output '{output}'")
+        if self.last is not None and self.expected is None and self.notes.get(self._note, Failure) is None:
+            self.notes.put(self._note, "how the whole fails", self.last, seconds=0.0)
+        return verdict_on(self.last, self.expected)
+
+    def expect(self, premise: SearchResult[str]) -> None:
+        """Take the failure that was seen first as the one that is searched for."""
+        self.expected = self.notes.get(self._note, Failure)
+
+    @property
+    def _note(self) -> str:
+        return digest(self.identity, "how the whole fails")
+
+    def failure(self, nodes: Sequence[str]) -> Failure | None:
+        """Return how a piece fails; None when it does not.
+
+        Raises:
+            ModelError: When it cannot be cut out.
+            DataError: When there is no golden value for one of its inputs.
+        """
+        piece = self.pieces.cut(nodes)
+        feeds = [_feed(sample, piece.inputs) for sample in self.samples]
+        found: list[Failure] = []
+        name = ""
+        try:
+            with Runner(self.target, piece, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
+                for sample, feed in zip(self.samples, feeds, strict=True):
+                    name = sample.name
+                    failed = self._look(sample, nodes, runner.run(feed))
+                    if failed is not None:
+                        found.append(failed)
+                        if self.expected is not None and verdict_on(failed, self.expected).same:
+                            return failed
+        except EngineError as error:
+            return Failure.of(Outcome.of(error), name)
+        if not found:
+            return None
+        worst = max(found, key=lambda failure: (failure.influence, failure.error))
+        if self.expected is None:
+            every = {failure.sample: dict(failure.influences[failure.sample]) for failure in found}
+            return dataclasses.replace(worst, influences=every)
+        return worst
+
+    def _look(self, sample: Sample, nodes: Sequence[str], outputs: Mapping[str, np.ndarray]) -> Failure | None:
+        """Return what is wrong with the results of a piece on one sample."""
+        if self.pieces.is_whole(nodes):
+            return self._at_the_outputs(sample, dict(outputs), {})
+        wrong: dict[str, np.ndarray] = {}
+        errors: dict[str, float] = {}
+        for name, array in outputs.items():
+            golden = sample[name]
+            if array.shape != golden.shape:
+                return Failure(FailureKind.SHAPE, name, math.inf, sample=sample.name)
+            metrics = measure(golden, array)
+            if metrics.mismatches:
+                wrong[name], errors[name] = array, self.judge.error(metrics)
+        if not wrong or max(errors.values()) <= NOISE:
+            return None
+        value = max(errors, key=lambda name: errors[name])
+        if self.expected is not None and self.expected.kind is FailureKind.NON_FINITE and math.isinf(errors[value]):
+            return Failure(FailureKind.NON_FINITE, value, math.inf, sample=sample.name)
+        return self._carried(sample, wrong, errors)
+
+    def _carried(self, sample: Sample, wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]) -> Failure | None:
+        """Return the failure that wrong values inside the model mean for its outputs."""
+        asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
+        outputs = list(asked) or [spec.name for spec in self.pieces.model.outputs]
+        try:
+            reached = carry(
+                self.pieces.model,
+                wrong,
+                outputs,
+                sample=sample,
+                specs=self.specs,
+                engine=self.reference,
+                workspace=self.workspace,
+            )
+        except EngineError:  # the reference chokes on these values: they are wrong, however much
+            value = max(errors, key=lambda name: errors[name])
+            return Failure(FailureKind.WRONG, value, errors[value], sample=sample.name)
+        return self._at_the_outputs(sample, reached, errors)
+
+    def _at_the_outputs(
+        self, sample: Sample, outputs: Mapping[str, np.ndarray], inside: Mapping[str, float]
+    ) -> Failure | None:
+        """Judge outputs of the whole model; ``inside`` are the errors in the piece that they come from."""
+        failing: dict[str, float] = {}
+        broken: set[str] = set()
+        for name, array in outputs.items():
+            if name not in sample:
+                continue
+            golden = sample[name]
+            if array.shape != golden.shape:
+                return Failure(FailureKind.SHAPE, name, math.inf, name, math.inf, sample.name)
+            metrics = measure(golden, array)
+            error = self.judge.error(metrics)
+            if self._fails(sample, name, metrics, error):
+                failing[name] = error
+                broken |= {name} if metrics.nonfinite_mismatch else set()
+            elif self.expected is None:
+                self.closest = max(self.closest, (error, name))
+        if not failing:
+            return None
+        output = max(failing, key=lambda name: self._weight(sample, name, failing[name]))
+        errors = dict(inside) or failing
+        value = max(errors, key=lambda name: errors[name])
+        kind = FailureKind.NON_FINITE if output in broken else FailureKind.WRONG
+        every = {sample.name: failing}
+        return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
+
+    def _fails(self, sample: Sample, output: str, metrics: Metrics, error: float) -> bool:
+        if self.expected is None:
+            return self.judge.fails(output, metrics)
+        return self._weight(sample, output, error) >= BAND and not self.judge.excuses(output, metrics)
+
+    def _weight(self, sample: Sample, output: str, error: float) -> float:
+        return error if self.expected is None else self.expected.share(sample.name, output, error)
+
+
+def _feed(sample: Sample, inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
+    missing = [spec.name for spec in inputs if spec.name not in sample]
+    if missing:
+        raise DataError(f"there is no golden value of '{missing[0]}'", slug="golden-missing")
+    return {spec.name: sample[spec.name] for spec in inputs}

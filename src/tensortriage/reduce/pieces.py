@@ -1,0 +1,143 @@
+"""Candidates of a reduction as models: any set of nodes, fed where it was cut.
+
+What the target executes depends on which values it must give out: a value between two nodes that becomes an output can
+no longer disappear in their fusion, and with it the fault. So a piece returns its ends only: values that nothing in it
+uses. What goes wrong inside shows there.
+"""
+
+import enum
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.model.cut import extract
+from tensortriage.model.edit import freeze
+from tensortriage.model.model import Model
+from tensortriage.model.units import inseparable_units
+from tensortriage.values.spec import ValueSpec
+
+
+class Ends(enum.Enum):
+    """Which ends of the model a reduction may cut off."""
+
+    BOTH = "both"
+    KEEP_INPUTS = "keep-inputs"
+    """Pieces start at the inputs of the model: with a node they hold all that leads to it."""
+    KEEP_OUTPUTS = "keep-outputs"
+    """Pieces end at the outputs of the model: with a node they hold all that follows from it."""
+
+
+class Pieces:
+    """Cuts candidates out of one model.
+
+    Args:
+        model: The model; its nodes are the items of the search, those that exchange sequences or maps being one item.
+        specs: Types and shapes of its values.
+        ends: Which ends may be cut off.
+        frozen: Values that become constants where a piece would need them as input: shapes, which engines want known.
+
+    Attributes:
+        model: The model.
+        items: First node of every item, in topological order.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        specs: Mapping[str, ValueSpec],
+        ends: Ends = Ends.BOTH,
+        frozen: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        self.model = model
+        self._specs = specs
+        self._ends = ends
+        self._frozen = frozen or {}
+        units = inseparable_units(model)
+        self._members = {unit[0].name: tuple(node.name for node in unit) for unit in units}
+        self._item_of = {name: item for item, names in self._members.items() for name in names}
+        self.items: tuple[str, ...] = tuple(self._members)
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Number of nodes of every item that has more than one."""
+        return {item: float(len(names)) for item, names in self._members.items() if len(names) > 1}
+
+    def item_of(self, node: str) -> str | None:
+        """Return the item that a node belongs to; None for Constant nodes, which come along with their users."""
+        return self._item_of.get(node)
+
+    def neighbours(self, item: str) -> Iterable[str]:
+        """Return the items that make what an item uses, or use what it makes."""
+        graph = self.model.graph
+        for name in self._members[item]:
+            node = graph.node(name)
+            for value in node.uses:
+                producer = graph.producer(value)
+                if producer is not None and producer.name in self._item_of:
+                    yield self._item_of[producer.name]
+            for value in node.outputs:
+                for user in graph.consumers(value):
+                    yield self._item_of[user.name]
+
+    def leading_to(self, item: str) -> frozenset[str]:
+        """Return an item with all that leads to it."""
+        made = [value for name in self._members[item] for value in self.model.graph.node(name).outputs]
+        return self._items(node.name for node in self.model.graph.ancestors(made)) | {item}
+
+    def starting_at(self, item: str, within: Collection[str]) -> frozenset[str]:
+        """Return those of some items that depend on what an item uses, itself included."""
+        used = [value for name in self._members[item] for value in self.model.graph.node(name).uses]
+        fed = [value for value in used if value not in self.model.graph.constants]
+        return self._items(node.name for node in self.model.graph.descendants(fed)).intersection(within) | {item}
+
+    def _items(self, nodes: Iterable[str]) -> frozenset[str]:
+        return frozenset(self._item_of[name] for name in nodes if name in self._item_of)
+
+    def nodes(self, candidate: Iterable[str]) -> tuple[str, ...]:
+        """Return the nodes of a candidate, in topological order, with all that belongs to it by the ends kept."""
+        names = {name for item in candidate for name in self._members[item]}
+        graph = self.model.graph
+        if self._ends is Ends.KEEP_INPUTS:
+            values = [value for name in names for value in graph.node(name).outputs]
+            names |= {node.name for node in graph.ancestors(values)}
+        elif self._ends is Ends.KEEP_OUTPUTS:
+            values = [value for name in names for value in graph.node(name).outputs]
+            names |= {node.name for node in graph.descendants(values)}
+        return tuple(node.name for node in graph.nodes if node.name in names and node.name in self._item_of)
+
+    def is_whole(self, nodes: Sequence[str]) -> bool:
+        """Whether these are all the nodes there are."""
+        return len(nodes) == len(self._item_of)
+
+    def cut(self, nodes: Sequence[str]) -> Model:
+        """Return the model of a piece; the model itself, untouched, for all of its nodes.
+
+        Args:
+            nodes: As `nodes` returns them.
+
+        Raises:
+            ModelError: When the type of an input is not known (``value-type-unknown``).
+        """
+        if self.is_whole(nodes):
+            return self.model
+        piece = extract(self.model, nodes, specs=self._specs, outputs=self.results(nodes))
+        constants = {spec.name: self._frozen[spec.name] for spec in piece.inputs if spec.name in self._frozen}
+        return freeze(piece, constants) if constants else piece
+
+    def results(self, nodes: Collection[str]) -> tuple[str, ...]:
+        """Return the values that a piece gives out: outputs of the model, and what only nodes outside use."""
+        graph, inside = self.model.graph, set(nodes)
+        if self.is_whole(tuple(nodes)):
+            return tuple(spec.name for spec in self.model.outputs)
+        own = {spec.name for spec in self.model.outputs}
+        unused: list[str] = []
+        found: list[str] = []
+        for name in nodes:
+            for value in filter(None, graph.node(name).outputs):
+                users = graph.consumers(value)
+                if value in own or (users and not any(user.name in inside for user in users)):
+                    found.append(value)
+                elif not users:
+                    unused.append(value)
+        return tuple(found or unused)

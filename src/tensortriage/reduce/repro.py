@@ -1,0 +1,169 @@
+"""A reduced case that stands by itself: a model, inputs, and what its outputs should be.
+
+Whether it fails is decided without the model it was cut from: the same kind of failure, and an error of at least a
+tenth of the one that was seen when it was cut out. Errors are taken relative to the signal, but not to one that has
+nearly vanished on the way: rounding noise over zero would look like any failure.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feeds import load_feeds
+from tensortriage.model.model import Model
+from tensortriage.model.tensor_file import read_tensor
+from tensortriage.reduce.failing import BAND, Failure, FailureKind, essence
+from tensortriage.runs.outcome import Outcome
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.search.problem import Outcome as CheckOutcome
+from tensortriage.search.problem import Verdict
+
+MODEL_NAME = "model.onnx"
+VANISHED = 1e-3
+"""Share of the signal that was there when the case was cut out, below which errors are relative to this share."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReproSample:
+    """One set of inputs and the outputs that the reference computed from it."""
+
+    inputs: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Repro:
+    """A model with samples; targets that keep state between runs get them in this order, in one session."""
+
+    model: Model
+    samples: tuple[ReproSample, ...]
+
+
+def failure_of(
+    repro: Repro,
+    target: EngineSpec,
+    *,
+    workspace: Workspace,
+    limits: Limits,
+    error_of: Callable[[Metrics], float],
+    signal: float = 0.0,
+) -> Failure | None:
+    """Return the worst way in which a repro fails on an engine, built anew; None when its results are all exact.
+
+    Args:
+        repro: The case.
+        target: The engine.
+        workspace: For temporary models.
+        limits: Of the engine.
+        error_of: Relative size of an error.
+        signal: Root mean square of the right value when the case was cut out.
+    """
+    least = VANISHED * signal
+    worst: Failure | None = None
+    try:
+        with Runner(target, repro.model, workspace=workspace, limits=limits) as runner:
+            for number, sample in enumerate(repro.samples):
+                found = _compare(sample, runner.run(sample.inputs), str(number), error_of, least)
+                if found is not None and (worst is None or found.error > worst.error):
+                    worst = found
+    except EngineError as error:
+        return Failure.of(Outcome.of(error))
+    return worst
+
+
+def alike(failure: Failure | None, local: Failure) -> bool:
+    """Say whether a repro still fails as it did when it was cut out."""
+    if failure is None or failure.kind is not local.kind:
+        return False
+    if not failure.kind.numeric:
+        return essence(failure.message) == essence(local.message)
+    return failure.error >= BAND * local.error
+
+
+def _compare(
+    sample: ReproSample,
+    outputs: Mapping[str, np.ndarray],
+    name: str,
+    error_of: Callable[[Metrics], float],
+    least_signal: float,
+) -> Failure | None:
+    worst: Failure | None = None
+    for output, golden in sample.outputs.items():
+        array = outputs[output]
+        if array.shape != golden.shape:
+            return Failure(FailureKind.SHAPE, output, math.inf, sample=name)
+        metrics = measure(golden, array)
+        error = error_of(metrics)
+        if not (metrics.exact or metrics.nonfinite_mismatch) and metrics.reference_rms < least_signal:
+            error = metrics.rms_error / least_signal
+        if error > (worst.error if worst else 0.0):
+            kind = FailureKind.NON_FINITE if metrics.nonfinite_mismatch else FailureKind.WRONG
+            worst = Failure(kind, output, error, sample=name, signal=metrics.reference_rms)
+    return worst
+
+
+@dataclasses.dataclass(frozen=True)
+class ReproOracle:
+    """Asks about a written repro; made to be sent to a fresh process.
+
+    Attributes:
+        folder: Holds the model and its test data sets.
+        target: Spec of the engine.
+        limits: Of the engine.
+        local: How it should fail.
+        error_of: A function at the top of an importable module.
+    """
+
+    folder: Path
+    target: str
+    limits: Limits
+    local: Failure
+    error_of: Callable[[Metrics], float]
+
+    def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
+        """Run the repro; there is but one candidate."""
+        with Workspace() as workspace:
+            failure = failure_of(
+                load_repro(self.folder),
+                EngineSpec.parse(self.target),
+                workspace=workspace,
+                limits=self.limits,
+                error_of=self.error_of,
+                signal=self.local.signal,
+            )
+        if alike(failure, self.local):
+            return Verdict(CheckOutcome.SAME)
+        return Verdict(CheckOutcome.PASS, detail="it passes" if failure is None else failure.describe())
+
+
+def load_repro(folder: Path) -> Repro:
+    """Read a repro as `tensortriage.reduce.pack` writes it.
+
+    Raises:
+        ModelError: When the model cannot be read.
+        DataError: When its test data cannot.
+    """
+    model = Model.load(folder / MODEL_NAME)
+    sets = data_sets(folder)
+    inputs = [dict(feed.tensors) for feed in load_feeds(sets, model.inputs)]
+    samples = [ReproSample(feed, _outputs(path)) for feed, path in zip(inputs, sets, strict=True)]
+    return Repro(model, tuple(samples))
+
+
+def data_sets(folder: Path) -> Sequence[Path]:
+    """Return the test data sets of a repro, in order."""
+    found = [path for path in folder.iterdir() if path.name.startswith("test_data_set_")]
+    return sorted(found, key=lambda path: int(path.name.rsplit("_", 1)[1]))
+
+
+def _outputs(folder: Path) -> dict[str, np.ndarray]:
+    files = sorted(folder.glob("output_*.pb"), key=lambda path: int(path.stem.rsplit("_", 1)[1]))
+    return dict(read_tensor(path) for path in files)

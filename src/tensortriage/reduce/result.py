@@ -1,0 +1,114 @@
+"""What a reduction ends with; the content of ``reduction.json``."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensortriage.reduce.failing import Failure
+
+REDUCTION_FORMAT = "tensortriage.reduction/1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeptNode:
+    """A node of the result.
+
+    Attributes:
+        name: Its name, as in the model.
+        op_type: Its operator.
+        outputs: What it makes.
+        without: What the rest did when its item was removed: a word of `tensortriage.search.problem.Outcome`, or empty
+            when that was not asked.
+    """
+
+    name: str
+    op_type: str
+    outputs: tuple[str, ...]
+    without: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OtherFailure:
+    """A piece that fails in another way.
+
+    Attributes:
+        nodes: Number of its nodes.
+        signature: How it fails.
+        detail: One line.
+        path: Its model, relative to the case; empty when it could not be written.
+    """
+
+    nodes: int
+    signature: str
+    detail: str
+    path: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shrunk:
+    """Something besides the nodes that was made smaller, or could not be.
+
+    Attributes:
+        what: ``outputs``, ``inputs``, ``samples``, ``sizes``, ``weights``, ``values``.
+        done: Whether it is smaller now.
+        detail: From what to what, or why not.
+    """
+
+    what: str
+    done: bool
+    detail: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """A finished reduction.
+
+    Attributes:
+        asked: Who answered: ``engines``, ``check`` or ``person``.
+        command: The command line.
+        model: Path of the model.
+        sha256: Its fingerprint.
+        nodes_before: Nodes it has, Constant nodes not counted.
+        kept: Nodes of the result.
+        minimality: ``one-minimal``, ``block-minimal`` or ``budget`` (the smallest found so far).
+        block_items: Size of the blocks, when block-minimal.
+        stop: Why the search ended: ``finished``, ``check-budget``, ``time-budget`` or ``interrupted``.
+        checks: Checks that the result rests on.
+        cache_hits: Those answered from an earlier run in the same case.
+        candidates: Different pieces asked about.
+        seconds: Wall-clock time of the search.
+        failed_runs: How often the result failed when that was measured, else the whole.
+        runs: Of how many runs.
+        confidence: Chance that every kept node is needed; None unless the fault comes and goes and that was measured.
+        signature: How the whole fails.
+        failure: The same in figures, when engines were asked.
+        local: How the result fails by itself, when engines were asked.
+        verified: Whether the written result failed again, in a process of its own.
+        shrunk: What else was made smaller.
+        others: Pieces that fail in another way.
+        files: Files written, by what they are: ``result``, ``min-good``, ``repro``.
+    """
+
+    asked: str
+    command: str
+    model: str
+    sha256: str
+    nodes_before: int
+    kept: tuple[KeptNode, ...]
+    minimality: str
+    block_items: int
+    stop: str
+    checks: int
+    cache_hits: int
+    candidates: int
+    seconds: float
+    failed_runs: int
+    runs: int
+    confidence: float | None
+    signature: str
+    failure: Failure | None = None
+    local: Failure | None = None
+    verified: bool = False
+    shrunk: tuple[Shrunk, ...] = ()
+    others: tuple[OtherFailure, ...] = ()
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    format: str = REDUCTION_FORMAT

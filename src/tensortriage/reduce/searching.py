@@ -1,0 +1,161 @@
+"""From an oracle to the smallest piece: is the premise true, what is the failure, then the search, with one cache.
+
+The premise is a search without passes: the whole is asked about several times. What it answers defines the failure that
+the search then looks for; and since answers are kept, the second search starts with those of the first.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tensortriage.errors import UsageError
+from tensortriage.reduce.pieces import Pieces
+from tensortriage.runs.checks import digest
+from tensortriage.search.desk import Cache
+from tensortriage.search.dialogue import Pass
+from tensortriage.search.driver import TO_ITEMS, minimize
+from tensortriage.search.executors import Executor
+from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget, Progress, SearchResult
+
+MOST_STRANGERS = 3
+
+
+class PieceOracle(Protocol):
+    """Says what a candidate does; knows how to tell the failure of the whole from others once it has been seen."""
+
+    def __call__(self, candidate: tuple[str, ...], attempt: int, /) -> Verdict:
+        """Check a candidate; see `tensortriage.search.problem.Oracle`."""
+        ...
+
+    def expect(self, premise: SearchResult[str]) -> None:
+        """Take the failure of the whole as the one that is searched for."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Search:
+    """How to look for the smallest piece.
+
+    Attributes:
+        pieces: The model and its items.
+        oracle: Says what a piece does.
+        identity: Digest of all that answers depend on besides the piece.
+        cache: Where answers are kept.
+        repeats: How often things are asked.
+        budget: What it may cost.
+        passes: What is done.
+        observe: Told about every answer of the search.
+    """
+
+    pieces: Pieces
+    oracle: PieceOracle
+    identity: str
+    cache: Cache
+    repeats: Repeats = dataclasses.field(default_factory=Repeats)
+    budget: Budget = dataclasses.field(default_factory=Budget)
+    passes: Sequence[Pass[str]] = TO_ITEMS
+    observe: Callable[[Progress[str]], None] | None = None
+
+    def key(self, candidate: tuple[str, ...]) -> str:
+        """Return the content key of a candidate; candidates that stand for the same piece share it."""
+        return digest(self.identity, self.pieces.nodes(candidate))
+
+    def premise(self, executor: Executor[str] | None = None) -> SearchResult[str]:
+        """Ask about the whole, several times, and tell the oracle what to expect.
+
+        Args:
+            executor: Where checks run; None for in this thread.
+
+        Raises:
+            UsageError: When it does not fail (``premise-not-failing``) or that is unclear (``premise-unresolved``).
+        """
+        problem = Problem(self.pieces.items, self.oracle, self.key)
+        result = minimize(
+            problem,
+            cache=self.cache,
+            executor=executor,
+            repeats=self.repeats,
+            passes=(),
+            observe=self.observe,
+        )
+        self.oracle.expect(result)
+        return result
+
+    def run(
+        self, premise: SearchResult[str], suspicion: Mapping[str, float], executor: Executor[str] | None = None
+    ) -> SearchResult[str]:
+        """Search; the checks of the premise are in the result, but `observe` is not told of them again.
+
+        Args:
+            premise: What `premise` returned.
+            suspicion: What speaks against each node, by name.
+            executor: Where checks run; None for in this thread.
+        """
+        by_item: dict[str, float] = {}
+        for node, amount in suspicion.items():
+            item = self.pieces.item_of(node)
+            if item is not None:
+                by_item[item] = max(amount, by_item.get(item, 0.0))
+        problem = Problem(
+            self.pieces.items,
+            self.oracle,
+            self.key,
+            weights=self.pieces.weights,
+            suspicion=by_item,
+            neighbours=self.pieces.neighbours,
+        )
+        return minimize(
+            problem,
+            cache=self.cache,
+            executor=executor,
+            budget=self.budget,
+            repeats=self.repeats,
+            passes=self.passes,
+            observe=None if self.observe is None else _after(premise.checks, self.observe),
+        )
+
+    def ask(self, candidate: tuple[str, ...]) -> Verdict:
+        """Ask about one candidate outside the search, or return the answer that is there."""
+        key = f"{self.key(candidate)}#0"
+        known = self.cache.get(key, Verdict)
+        if known is None:
+            known = self.oracle(candidate, 0)
+            self.cache.put(key, f"{len(candidate)} items", known, seconds=0.0)
+        return known
+
+    def refuse_constant_answers(self, result: SearchResult[str]) -> None:
+        """See that the check can pass at all, when it has never done so.
+
+        A single node of another operator than those found cannot hold the same fault; a few of them are asked about.
+
+        Raises:
+            UsageError: When they all fail too (``check-always-fails``).
+        """
+        if any(step.outcome is not Outcome.SAME for step in result.history):
+            return
+        graph = self.pieces.model.graph
+        types = {item: graph.node(item).op_type for item in self.pieces.items}
+        found = {types[item] for item in result.kept}
+        strangers = {kind: item for item, kind in types.items() if kind not in found}
+        verdict: Verdict | None = None
+        for item in list(strangers.values())[:MOST_STRANGERS]:
+            verdict = self.ask((item,))
+            if not verdict.same:
+                return
+        if verdict is not None:
+            raise UsageError(
+                f"the check fails on everything, also on single nodes that have nothing to do with each other "
+                f"({verdict.detail})",
+                slug="check-always-fails",
+                cure="run the check by hand on a model that is fine, and make it pass there",
+            )
+
+
+def _after(checks: int, observe: Callable[[Progress[str]], None]) -> Callable[[Progress[str]], None]:
+    def observe_later(progress: Progress[str]) -> None:
+        if progress.checks > checks:
+            observe(progress)
+
+    return observe_later

@@ -1,0 +1,26 @@
+"""All steps in the order that makes the later ones cheap: what is dropped first need not be shrunk."""
+
+from collections.abc import Callable
+
+from tensortriage.reduce.repro import Repro
+from tensortriage.reduce.result import Shrunk
+from tensortriage.reduce.shrinking.interface import drop_outputs, drop_samples, fold_inputs
+from tensortriage.reduce.shrinking.numbers import replace_weights, simplify_values
+from tensortriage.reduce.shrinking.sizes import shrink_sizes
+from tensortriage.reduce.shrinking.trials import Trials
+
+STEPS = (drop_samples, drop_outputs, shrink_sizes, fold_inputs, replace_weights, simplify_values)
+
+
+def shrink(repro: Repro, trials: Trials, *, say: Callable[[str], None]) -> tuple[Repro, tuple[Shrunk, ...]]:
+    """Return the smaller case, and what was made of it; Ctrl-C ends it with what there is."""
+    told: list[Shrunk] = []
+    try:
+        for step in STEPS:
+            say(f"making it smaller: {step.__name__.replace('_', ' ')}")
+            repro, shrunk = step(repro, trials)
+            if shrunk is not None:
+                told.append(shrunk)
+    except KeyboardInterrupt:
+        told.append(Shrunk("interrupted", False, "what was left to make smaller was not tried"))
+    return repro, tuple(told)

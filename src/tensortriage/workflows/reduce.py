@@ -1,0 +1,306 @@
+"""Reduce: the smallest piece of a model that still fails, found by asking engines, a command or a person.
+
+Whoever answers, the rest is the same: the premise first, then the search, then everything else that can be smaller,
+and the result is seen to fail again before it is called one.
+"""
+
+import contextlib
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from tensortriage.compare.tolerance import Tolerance
+from tensortriage.diagnose.investigation import Listener
+from tensortriage.diagnose.investigation import Question as Inquiry
+from tensortriage.engines.base import Limits
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.inputs.syntax import Shape
+from tensortriage.model.annotating import with_input_shapes
+from tensortriage.model.model import Model
+from tensortriage.reduce.asking import Asking, Finish
+from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.polygraphy_modes import bisect, linear
+from tensortriage.reduce.result import KeptNode, OtherFailure, Reduction
+from tensortriage.reduce.searching import Search
+from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.search.dialogue import Pass
+from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
+from tensortriage.search.problem import Outcome
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget, Progress, SearchResult
+from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE, usable
+from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.reduce_engines import EngineAsking
+
+
+class Mode(enum.Enum):
+    """How pieces are chosen; the value is the word on the command line."""
+
+    AUTO = "auto"
+    BLOCKS = "blocks"
+    BISECT = "bisect"
+    LINEAR = "linear"
+
+
+class ShapeSource(enum.Enum):
+    """How types and shapes of values become known when a command or a person is asked."""
+
+    INFERENCE = "inference"
+    """By shape inference; by running the model where that leaves a type open."""
+    RUN = "run"
+    DECLARED = "declared"
+
+
+class ReduceListener(Listener, Protocol):
+    """Who wants to hear how a reduction goes on."""
+
+    def checked(self, progress: Progress[str]) -> None:
+        """A piece was checked."""
+
+    def tell(self, text: str) -> None:
+        """Something to be shown as it is."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ReduceRequest:
+    """What to reduce.
+
+    Attributes:
+        model: ONNX file that fails.
+        output: File for the smallest failing piece; None for none.
+        min_good: File for a passing piece of about that size; None for none.
+        target: Spec of the engine that fails; empty when a command or a person is asked.
+        reference: Spec of the engine taken as right.
+        check: The command that judges; None when engines or a person are asked.
+        feeding: Where samples come from.
+        mode: How pieces are chosen.
+        ends: Which ends of the model may be cut off.
+        input_shapes: Shapes that the inputs of the model get.
+        shape_source: How shapes become known when a command or a person is asked.
+        artifact: The model of the current iteration, for the command or the person.
+        keep_artifact: Leave the last one there.
+        jobs: Checks at once.
+        save_replay: Where verdicts are written as they come.
+        load_replay: Verdicts of an earlier run.
+        case: Directory of the case; an earlier one is resumed.
+        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        budget: What the search may cost.
+        shrink_seconds: Time for making smaller what is left after the nodes.
+        external_data_dir: Where external data are when not beside the model.
+        batch_bytes: Largest amount of captured tensors held at once.
+    """
+
+    model: Path
+    output: Path | None
+    min_good: Path | None = None
+    target: str = ""
+    reference: str = REFERENCE
+    check: CheckSpec | None = None
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    mode: Mode = Mode.AUTO
+    ends: Ends = Ends.BOTH
+    input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
+    shape_source: ShapeSource = ShapeSource.INFERENCE
+    artifact: Path = Path("polygraphy_debug.onnx")
+    keep_artifact: bool = False
+    jobs: int = 1
+    save_replay: Path | None = None
+    load_replay: Path | None = None
+    case: Path = Path("triage-case")
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    budget: Budget = dataclasses.field(default_factory=Budget)
+    shrink_seconds: float = 60.0
+    external_data_dir: Path | None = None
+    batch_bytes: int | None = BATCH_BYTES
+
+    def __post_init__(self) -> None:
+        if self.output is None and self.min_good is None:
+            raise UsageError(
+                "there is nowhere to write the result",
+                slug="reduce-no-output",
+                cure="give -o FILE, --min-good FILE or both",
+            )
+        if self.target and self.check is not None:
+            raise UsageError(
+                "--target and --check exclude each other: an engine or a command says what fails",
+                slug="reduce-two-judges",
+                cure="give one of them",
+            )
+
+
+def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
+    """Find the smallest piece of a model that still fails, and write it.
+
+    Ctrl-C ends the search with the smallest piece found so far, which is written.
+
+    Raises:
+        TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
+    """
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    if request.input_shapes:
+        model = with_input_shapes(model, request.input_shapes)
+    with Case(request.case) as case, contextlib.closing(_asking(request, model, case, listener)) as asking:
+        good = _Good()
+        search = Search(
+            pieces=asking.pieces,
+            oracle=asking.oracle,
+            identity=asking.identity,
+            cache=asking.cache,
+            repeats=asking.repeats,
+            budget=request.budget,
+            passes=passes(request.mode, asking.pieces, request.ends),
+            observe=_observer(listener, good),
+        )
+        with asking.executor() as executor:
+            listener.progress("does the whole model fail?")
+            premise = search.premise(executor)
+            suspicion = asking.suspicion() if request.mode in (Mode.AUTO, Mode.BLOCKS) else {}
+            result = search.run(premise, suspicion, executor)
+            if asking.word != "engines":
+                search.refuse_constant_answers(result)
+        nodes = asking.pieces.nodes(result.kept)
+        finish = asking.finish(nodes, request.output, result.rate)
+        reduction = _reduction(request, asking, premise, result, finish)
+        files = _files(request, asking.pieces, good, finish, len(nodes))
+        others = _others(asking.pieces, result, case)
+        reduction = dataclasses.replace(reduction, files=files, others=others)
+        case.write("reduction.json", reduction)
+    return reduction
+
+
+def passes(mode: Mode, pieces: Pieces, ends: Ends) -> tuple[Pass[str], ...]:
+    """Return what a mode does."""
+    if mode is Mode.BISECT:
+        return (bisect(pieces, ends),)
+    if mode is Mode.LINEAR:
+        return (linear(pieces, ends),)
+    return TO_BLOCKS if mode is Mode.BLOCKS else TO_ITEMS
+
+
+def _ends(mode: Mode, ends: Ends) -> Ends:
+    """Return how candidates are completed: the modes of Polygraphy choose theirs complete."""
+    return Ends.BOTH if mode in (Mode.BISECT, Mode.LINEAR) else ends
+
+
+@dataclasses.dataclass
+class _Good:
+    """Passing pieces by size; the one wanted is the largest below the result, else the smallest above."""
+
+    by_size: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def take(self, candidate: tuple[str, ...]) -> None:
+        self.by_size.setdefault(len(candidate), candidate)
+
+    def nearest(self, size: int) -> tuple[str, ...] | None:
+        below = [known for known in self.by_size if known < size]
+        if below:
+            return self.by_size[max(below)]
+        return self.by_size[min(self.by_size)] if self.by_size else None
+
+
+def _observer(listener: ReduceListener, good: _Good) -> Callable[[Progress[str]], None]:
+    def observe(progress: Progress[str]) -> None:
+        if progress.verdict.outcome is Outcome.PASS:
+            good.take(progress.candidate)
+        listener.checked(progress)
+
+    return observe
+
+
+def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceListener) -> Asking:
+    inquiry = Inquiry(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=usable(request.reference),
+        target=usable(request.target),
+        tolerance=request.tolerance,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+    )
+    return EngineAsking(
+        inquiry,
+        case,
+        ends=_ends(request.mode, request.ends),
+        shrink_seconds=request.shrink_seconds,
+        repeats=Repeats(),
+        listener=listener,
+    )
+
+
+def _reduction(
+    request: ReduceRequest,
+    asking: Asking,
+    premise: SearchResult[str],
+    result: SearchResult[str],
+    finish: Finish,
+) -> Reduction:
+    """Put together what a reduction ends with."""
+    pieces = asking.pieces
+    before = {id(step): step.cached for step in premise.history}
+    return Reduction(
+        asked=asking.word,
+        command=command_line(),
+        model=str(request.model),
+        sha256=pieces.model.fingerprint,
+        nodes_before=len(pieces.nodes(pieces.items)),
+        kept=tuple(_kept(pieces, result)),
+        minimality=result.minimality.value,
+        block_items=result.block_items,
+        stop=result.stop.value,
+        checks=result.checks,
+        cache_hits=result.cache_hits - sum(not cached for cached in before.values()),
+        candidates=result.candidates,
+        seconds=premise.seconds + result.seconds,
+        failed_runs=result.rate.failed,
+        runs=result.rate.runs,
+        confidence=result.confidence,
+        signature=result.verdict.signature,
+        failure=asking.failure(),
+        local=finish.local,
+        verified=finish.verified,
+        shrunk=finish.shrunk,
+    )
+
+
+def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
+    removals = {item: verdict.outcome.value for item, verdict in result.removals.items()}
+    for name in pieces.nodes(result.kept):
+        node = pieces.model.graph.node(name)
+        item = pieces.item_of(name)
+        yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""))
+
+
+def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: Finish, size: int) -> dict[str, str]:
+    """Write the passing piece that was asked for, and return the files there are."""
+    files: dict[str, str] = {}
+    if request.output is not None:
+        files["result"] = str(request.output)
+    if finish.repro is not None:
+        files["repro"] = str(finish.repro)
+    if request.min_good is not None:
+        nearest = good.nearest(size)
+        if nearest is not None:
+            pieces.cut(pieces.nodes(nearest)).save(request.min_good)
+            files["min-good"] = str(request.min_good)
+    return files
+
+
+def _others(pieces: Pieces, result: SearchResult[str], case: Case) -> tuple[OtherFailure, ...]:
+    """Save the pieces that fail in another way."""
+    found: list[OtherFailure] = []
+    for number, other in enumerate(result.others):
+        nodes = pieces.nodes(other.candidate)
+        path = Path("interesting") / f"{number}.onnx"
+        try:
+            pieces.cut(nodes).save(case.folder / path)
+            written = str(path)
+        except ModelError:
+            written = ""
+        found.append(OtherFailure(len(nodes), other.verdict.signature, other.verdict.detail, written))
+    return tuple(found)

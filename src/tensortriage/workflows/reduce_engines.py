@@ -1,0 +1,203 @@
+"""Reducing with engines: golden values from the reference, pieces on the target, and a case that stands by itself."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tensortriage.diagnose.figures import error_of
+from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.reduce.asking import Finish
+from tensortriage.reduce.engine_oracle import EngineOracle
+from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.pack import write_pack
+from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.repro import Repro, ReproOracle, ReproSample, failure_of
+from tensortriage.reduce.result import Shrunk
+from tensortriage.reduce.sample import Sample, agreed, recorded
+from tensortriage.reduce.shrinking.steps import shrink
+from tensortriage.reduce.shrinking.trials import Trials
+from tensortriage.runs.case import Case, versions
+from tensortriage.runs.checks import digest
+from tensortriage.search.executors import Executor
+from tensortriage.search.executors import Question as Asked
+from tensortriage.search.pool import ProcessPool
+from tensortriage.search.repeats import Rate, Repeats, runs_needed
+from tensortriage.workflows.reduce_judge import judge_of
+from tensortriage.workflows.suspicion import suspicions
+
+FRESH_SECONDS = 600.0
+"""Longest verification in a fresh process."""
+MISSED = 0.01
+"""Chance that a fault which comes and goes is missed when a step is tried after the search."""
+
+
+class EngineAsking:
+    """Asks the target; see `tensortriage.reduce.asking.Asking`.
+
+    Args:
+        question: Model, samples, engines and limits.
+        case: Where everything is kept.
+        ends: Which ends of the model may be cut off.
+        shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
+        repeats: How often things are asked.
+        listener: Who hears of progress.
+    """
+
+    word = "engines"
+
+    def __init__(
+        self,
+        question: Question,
+        case: Case,
+        *,
+        ends: Ends,
+        shrink_seconds: float,
+        repeats: Repeats,
+        listener: Listener,
+    ) -> None:
+        self._inv = Investigation(question, case, listener=listener)
+        self._listener = listener
+        self._shrink_seconds = shrink_seconds
+        self._attempts = 1
+        self.cache = case.checks
+        self.repeats = repeats
+        self._samples = tuple(Sample(feed, self._inv.golden(feed)) for feed in question.feeds)
+        model = question.model
+        declared = value_specs(model)
+        symbols = frozenset(size for spec in model.inputs for size in spec.shape or () if isinstance(size, str))
+        self._specs = {**declared, **recorded(self._samples, declared, symbols)}
+        frozen = agreed(self._samples, frozenset(model.graph.shape_like))
+        self.pieces = Pieces(model, specs=self._specs, ends=ends, frozen=frozen)
+        self.identity = digest(
+            [self._inv.key(question.target, model, feed) for feed in question.feeds],
+            self._inv.key(question.reference, model, None),
+            repr(question.tolerance),
+            dataclasses.asdict(question.limits),
+            ends.value,
+        )
+        self.oracle = EngineOracle(
+            pieces=self.pieces,
+            samples=self._samples,
+            specs=self._specs,
+            reference=question.reference,
+            target=question.target,
+            judge=judge_of(self._inv, question.feeds[0]),
+            workspace=self._inv.workspace,
+            limits=question.limits,
+            notes=self.cache,
+            identity=self.identity,
+        )
+
+    @contextlib.contextmanager
+    def executor(self) -> Iterator[Executor[str] | None]:
+        """Checks run in this thread; engines that may crash have processes of their own."""
+        yield None
+
+    def suspicion(self) -> Mapping[str, float]:
+        """Return local error over allowance, for the sample on which the whole fails worst."""
+        failure = self.failure()
+        if failure is None or not failure.kind.numeric:
+            return {}
+        feeds = {feed.name: feed for feed in self._inv.question.feeds}
+        return suspicions(self._inv, feeds[failure.sample])
+
+    def failure(self) -> Failure | None:
+        """Return how the whole fails."""
+        return self.oracle.expected
+
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate) -> Finish:
+        """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
+        self._attempts = attempts_for(rate, self.repeats)
+        question = self._inv.question
+        repro = self._repro(nodes)
+        local = self._local(repro)
+        shrunk: tuple[Shrunk, ...] = ()
+        if local is None:
+            return self._written(repro, None, shrunk, result)
+        if self._shrink_seconds > 0.0:
+            trials = Trials(
+                reference=question.reference,
+                target=question.target,
+                workspace=self._inv.workspace,
+                limits=question.limits,
+                error_of=error_of,
+                local=local,
+                seconds=self._shrink_seconds,
+                attempts=self._attempts,
+            )
+            repro, shrunk = shrink(repro, trials, say=self._listener.progress)
+            local = self._local(repro, local) or local
+        return self._written(repro, local, shrunk, result)
+
+    def model(self, nodes: tuple[str, ...]) -> Model:
+        """Return the model of a piece."""
+        return self.pieces.cut(nodes)
+
+    def close(self) -> None:
+        """Release every session and temporary file."""
+        self._inv.close()
+
+    def _repro(self, nodes: tuple[str, ...]) -> Repro:
+        piece = self.pieces.cut(nodes)
+        samples = [
+            ReproSample(
+                {spec.name: sample[spec.name] for spec in piece.inputs},
+                {spec.name: sample[spec.name] for spec in piece.outputs if spec.name in sample},
+            )
+            for sample in self._samples
+        ]
+        return Repro(piece, tuple(samples))
+
+    def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
+        """Return how a case fails by itself; asked several times when the fault comes and goes."""
+        question = self._inv.question
+        for _ in range(self._attempts):
+            found = failure_of(
+                repro,
+                question.target,
+                workspace=self._inv.workspace,
+                limits=question.limits,
+                error_of=error_of,
+                signal=before.signal if before else 0.0,
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _written(self, repro: Repro, local: Failure | None, shrunk: tuple[Shrunk, ...], result: Path | None) -> Finish:
+        if result is None:
+            return Finish(local, shrunk=shrunk)
+        repro.model.save(result)
+        if local is None:
+            return Finish(local, shrunk=shrunk)
+        folder = result.with_name(f"{result.stem}_repro")
+        target = absolute(self._inv.question.target)
+        write_pack(folder, repro, target=target, versions=versions(), local=local)
+        self._listener.progress("running the result in a fresh process")
+        return Finish(local, self._fails_again(folder, target, local), shrunk, folder)
+
+    def _fails_again(self, folder: Path, target: str, local: Failure) -> bool:
+        oracle = ReproOracle(folder.resolve(), target, self._inv.question.limits, local, error_of)
+        with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
+            for attempt in range(self._attempts):
+                pool.submit(Asked(("repro",), attempt))
+                ((_, answer),) = pool.wait()
+                if answer.verdict is not None and answer.verdict.same:
+                    return True
+        return False
+
+
+def absolute(spec: EngineSpec) -> str:
+    """Return a spec whose script is found from anywhere."""
+    if "file" not in spec.options:
+        return str(spec)
+    return str(EngineSpec(spec.name, {**spec.options, "file": str(Path(spec.options["file"]).resolve())}))
+
+
+def attempts_for(rate: Rate, repeats: Repeats) -> int:
+    """Return how often to ask about something that fails at this rate."""
+    return 1 if rate.always else runs_needed(rate.estimate, MISSED, limit=repeats.limit)

@@ -1,0 +1,60 @@
+"""Which nodes look guilty before anything was cut? Those whose local error stands out from rounding.
+
+One build and one run of the exploded model on the target tell the local error of every node; for a target in a narrow
+format one more run tells what rounding alone would do to each.
+"""
+
+import math
+from collections.abc import Mapping
+
+from tensortriage.diagnose.figures import error_of, least_floor, ratio_of
+from tensortriage.diagnose.floors import ROUNDED, emulate
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
+from tensortriage.errors import EngineError, TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.explode import explode
+from tensortriage.values.dtype import Precision
+
+FP32_FACTOR = 20.0
+"""How far above one rounding an fp32 kernel's result may be without suspicion: sums of many terms are that far."""
+
+
+def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
+    """Return local error over allowance for the nodes in which it exceeds it.
+
+    Returns:
+        By node name; empty when the target cannot run the exploded model.
+    """
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    found: dict[str, float] = {}
+    for nodes in parts_of(inv, golden):
+        try:
+            exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
+            fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
+            values = [value for value in inv.values if value in exploded.outputs and value in golden]
+            answer = inv.measured(
+                inv.question.target, exploded.model, fed, values, golden=golden, what="each node alone"
+            )
+            rounded = (
+                emulate(inv, exploded.model, fed, values, golden=golden, specs=specs, what="each node alone")
+                if inv.precision in ROUNDED
+                else {}
+            )
+        except TriageError as error:
+            if not isinstance(error, EngineError):
+                raise
+            return {}
+        least = least_floor(inv.precision) * (FP32_FACTOR if inv.precision is Precision.FP32 else 1.0)
+        for value in values:
+            producer = inv.model.graph.producer(value)
+            if producer is None:
+                continue
+            if value in answer.reshaped:
+                found[producer.name] = math.inf
+                continue
+            floor = max(least, error_of(rounded[value]) if value in rounded else 0.0)
+            ratio = ratio_of(error_of(answer.metrics[value]), floor) or 0.0
+            if ratio > SUSPECT_RATIO:
+                found[producer.name] = max(found.get(producer.name, 0.0), ratio)
+    return found
