@@ -1,0 +1,108 @@
+"""One thing that is peculiar about a wrong tensor, in a sentence, and what all who look for such things share."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One peculiarity of an error.
+
+    Attributes:
+        slug: Kind of peculiarity, one of `anatomy.SLUGS`.
+        sentence: What is peculiar, for people, one plain sentence without full stop.
+        strength: Share of the error that it accounts for, 0..1; what only describes (`noise`) is never above 0.3.
+        evidence: The figures behind the sentence, JSON-able.
+    """
+
+    slug: str
+    sentence: str
+    strength: float
+    evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def percent(share: float) -> str:
+    """Return a share for a sentence; never ``100 %`` or ``0 %`` for what is only close to it."""
+    if 0.0 < share < 0.01:
+        return f"{share * 100:.2g} %"
+    return "more than 99 %" if 0.99 < share < 1.0 else f"{share * 100:.0f} %"
+
+
+def number(value: float) -> str:
+    """Return a number for a sentence, with four significant digits."""
+    return f"{value:.4g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return ``1 element``, ``3 elements``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def listed(indices: Sequence[int], axis_length: int) -> str:
+    """Return some indices of an axis for a sentence, runs as ranges.
+
+    Example:
+        >>> listed([61, 62, 63], 64)
+        'indices 61..63 of 64'
+    """
+    runs: list[tuple[int, int]] = []
+    for index in indices:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], index)
+        else:
+            runs.append((index, index))
+    shown = ", ".join(str(low) if low == high else f"{low}..{high}" for low, high in runs[:6])
+    if len(runs) > 6:
+        return f"{len(indices)} of {axis_length} indices ({shown}, ...)"
+    return f"{'index' if len(indices) == 1 else 'indices'} {shown} of {axis_length}"
+
+
+def log10_binomial(count: int, chosen: int) -> float:
+    """Return log10 of the number of ways to choose some of ``count`` things."""
+    ways = math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
+    return ways / math.log(10.0)
+
+
+DECISIVE = 0.9
+"""Share of the squared error that an explanation must account for."""
+
+_MAJORITY = 0.7
+_LUCK = -6.0
+
+
+def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> float:
+    """Return the share of a squared error that an explanation accounts for; 0 when that may be luck.
+
+    It is luck when it does not hold for most of the elements, but for a few that dominate the sum; or when so good a
+    fit of so few errors has odds above one in a million: with k parameters fitted to n independent errors, the share
+    that is left follows a Beta((n - k) / 2, k / 2) distribution, of which ``P(left < x) < x ** ((n - k) / 2)`` up to a
+    small factor. Errors of different size count as ``(sum e^2)^2 / sum e^4`` equal ones.
+
+    Args:
+        error: Target minus reference, finite, of any shape.
+        rest: Target minus what the explanation says, same shape.
+        parameters: Numbers fitted; 0 when the explanation was there before the error.
+    """
+    with np.errstate(all="ignore"):
+        total = energy(error)
+        left = max(energy(rest) / total, 1e-12) if total > 0.0 else 1.0
+        if not 1.0 - left >= DECISIVE or not math.isfinite(total):
+            return 0.0
+        sizes = np.abs(error)
+        better = np.count_nonzero((np.abs(rest) < 0.5 * sizes) & (sizes > 0.0))
+        count = float(np.count_nonzero(sizes))
+        if better < _MAJORITY * count:
+            return 0.0
+        equal = count if parameters == 0 else 1.0 / energy(np.square(error / math.sqrt(total)))
+    lucky = equal <= parameters or 0.5 * (equal - parameters) * math.log10(left) > _LUCK
+    return 0.0 if lucky else 1.0 - left
+
+
+def energy(errors: np.ndarray) -> float:
+    """Return the sum of squares."""
+    flat = errors.reshape(-1)
+    return float(np.dot(flat, flat))
