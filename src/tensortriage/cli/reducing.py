@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
+from tensortriage.cli.asking import Reply, ask
 from tensortriage.cli.check_spec import spec_of
 from tensortriage.cli.diagnosing import feed_request, limits_of
 from tensortriage.cli.options import parse_bytes
@@ -21,7 +22,9 @@ from tensortriage.report.text import count, duration, printable
 from tensortriage.search.problem import Outcome
 from tensortriage.search.result import Budget, Progress
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.reduce import Mode, ReduceRequest, ShapeSource, reduce
+from tensortriage.workflows.piece_shapes import ShapeSource
+from tensortriage.workflows.reduce import Mode, ReduceRequest, reduce
+from tensortriage.workflows.reduce_staged import UndoError
 
 WORDS = {
     Outcome.SAME: "fails the same way",
@@ -87,6 +90,20 @@ class Teller:
             self._shown = False
 
 
+class Asked:
+    """The person at the terminal."""
+
+    def judge(self, model: Path, nodes: int) -> bool | None:
+        """Ask whether a model fails; see `tensortriage.workflows.reduce_staged.Person`."""
+        replies = {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.SKIP: "skip", Reply.UNDO: "undo", Reply.QUIT: "quit"}
+        reply = ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
+        if reply is Reply.UNDO:
+            raise UndoError
+        if reply is Reply.QUIT:
+            raise KeyboardInterrupt
+        return None if reply is Reply.SKIP else reply is Reply.FAIL
+
+
 def reduce_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
     """Reduce, tell how it goes on, show what came of it and exit."""
     teller = Teller(err=as_json)
@@ -121,6 +138,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         target=given["target"],
         reference=given["reference"],
         check=None if words is None else spec_of(words, given),
+        person=Asked(),
         feeding=feed_request(given, most=given["samples"]),
         mode=Mode(given["mode"]),
         ends=ends,

@@ -13,6 +13,7 @@ from tensortriage.reduce.searching import PieceOracle
 from tensortriage.search.desk import Cache
 from tensortriage.search.executors import Executor
 from tensortriage.search.repeats import Rate, Repeats
+from tensortriage.search.result import SearchResult
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class Asking(Protocol):
 
     def executor(self) -> AbstractContextManager[Executor[str] | None]:
         """Give where the checks of the search run."""
+        ...
+
+    def settle(self, premise: SearchResult[str]) -> str:
+        """Return the identity as it is after the premise."""
         ...
 
     def suspicion(self) -> Mapping[str, float]:

@@ -60,7 +60,7 @@ class Search:
 
     def key(self, candidate: tuple[str, ...]) -> str:
         """Return the content key of a candidate; candidates that stand for the same piece share it."""
-        return digest(self.identity, self.pieces.nodes(candidate))
+        return candidate_key(self.identity, self.pieces, candidate)
 
     def premise(self, executor: Executor[str] | None = None) -> SearchResult[str]:
         """Ask about the whole, several times, and tell the oracle what to expect.
@@ -118,7 +118,7 @@ class Search:
 
     def ask(self, candidate: tuple[str, ...]) -> Verdict:
         """Ask about one candidate outside the search, or return the answer that is there."""
-        key = f"{self.key(candidate)}#0"
+        key = answer_key(self.identity, self.pieces, candidate, 0)
         known = self.cache.get(key, Verdict)
         if known is None:
             known = self.oracle(candidate, 0)
@@ -159,3 +159,13 @@ def _after(checks: int, observe: Callable[[Progress[str]], None]) -> Callable[[P
             observe(progress)
 
     return observe_later
+
+
+def candidate_key(identity: str, pieces: Pieces, candidate: tuple[str, ...]) -> str:
+    """Return the content key of a candidate."""
+    return digest(identity, pieces.nodes(candidate))
+
+
+def answer_key(identity: str, pieces: Pieces, candidate: tuple[str, ...], attempt: int) -> str:
+    """Return the key under which a search keeps the answer about a candidate."""
+    return f"{candidate_key(identity, pieces, candidate)}#{attempt}"

@@ -30,10 +30,15 @@ from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
 from tensortriage.search.problem import Outcome
 from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, SearchResult
+from tensortriage.search.result import Budget, Progress, SearchResult, Stop
 from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.piece_shapes import ShapeSource
 from tensortriage.workflows.reduce_engines import EngineAsking
+from tensortriage.workflows.reduce_staged import Person, StagedAsking, StagedRequest, UndoError
+
+TRUSTED = Repeats(premise=1, measure=1)
+"""A person is not asked the same thing twice."""
 
 
 class Mode(enum.Enum):
@@ -43,15 +48,6 @@ class Mode(enum.Enum):
     BLOCKS = "blocks"
     BISECT = "bisect"
     LINEAR = "linear"
-
-
-class ShapeSource(enum.Enum):
-    """How types and shapes of values become known when a command or a person is asked."""
-
-    INFERENCE = "inference"
-    """By shape inference; by running the model where that leaves a type open."""
-    RUN = "run"
-    DECLARED = "declared"
 
 
 class ReduceListener(Listener, Protocol):
@@ -75,6 +71,7 @@ class ReduceRequest:
         target: Spec of the engine that fails; empty when a command or a person is asked.
         reference: Spec of the engine taken as right.
         check: The command that judges; None when engines or a person are asked.
+        person: Who judges when there is neither engine nor command.
         feeding: Where samples come from.
         mode: How pieces are chosen.
         ends: Which ends of the model may be cut off.
@@ -100,6 +97,7 @@ class ReduceRequest:
     target: str = ""
     reference: str = REFERENCE
     check: CheckSpec | None = None
+    person: Person | None = None
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
     mode: Mode = Mode.AUTO
     ends: Ends = Ends.BOTH
@@ -125,6 +123,8 @@ class ReduceRequest:
                 slug="reduce-no-output",
                 cure="give -o FILE, --min-good FILE or both",
             )
+        if not self.target and self.check is None and self.person is None:
+            raise UsageError("nobody to ask what fails", slug="reduce-no-judge", cure="give --target or --check")
         if self.target and self.check is not None:
             raise UsageError(
                 "--target and --check exclude each other: an engine or a command says what fails",
@@ -156,13 +156,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
             passes=passes(request.mode, asking.pieces, request.ends),
             observe=_observer(listener, good),
         )
-        with asking.executor() as executor:
-            listener.progress("does the whole model fail?")
-            premise = search.premise(executor)
-            suspicion = asking.suspicion() if request.mode in (Mode.AUTO, Mode.BLOCKS) else {}
-            result = search.run(premise, suspicion, executor)
-            if asking.word != "engines":
-                search.refuse_constant_answers(result)
+        premise, result = _search(request, asking, search, listener)
         nodes = asking.pieces.nodes(result.kept)
         finish = asking.finish(nodes, request.output, result.rate)
         reduction = _reduction(request, asking, premise, result, finish)
@@ -171,6 +165,24 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         reduction = dataclasses.replace(reduction, files=files, others=others)
         case.write("reduction.json", reduction)
     return reduction
+
+
+def _search(
+    request: ReduceRequest, asking: EngineAsking | StagedAsking, search: Search, listener: ReduceListener
+) -> tuple[SearchResult[str], SearchResult[str]]:
+    """Return what the premise and the search gave; begins again, with the answers so far, when one is taken back."""
+    while True:
+        with contextlib.suppress(UndoError), asking.executor() as executor:
+            listener.progress("does the whole model fail?")
+            premise = search.premise(executor)
+            search = dataclasses.replace(search, identity=asking.settle(premise))
+            suspicion = asking.suspicion() if request.mode in (Mode.AUTO, Mode.BLOCKS) else {}
+            result = search.run(premise, suspicion, executor)
+            if request.check is not None and result.stop is Stop.FINISHED:
+                search.refuse_constant_answers(result)
+            return premise, result
+        assert isinstance(asking, StagedAsking)
+        asking.undo()
 
 
 def passes(mode: Mode, pieces: Pieces, ends: Ends) -> tuple[Pass[str], ...]:
@@ -212,7 +224,10 @@ def _observer(listener: ReduceListener, good: _Good) -> Callable[[Progress[str]]
     return observe
 
 
-def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceListener) -> Asking:
+def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceListener) -> EngineAsking | StagedAsking:
+    ends = _ends(request.mode, request.ends)
+    if not request.target:
+        return StagedAsking(_staged(request, model, ends, listener), case)
     inquiry = Inquiry(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
@@ -226,10 +241,30 @@ def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceLi
     return EngineAsking(
         inquiry,
         case,
-        ends=_ends(request.mode, request.ends),
+        ends=ends,
         shrink_seconds=request.shrink_seconds,
         repeats=Repeats(),
         listener=listener,
+    )
+
+
+def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceListener) -> StagedRequest:
+    judge: CheckSpec | Person | None = request.check or request.person
+    assert judge is not None
+    return StagedRequest(
+        model=model,
+        feed=lambda: next(feeds(request.feeding, model)),
+        judge=judge,
+        ends=ends,
+        shape_source=request.shape_source,
+        artifact=request.artifact,
+        keep_artifact=request.keep_artifact,
+        jobs=request.jobs if request.check is not None else 1,
+        mode=request.mode.value,
+        save_replay=request.save_replay,
+        load_replay=request.load_replay,
+        tell=listener.tell,
+        repeats=Repeats() if request.check is not None else TRUSTED,
     )
 
 

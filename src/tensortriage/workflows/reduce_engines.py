@@ -25,14 +25,14 @@ from tensortriage.runs.checks import digest
 from tensortriage.search.executors import Executor
 from tensortriage.search.executors import Question as Asked
 from tensortriage.search.pool import ProcessPool
-from tensortriage.search.repeats import Rate, Repeats, runs_needed
+from tensortriage.search.repeats import Rate, Repeats
+from tensortriage.search.result import SearchResult
+from tensortriage.workflows.attempts import attempts_for
 from tensortriage.workflows.reduce_judge import judge_of
 from tensortriage.workflows.suspicion import suspicions
 
 FRESH_SECONDS = 600.0
 """Longest verification in a fresh process."""
-MISSED = 0.01
-"""Chance that a fault which comes and goes is missed when a step is tried after the search."""
 
 
 class EngineAsking:
@@ -104,6 +104,10 @@ class EngineAsking:
             return {}
         feeds = {feed.name: feed for feed in self._inv.question.feeds}
         return suspicions(self._inv, feeds[failure.sample])
+
+    def settle(self, premise: SearchResult[str]) -> str:
+        """Return the identity, which the premise does not change."""
+        return self.identity
 
     def failure(self) -> Failure | None:
         """Return how the whole fails."""
@@ -196,8 +200,3 @@ def absolute(spec: EngineSpec) -> str:
     if "file" not in spec.options:
         return str(spec)
     return str(EngineSpec(spec.name, {**spec.options, "file": str(Path(spec.options["file"]).resolve())}))
-
-
-def attempts_for(rate: Rate, repeats: Repeats) -> int:
-    """Return how often to ask about something that fails at this rate."""
-    return 1 if rate.always else runs_needed(rate.estimate, MISSED, limit=repeats.limit)

@@ -1,0 +1,129 @@
+"""Does a piece fail, in the eyes of a command or a person? It is put where they look for it, and they say.
+
+Nothing is known of the failure but how the judge expresses it, so that is its signature: the exit code, or that a
+pattern was found. A piece that ends the check in another way than the whole did fails in another way.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.model import Model
+from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.stages import Stage, Stages
+from tensortriage.runs.checks import digest
+from tensortriage.runs.commands.check import verdict_word
+from tensortriage.runs.commands.replay import Entry, Replay
+from tensortriage.runs.commands.rules import Ruling
+from tensortriage.search.problem import Outcome, Verdict
+from tensortriage.search.result import SearchResult
+
+NOT_FOUND = ("exit code 127", "exit code 126")
+"""How a shell ends that cannot start what it was told to."""
+
+Known = Mapping[tuple[str, int], Verdict]
+"""Verdicts by content key of the candidate and attempt."""
+
+
+class StagedOracle:
+    """Answers by showing pieces to a judge; from several threads at once when there are several stages.
+
+    Args:
+        pieces: Cuts candidates.
+        stages: Where they are shown.
+        judge: Says what it makes of a piece: stage, number of the iteration, number of nodes.
+        sort: Sorts what a check left: word of the verdict, iteration, stage.
+        phase: Name of what is going on, in replays.
+        replay: Where verdicts are written; None for nowhere.
+        known: Verdicts of a loaded replay.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        stages: Stages,
+        *,
+        judge: Callable[[Stage, int, int], Ruling],
+        sort: Callable[[str, int, Stage], None],
+        phase: str = "",
+        replay: Replay | None = None,
+        known: Known | None = None,
+    ) -> None:
+        self._pieces = pieces
+        self._stages = stages
+        self._judge = judge
+        self._sort = sort
+        self._phase = phase
+        self._replay = replay
+        self._known = known or {}
+        self._iterations = 0
+        self._lock = threading.Lock()
+        self.expected: str | None = None
+
+    def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
+        """Check a candidate."""
+        nodes = self._pieces.nodes(candidate)
+        key = digest(nodes)
+        with self._lock:
+            iteration = self._iterations
+            self._iterations += 1
+        verdict = self._known.get((key, attempt))
+        if verdict is None:
+            self._announce(
+                Entry(iteration, self._phase, key, attempt, len(nodes), False, Outcome.SAME.value, "skipped")
+            )
+            try:
+                with self._lock:
+                    piece = self._pieces.cut(nodes)
+            except ModelError as error:
+                return Verdict(Outcome.UNRESOLVED, detail=error.message)
+            verdict = self.judge(piece, len(nodes), iteration)
+        self._record(iteration, key, attempt, len(nodes), verdict)
+        return verdict
+
+    def judge(self, piece: Model, nodes: int, iteration: int | None = None) -> Verdict:
+        """Show a model to the judge and return what it says.
+
+        Raises:
+            UsageError: When the check cannot be started.
+        """
+        if iteration is None:
+            with self._lock:
+                iteration = self._iterations
+                self._iterations += 1
+        with self._stages.show(piece) as stage:
+            ruling = self._judge(stage, iteration, nodes)
+            if self.expected is None and ruling.signature in NOT_FOUND:
+                raise UsageError(
+                    f"the check cannot be started: {ruling.reason}",
+                    slug="check-program-missing",
+                    cure="name a program on the PATH, or give its path",
+                )
+            verdict = self._verdict(ruling)
+            self._sort(verdict_word(ruling.failed, same=verdict.same), iteration, stage)
+        return verdict
+
+    def expect(self, premise: SearchResult[str]) -> None:
+        """Take the way in which the whole ended its check as the one that is searched for."""
+        self.expected = premise.verdict.signature
+
+    def _verdict(self, ruling: Ruling) -> Verdict:
+        if ruling.failed is None:
+            return Verdict(Outcome.UNRESOLVED, ruling.signature, ruling.reason)
+        if ruling.failed and self.expected in (None, ruling.signature):
+            return Verdict(Outcome.SAME, ruling.signature, ruling.reason)
+        if ruling.failed or ruling.signature:
+            return Verdict(Outcome.OTHER, ruling.signature, ruling.reason)
+        return Verdict(Outcome.PASS, "", ruling.reason)
+
+    def _announce(self, entry: Entry) -> None:
+        if self._replay is not None:
+            with self._lock:
+                self._replay.about_to_check(entry)
+
+    def _record(self, iteration: int, key: str, attempt: int, nodes: int, verdict: Verdict) -> None:
+        if self._replay is not None:
+            good = verdict.outcome is Outcome.PASS
+            word = verdict.outcome.value
+            with self._lock:
+                self._replay.add(Entry(iteration, self._phase, key, attempt, nodes, good, word, verdict.signature))

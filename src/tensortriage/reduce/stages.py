@@ -1,0 +1,117 @@
+"""Where a command, or a person, finds the piece to judge: one file, in the user's folder or in a folder like it.
+
+One check at a time works in the user's own folder, as with Polygraphy. Several at once each get a folder of their own
+in which everything of the user's folder is linked, so that relative paths and file names hold there too; only what
+checks write for themselves is not shared.
+"""
+
+import contextlib
+import dataclasses
+import queue
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.model.transient import is_transient, save_transient
+from tensortriage.model.writing import POOL
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stage:
+    """A place for one check at a time.
+
+    Attributes:
+        folder: Its own folder; None for the folder of this process.
+        artifact: Path of the piece, from the folder of this process.
+    """
+
+    folder: Path | None
+    artifact: Path
+
+
+class Stages:
+    """All places for checks.
+
+    Args:
+        artifact: The file that holds the piece, as the user named it.
+        jobs: Checks at once.
+        private: More paths that every check needs for itself.
+        scratch: Where folders are made for more than one check at once.
+        keep: Leave the last piece where it is.
+
+    Raises:
+        UsageError: When a file of that name exists that was not written here (``iter-artifact-exists``), or several
+            checks at once would share it because its path is absolute (``iter-artifact-shared``).
+    """
+
+    def __init__(
+        self, artifact: Path, *, jobs: int, private: Collection[Path], scratch: Path, keep: bool = False
+    ) -> None:
+        self._artifact = artifact
+        self._keep = keep
+        self._free: queue.SimpleQueue[Stage] = queue.SimpleQueue()
+        self._pooled = (artifact.parent / POOL).exists()
+        if jobs == 1:
+            _clear(artifact)
+            self._free.put(Stage(None, artifact))
+            return
+        if artifact.is_absolute() or ".." in artifact.parts:
+            raise UsageError(
+                f"{jobs} checks at once cannot share {artifact}",
+                slug="iter-artifact-shared",
+                cure="give --iter-artifact a path inside the current directory, or --jobs 1",
+            )
+        for number in range(jobs):
+            folder = (scratch / f"check-{number}").resolve()
+            shutil.rmtree(folder, ignore_errors=True)
+            _mirror(Path(), folder, {path for path in (artifact, *private, scratch) if not path.is_absolute()})
+            (folder / artifact).parent.mkdir(parents=True, exist_ok=True)
+            self._free.put(Stage(folder, folder / artifact))
+
+    @contextlib.contextmanager
+    def show(self, piece: Model) -> Iterator[Stage]:
+        """Give a place in which a piece lies; waits for one that is free.
+
+        Raises:
+            ModelError: When the piece cannot be written.
+        """
+        stage = self._free.get()
+        try:
+            save_transient(piece, stage.artifact)
+            yield stage
+        finally:
+            if not self._keep:
+                stage.artifact.unlink(missing_ok=True)
+            self._free.put(stage)
+
+    def close(self) -> None:
+        """Remove the weights that lay beside the pieces."""
+        if not self._pooled and not self._keep:
+            shutil.rmtree(self._artifact.parent / POOL, ignore_errors=True)
+
+
+def _clear(artifact: Path) -> None:
+    """Remove what an earlier run left; anything else is not ours to remove."""
+    if not artifact.exists():
+        return
+    if not is_transient(artifact):
+        raise UsageError(
+            f"{artifact} exists already",
+            slug="iter-artifact-exists",
+            cure="move it, or give --iter-artifact another path",
+        )
+    artifact.unlink()
+
+
+def _mirror(source: Path, folder: Path, own: Collection[Path]) -> None:
+    """Link everything of a folder into another, apart from paths that are kept apart."""
+    folder.mkdir(parents=True, exist_ok=True)
+    heads = {path.parts[0] for path in own if path.parts}
+    for entry in source.iterdir():
+        inner = {path.relative_to(entry.name) for path in own if path.parts[0] == entry.name and len(path.parts) > 1}
+        if inner and entry.is_dir():
+            _mirror(entry, folder / entry.name, inner)
+        elif entry.name not in heads:
+            (folder / entry.name).symlink_to(entry.resolve())

@@ -1,0 +1,11 @@
+"""How often to ask about something once it is known how often it fails."""
+
+from tensortriage.search.repeats import Rate, Repeats, runs_needed
+
+MISSED = 0.01
+"""Chance that a fault which comes and goes is missed when a step is tried after the search."""
+
+
+def attempts_for(rate: Rate, repeats: Repeats) -> int:
+    """Return how many runs it takes to see a failure that comes at this rate."""
+    return 1 if rate.always else runs_needed(rate.estimate, MISSED, limit=repeats.limit)

@@ -1,0 +1,63 @@
+"""Types and shapes of the values at which a model may be cut, when there are no golden values to take them from."""
+
+import enum
+from collections.abc import Callable, Mapping
+
+from tensortriage.diagnose.investigation import PLAIN
+from tensortriage.errors import EngineError, ModelError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.edit import markable
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.runs.capture import capture
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+
+BATCH_BYTES = 256 << 20
+
+
+class ShapeSource(enum.Enum):
+    """How types and shapes become known; the value is the word in files."""
+
+    INFERENCE = "inference"
+    """By shape inference; by running the model where that leaves a type open."""
+    RUN = "run"
+    """By running the model; nothing stays dynamic."""
+    DECLARED = "declared"
+    """As the model declares them."""
+
+
+def piece_specs(
+    model: Model, source: ShapeSource, feed: Callable[[], Feed], *, workspace: Workspace
+) -> Mapping[str, ValueSpec]:
+    """Return what is known of every value.
+
+    Args:
+        model: The model.
+        source: How shapes become known.
+        feed: Gives inputs to run it on, if that is needed.
+        workspace: For the temporary model.
+
+    Raises:
+        EngineError: When the model was to be run and ONNX Runtime cannot.
+    """
+    if source is ShapeSource.DECLARED:
+        return {}
+    specs = dict(value_specs(model))
+    if source is ShapeSource.INFERENCE:
+        unknown = [name for name in markable(model) if name not in specs or specs[name].dtype is None]
+        if not unknown:
+            return specs
+    try:
+        return specs | _seen(model, feed(), specs, workspace)
+    except (EngineError, ModelError):
+        if source is ShapeSource.RUN:
+            raise
+        return specs
+
+
+def _seen(model: Model, feed: Feed, specs: Mapping[str, ValueSpec], workspace: Workspace) -> dict[str, ValueSpec]:
+    found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+    values = markable(model)
+    batches = capture(PLAIN, model, feed, values, workspace=workspace, specs=specs, batch_bytes=BATCH_BYTES)
+    return found | {name: ValueSpec.of(name, array) for name, array in batches}
