@@ -1,0 +1,79 @@
+"""What a rule says: which rule, how bad, where, why, and what to do."""
+
+import dataclasses
+import enum
+
+from tensortriage.values.dtype import Precision
+
+FORMATS = (Precision.FP16, Precision.BF16)
+"""Formats whose traps are looked for even when nobody asked: they are told as hints."""
+
+NARROW = (*FORMATS, Precision.FP8E4M3, Precision.FP8E5M2)
+"""Formats that cannot hold what float32 holds."""
+
+
+class Severity(enum.Enum):
+    """How bad a finding is; the value is the word in documents."""
+
+    EXCEPTION = "exception"
+    """An engine or onnx.checker refuses the model."""
+    PROBLEM = "problem"
+    """Wrong numbers, as the model is meant to run."""
+    HINT = "hint"
+    """A known trap: wrong only with certain data, or in a format that was not asked for."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether a model with such a finding does not pass."""
+        return self is not Severity.HINT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a rule, onnx.checker or an engine found.
+
+    Attributes:
+        slug: Name of the rule; docs/lint.md explains each.
+        severity: How bad it is.
+        node: Name of the node; empty when it is about a value or the whole model.
+        op_type: Its operator.
+        value: Name of the value; empty when it is about the node as such.
+        where: The body or function that holds it; empty for the main graph.
+        why: What happens, one sentence.
+        cure: What to do about it, in the imperative.
+        source: Who says so: ``rule``, ``onnx_checker``, ``onnx_loader`` or an engine's name.
+    """
+
+    slug: str
+    severity: Severity
+    node: str
+    op_type: str
+    value: str
+    where: str
+    why: str
+    cure: str
+    source: str = "rule"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aims:
+    """Where a model is meant to run: traps of these formats and habits are problems, all others hints.
+
+    Attributes:
+        formats: Number formats it is to compute in.
+        narrows_integers: Whether the engine computes in int32 where the model says int64.
+        narrows_doubles: Whether it computes in float32 where the model says float64.
+    """
+
+    formats: frozenset[Precision] = frozenset()
+    narrows_integers: bool = False
+    narrows_doubles: bool = False
+
+    def severity_in(self, precision: Precision) -> Severity:
+        """Return how bad a certain fault in a format is."""
+        return Severity.PROBLEM if precision in self.formats else Severity.HINT
+
+    @property
+    def looked_at(self) -> tuple[Precision, ...]:
+        """Formats whose traps are looked for, those asked for first."""
+        return tuple(dict.fromkeys((*(p for p in NARROW if p in self.formats), *FORMATS)))

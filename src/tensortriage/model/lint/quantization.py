@@ -1,0 +1,170 @@
+"""Scales of QuantizeLinear and DequantizeLinear: impossible ones, along the wrong axis, or for numbers never met.
+
+Source for axes: TensorRT quantizes weights per output channel only; ONNX Runtime simulates whatever it is given, which
+is how a model that is right there goes wrong elsewhere (TensorRT issues 2103, 4079; Model-Optimizer issue 869).
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tensortriage.model.graph import Node
+from tensortriage.model.lint.finding import Finding, Severity
+from tensortriage.model.lint.subject import Subject
+from tensortriage.values.dtype import DType
+
+SLUGS: Mapping[str, str] = {
+    "scale-not-positive": "A quantization scale that is zero, negative, infinite or NaN",
+    "scale-shape": "A quantization scale whose shape does not fit the axis it is for",
+    "scale-axis": "A weight quantized along an axis that is not its output channels",
+    "scale-too-large": "A scale so large that the quantized weights use a small part of their range",
+    "scale-too-small": "A scale so small that many quantized weights are cut off at the end of their range",
+    "quantizer-unreached": "A quantizer whose result leads to no output, or is never dequantized",
+}
+
+LEAST_RANGE_USED = 0.25
+"""Share of the integer range that a quantized weight should reach: two of eight bits below it are wasted."""
+
+MOST_CUT_OFF = 0.01
+"""Share of a weight's numbers that may lie at the ends of the range."""
+
+_QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
+_WEIGHT_AXES = {"Conv": (1, 0), "ConvTranspose": (1, 1), "MatMul": (1, -1), "Gemm": (1, 1)}
+"""Operator to the position of its weight and the axis of the output channels (Gemm: unless it transposes)."""
+
+_INTEGER_USERS = frozenset({"ConvInteger", "MatMulInteger", "DequantizeLinear"})
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Yield what is wrong with the quantizers of a graph."""
+    for node in subject.standard(*_QUANTIZERS):
+        if len(node.inputs) < 2:
+            continue
+        scale = subject.constant(node.inputs[1])
+        if scale is not None:
+            yield from _scale(subject, node, scale.astype(np.float64))
+        yield from _weight(subject, node, scale)
+        yield from _axis(subject, node)
+    yield from _unreached(subject)
+
+
+def _scale(subject: Subject, node: Node, scale: np.ndarray) -> Iterator[Finding]:
+    bad = ~(np.isfinite(scale) & (scale > 0))
+    if bad.any():
+        yield subject.finding(
+            "scale-not-positive",
+            Severity.PROBLEM,
+            node,
+            f"{int(bad.sum())} of {scale.size} scales are not positive and finite, e.g. {scale[bad].ravel()[0]:.3g}",
+            "calibrate again; a channel that is always zero needs a scale of 1",
+            value=node.inputs[1],
+        )
+    shape = subject.shape(node.inputs[0])
+    axis = _axis_of(node, shape)
+    if shape is None or axis is None or node.attributes.get("block_size") or scale.ndim != 1 or scale.size == 1:
+        return
+    if isinstance(shape[axis], int) and shape[axis] != scale.size:
+        fits = [number for number, dim in enumerate(shape) if dim == scale.size]
+        hint = f"; axis {fits[0]} would fit" if fits else ""
+        yield subject.finding(
+            "scale-shape",
+            Severity.PROBLEM,
+            node,
+            f"{scale.size} scales for axis {axis} of {list(shape)}, which has {shape[axis]}{hint}",
+            "set the attribute axis to the one that was calibrated",
+            value=node.inputs[1],
+        )
+
+
+def _axis_of(node: Node, shape: tuple[int | str | None, ...] | None) -> int | None:
+    axis = node.attributes.get("axis", 1)
+    if shape is None or not isinstance(axis, int):
+        return None
+    axis = axis + len(shape) if axis < 0 else axis
+    return axis if 0 <= axis < len(shape) else None
+
+
+def _weight(subject: Subject, node: Node, scale: np.ndarray | None) -> Iterator[Finding]:
+    """Look at the integers of a quantized weight: do they use their range, are they cut off."""
+    if node.op_type != "DequantizeLinear":
+        return
+    spec = subject.graph.constants.get(node.inputs[0])
+    array = subject.constant(node.inputs[0])
+    if spec is None or array is None or spec.dtype not in (DType.INT8, DType.UINT8) or array.size < 64:
+        return
+    low, high = (-128, 127) if spec.dtype is DType.INT8 else (0, 255)
+    reached = max(
+        (int(array.max()) - int(array.min())) / (high - low), abs(int(array.max())) / high if low < 0 else 0.0
+    )
+    cut_off = float(((array == high) | (array == low)).mean())
+    if reached < LEAST_RANGE_USED and scale is not None and scale.size == 1:
+        yield subject.finding(
+            "scale-too-large",
+            Severity.HINT,
+            node,
+            f"the weights reach {reached:.0%} of the range of {spec.dtype.label}",
+            "calibrate again: the scale of a weight is its largest magnitude over 127",
+            value=node.inputs[1],
+        )
+    if cut_off > MOST_CUT_OFF:
+        yield subject.finding(
+            "scale-too-small",
+            Severity.HINT,
+            node,
+            f"{cut_off:.1%} of the weights lie at the ends of the range of {spec.dtype.label}",
+            "calibrate again with the largest magnitude, or clip less",
+            value=node.inputs[1],
+        )
+
+
+def _axis(subject: Subject, node: Node) -> Iterator[Finding]:
+    """Compare the axis of a dequantized weight with the output channels of what uses it."""
+    scale_shape, shape = subject.shape(node.inputs[1]), subject.shape(node.inputs[0])
+    axis = _axis_of(node, shape)
+    per_axis = scale_shape is not None and len(scale_shape) == 1 and scale_shape[0] != 1
+    if node.op_type != "DequantizeLinear" or not per_axis or shape is None or axis is None:
+        return
+    if node.attributes.get("block_size"):
+        return
+    for user in subject.graph.consumers(node.outputs[0]):
+        position, wanted = _WEIGHT_AXES.get(user.op_type, (-1, 0)) if not user.domain else (-1, 0)
+        if position < 0 or position >= len(user.inputs) or user.inputs[position] != node.outputs[0]:
+            continue
+        if user.op_type == "Gemm" and user.attributes.get("transB"):
+            wanted = 0
+        wanted = wanted + len(shape) if wanted < 0 else wanted
+        if axis != wanted:
+            yield subject.finding(
+                "scale-axis",
+                Severity.HINT,
+                node,
+                f"the weight of {user.op_type} '{user.name}' is quantized along axis {axis}, its output channels are "
+                f"axis {wanted}: integer kernels cannot apply such scales, so engines refuse or dequantize first",
+                f"quantize the weight along axis {wanted}",
+                value=node.inputs[1],
+            )
+
+
+def _unreached(subject: Subject) -> Iterator[Finding]:
+    for node in subject.standard("QuantizeLinear", "DynamicQuantizeLinear"):
+        users = subject.graph.consumers(node.outputs[0])
+        if not users or node.op_type == "DynamicQuantizeLinear" or subject.is_output(node.outputs[0]):
+            continue
+        reached = {user.op_type for user in subject.graph.descendants([node.outputs[0]])}
+        if not any(op in _INTEGER_USERS or op.startswith("QLinear") or op in ("If", "Loop", "Scan") for op in reached):
+            yield subject.finding(
+                "quantizer-unreached",
+                Severity.HINT,
+                node,
+                "its result is never dequantized: no integer kernel and no DequantizeLinear follows",
+                "remove it, or dequantize behind it",
+            )
+    for node in subject.standard(*_QUANTIZERS):
+        if not any(subject.graph.consumers(value) or subject.is_output(value) for value in node.outputs if value):
+            yield subject.finding(
+                "quantizer-unreached",
+                Severity.HINT,
+                node,
+                "nothing uses its result",
+                "remove it, or connect it: what was calibrated for it stays in floating point",
+            )

@@ -1,0 +1,58 @@
+"""All rules in one table. A family is a module with ``SLUGS`` (name to one line) and ``check(subject)``."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from tensortriage.errors import ModelError
+from tensortriage.model.lint import constants, decomposed, names, narrowing, quantization, shapes, versions, weights
+from tensortriage.model.lint.finding import Aims, Finding, Severity
+from tensortriage.model.lint.subject import Subject, subjects
+from tensortriage.model.message import Message
+from tensortriage.model.model import Model
+
+FAMILIES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    decomposed.check,
+    constants.check,
+    weights.check,
+    versions.check,
+    narrowing.check,
+    quantization.check,
+    shapes.check,
+)
+
+CHECKER = "onnx-checker"
+"""Slug of what onnx.checker complains of."""
+
+SLUGS: Mapping[str, str] = MappingProxyType(
+    {
+        CHECKER: "onnx.checker refuses the model",
+        **names.SLUGS,
+        **{
+            slug: text
+            for family in (decomposed, constants, weights, versions, narrowing, quantization, shapes)
+            for slug, text in family.SLUGS.items()
+        },
+    }
+)
+"""Every rule: its name and one line; docs/lint.md has a section for each."""
+
+
+def lint(model: Model, message: Message, aims: Aims) -> Iterator[Finding]:
+    """Yield everything that can be found without running the model.
+
+    Args:
+        model: The model.
+        message: The file it was loaded from, as parsed: loading repairs names.
+        aims: Where the model is meant to run.
+    """
+    yield from names.check_file(message.proto)
+    try:
+        model.check()
+    except ModelError as error:
+        yield Finding(
+            CHECKER, Severity.EXCEPTION, "", "", "", "", error.message.removeprefix("onnx.checker refuses the model: "),
+            "export the model again, or with another opset", "onnx_checker",
+        )  # fmt: skip
+    for subject in subjects(model, aims):
+        for check in FAMILIES:
+            yield from check(subject)

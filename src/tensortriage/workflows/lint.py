@@ -1,0 +1,131 @@
+"""Lint: everything about a model that is known to go wrong, before an accuracy hunt begins."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.lint.finding import NARROW, Aims, Finding, Severity
+from tensortriage.model.lint.rules import lint
+from tensortriage.model.message import read_message
+from tensortriage.model.model import Model
+from tensortriage.runs.linting import NodeCheck, Say, check_nodes
+from tensortriage.runs.runner import precision_of
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.diagnose import usable
+from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.inspecting import load
+
+TARGET = "onnxruntime"
+"""The engine that nodes are put to unless another is named."""
+
+_NARROWS = {"openvino": (True, True), "tensorrt": (False, True)}
+"""Engines that compute in int32 where the model says int64, in float32 where it says float64."""
+
+_NO_MODEL = frozenset({"model-missing", "model-unreadable"})
+"""Errors of loading that say that there is no model; all others say that it is a bad one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LintRequest:
+    """What to lint.
+
+    Attributes:
+        model: ONNX file.
+        target: Spec of the engine that nodes are put to; None to run nothing.
+        formats: Number formats the model is meant for, besides the one that the target computes in.
+        feeding: Where inputs come from; the first sample is used.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+    """
+
+    model: Path
+    target: str | None = TARGET
+    formats: tuple[Precision, ...] = ()
+    feeding: FeedRequest = dataclasses.field(default_factory=lambda: FeedRequest(most=1))
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LintReport:
+    """What was found.
+
+    Attributes:
+        model: The file.
+        target: The engine that nodes were put to; empty when none was.
+        formats: Number formats whose traps count as problems.
+        passed: Whether nothing but hints was found.
+        findings: The worst first, otherwise in the order of the rules.
+        passing, failing, skipped: Nodes by what the engine made of them; all empty when none was asked.
+    """
+
+    model: str
+    target: str
+    formats: tuple[str, ...]
+    passed: bool
+    findings: tuple[Finding, ...]
+    passing: tuple[str, ...]
+    failing: tuple[str, ...]
+    skipped: tuple[str, ...]
+    format: str = "tensortriage.lint/1"
+
+
+def lint_model(request: LintRequest, *, say: Say = lambda text: None) -> LintReport:
+    """Lint a model: its file, onnx.checker, the rules, and every node on an engine.
+
+    Raises:
+        ModelError: When there is no such file, or it is not ONNX.
+        UsageError: For a malformed spec or an unknown option.
+        DataError: When a feed that was given does not fit the model.
+        EngineMissing: When the engine cannot be used here.
+    """
+    spec = usable(request.target) if request.target is not None else None
+    aims = _aims(spec, request.formats)
+    nodes = NodeCheck((), (), (), ())
+    try:
+        message = read_message(request.model)
+        model = load(request.model, request.external_data_dir)
+    except ModelError as error:
+        if error.slug in _NO_MODEL:
+            raise
+        findings = [Finding(error.slug, Severity.EXCEPTION, "", "", "", "", error.message, error.cure, "onnx_loader")]
+    else:
+        say("the rules")
+        findings = list(lint(model, message, aims))
+        if spec is not None:
+            nodes = _nodes(model, spec, request, say)
+            findings += nodes.findings
+    rank = list(Severity).index
+    return LintReport(
+        model=str(request.model),
+        target=str(spec or ""),
+        formats=tuple(precision.value for precision in NARROW if precision in aims.formats),
+        passed=not any(finding.severity.fails for finding in findings),
+        findings=tuple(sorted(findings, key=lambda finding: rank(finding.severity))),
+        passing=nodes.passing,
+        failing=nodes.failing,
+        skipped=nodes.skipped,
+    )
+
+
+def _aims(spec: EngineSpec | None, formats: tuple[Precision, ...]) -> Aims:
+    own = {precision_of(spec)} if spec is not None else set()
+    integers, doubles = _NARROWS.get(spec.name, (False, False)) if spec is not None else (False, False)
+    return Aims(frozenset({*formats, *own} & {*NARROW}), integers, doubles)
+
+
+def _nodes(model: Model, spec: EngineSpec, request: LintRequest, say: Say) -> NodeCheck:
+    try:
+        (feed,) = itertools.islice(feeds(request.feeding, model), 1)
+    except UsageError as error:
+        if request.feeding.paths or request.feeding.script:
+            raise
+        why = f"no inputs could be made up for the engine: {error.message}"
+        finding = Finding("engine-not-asked", Severity.HINT, "", "", "", "", why, error.cure, spec.name)
+        return NodeCheck((), (), (), (finding,))
+    with Workspace() as workspace:
+        return check_nodes(model, spec, feed, workspace=workspace, limits=request.limits, say=say)
