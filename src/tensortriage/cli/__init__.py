@@ -30,6 +30,8 @@ COMMANDS = {
     "diagnose": ("tensortriage.cli.diagnose:diagnose", "Walk the whole guide by itself; one verdict."),
     "run": ("tensortriage.cli.run:run", "Run on one or more engines, compare outputs or every layer, validate."),
     "debug": ("tensortriage.cli.groups:debug", "Reduce a failing model; repeat a check."),
+    "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert, prune, weights."),
+    "convert": ("tensortriage.cli.convert:convert", "Write a model in fp16 or bf16, or of a later opset."),
     "inspect": ("tensortriage.cli.groups:inspect", "Look into data and models."),
     "check": ("tensortriage.cli.groups:check", "Judge saved results again."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),

@@ -20,6 +20,21 @@ DEBUG = {
     "reduce": ("tensortriage.cli.debug_reduce:debug_reduce", "The smallest piece of a model that still fails."),
     "repeat": ("tensortriage.cli.debug_repeat:debug_repeat", "How often does a check fail?"),
 }
+SURGEON = {
+    "sanitize": ("tensortriage.cli.surgeon_sanitize:sanitize", "Fold constants, infer shapes, clean up."),
+    "extract": ("tensortriage.cli.surgeon_extract:extract", "Cut a part out, with its golden inputs if wanted."),
+    "insert": ("tensortriage.cli.surgeon_insert:insert", "Insert one node."),
+    "prune": ("tensortriage.cli.surgeon_prune:prune", "Make the weights 2:4 sparse (loses accuracy)."),
+    "weight-strip": ("tensortriage.cli.surgeon_weight_strip:weight_strip", "Take the numbers of the weights out."),
+    "weight-reconstruct": (
+        "tensortriage.cli.surgeon_weight_reconstruct:weight_reconstruct", "Make up numbers for stripped weights.",
+    ),
+}  # fmt: skip
+
+
+@click.group(cls=LazyGroup, commands_table=SURGEON)
+def surgeon() -> None:
+    """Edit models; every edit is proven before it is written."""
 
 
 @click.group(cls=LazyGroup, commands_table=INSPECT)

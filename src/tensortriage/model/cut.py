@@ -65,6 +65,11 @@ def extract(
     return carving.finish([made[name] for name in names])
 
 
+def leaving_values(model: Model, nodes: Collection[str]) -> tuple[str, ...]:
+    """Return what `extract` takes for the outputs of these nodes when it is not told; same errors for their names."""
+    return _default_outputs(model, find_nodes(model, nodes))
+
+
 class Carving:
     """A new graph in the making, to which sets of nodes are added, each fed from outside.
 

@@ -1,0 +1,194 @@
+"""``triage convert``: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.surgeon_options import (
+    FEED_LISTS,
+    PROOF,
+    SHAPES,
+    feed_option,
+    feeding_of,
+    file_options,
+    layout_of,
+    proof_options,
+    source_of,
+    verify_of,
+)
+from tensortriage.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  triage convert model.onnx --precision fp16 -o model_fp16.onnx
+  triage convert model.onnx --precision bf16 --keep-op-types LayerNormalization Softmax -o mixed.onnx
+  triage convert model.onnx --precision fp16 --keep-scopes encoder.layer.0 --load-inputs real.npz -o mixed.onnx
+  triage convert model.onnx --opset 19 -o newer.onnx
+  triage convert model.onnx --save-external-data -o light.onnx
+"""
+FORMAT, OUTPUTS = "Format", "Outputs"
+LISTS = (
+    *FEED_LISTS, "--inputs", "--input-shapes", "--keep-nodes", "--keep-op-types", "--keep-scopes", "--onnx-outputs",
+    "--onnx-exclude-outputs", "--onnx-outputs-by-type",
+)  # fmt: skip
+TARGETS = ("onnx", "trt", "onnx-like-trt-network")
+
+
+def options(function: Any) -> Any:
+    """Add the options of ``convert``."""
+    for add in reversed(
+        (
+            option("--precision", "-p", default="", metavar="FORMAT", heading=FORMAT, help="fp16 or bf16."),
+            option(
+                "--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."
+            ),
+            option(
+                "--keep-nodes",
+                multiple=True,
+                metavar="NAME...",
+                heading=FORMAT,
+                help="Nodes that stay fp32: names and patterns.",
+            ),
+            option("--keep-op-types", multiple=True, metavar="OP...", heading=FORMAT, help="Op types that stay fp32."),
+            option(
+                "--keep-scopes",
+                multiple=True,
+                metavar="MODULE...",
+                heading=FORMAT,
+                help="Modules of the network that stay fp32, e.g. encoder.layer.3.",
+            ),
+            option(
+                "--convert-io-types",
+                is_flag=True,
+                heading=FORMAT,
+                help="Inputs and outputs get the format too  [default: they stay fp32].",
+            ),
+            option(
+                "--opset", type=click.IntRange(1), metavar="N", heading=FORMAT, help="Raise the opset of the model."
+            ),
+            option(
+                "--embed-weights", is_flag=True, heading=FORMAT, help="Put weights of data files into the model file."
+            ),
+            option(
+                "--convert-to",
+                default="onnx",
+                type=click.Choice(TARGETS),
+                heading=FORMAT,
+                rare=True,
+                help="Only onnx; engines are built where they run.",
+            ),
+            option(
+                "--onnx-outputs",
+                "mark",
+                multiple=True,
+                metavar="NAME...",
+                heading=OUTPUTS,
+                rare=True,
+                help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
+            ),
+            option(
+                "--onnx-exclude-outputs",
+                "exclude",
+                multiple=True,
+                metavar="NAME...",
+                heading=OUTPUTS,
+                rare=True,
+                help="Outputs to leave out.",
+            ),
+            option(
+                "--onnx-outputs-by-type",
+                "by_type",
+                multiple=True,
+                metavar="OP...",
+                heading=OUTPUTS,
+                rare=True,
+                help="Results of every node of these op types become outputs.",
+            ),
+            option(
+                "--shape-inference",
+                "--do-shape-inference",
+                "infer_shapes",
+                is_flag=True,
+                heading=SHAPES,
+                rare=True,
+                help="Infer shapes and declare them.",
+            ),
+            option(
+                "--no-onnxruntime-shape-inference",
+                is_flag=True,
+                expose_value=False,
+                heading=SHAPES,
+                rare=True,
+                help="Accepted; inference is ONNX's own.",
+            ),
+            option(
+                "--input-shapes",
+                "input_shapes",
+                multiple=True,
+                metavar="NAME:SHAPE...",
+                heading=SHAPES,
+                help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].",
+            ),
+        )
+    ):
+        function = add(function)
+    return function
+
+
+@click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
+@click.argument("model", type=click.Path(path_type=Path))
+@options
+@file_options
+@proof_options
+@feed_option()
+@option("--inputs", "mixed", multiple=True, metavar="PATH...", heading=PROOF,
+        help="The same; Polygraphy's NAME:[SHAPE] is understood as --input-shapes.")  # fmt: skip
+@common
+def convert(model: Path, as_json: bool, **given: Any) -> None:
+    """Write MODEL in another number format, of a later opset, or with its weights elsewhere.
+
+    Shape computations, sizes of Resize and quantizers are never lowered; a value beyond the range of the format becomes
+    an infinity, not the nearest number. The result is run against MODEL before it is written: it may move by what the
+    format costs, no more.
+    """
+    from tensortriage.cli.surgeon_show import show
+    from tensortriage.model.model import ExternalData
+    from tensortriage.model.selecting import NodeChoice
+    from tensortriage.values.dtype import Precision
+    from tensortriage.workflows.choosing import OutputChoice
+    from tensortriage.workflows.converting import ConvertRequest, convert
+    from tensortriage.workflows.proving import ProofRequest
+    from tensortriage.workflows.surgery import Target
+
+    if given["convert_to"] != "onnx":
+        raise UsageError(
+            f"converting to '{given['convert_to']}' is not offered",
+            slug="convert-target-unknown",
+            cure="write ONNX and build the engine where it runs: triage run MODEL --trt",
+        )
+    if given["embed_weights"] and given["external_location"] is not None:
+        raise click.UsageError("--embed-weights and --save-external-data contradict each other")
+    shapes = tuple(word for word in given["mixed"] if word.endswith("]") and ":[" in word)
+    given["feeds"] += tuple(word for word in given["mixed"] if word not in shapes)
+    word = given["precision"] or ("fp16" if given["to_fp16"] else "")
+    result = convert(
+        ConvertRequest(
+            source=source_of(model, given),
+            target=Target(
+                given["output"],
+                layout_of(given, ExternalData.AUTO if given["embed_weights"] else ExternalData.LEAVE),
+            ),
+            outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"]),
+            opset=given["opset"],
+            precision=Precision.parse(word) if word else None,
+            kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
+            keep_io_types=not given["convert_io_types"],
+            infer_shapes=given["infer_shapes"],
+            proof=ProofRequest(
+                verify=verify_of(given), feeding=feeding_of(given, shapes=given["input_shapes"] + shapes)
+            ),
+        )
+    )
+    show(result, as_json=as_json)

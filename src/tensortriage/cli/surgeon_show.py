@@ -1,0 +1,64 @@
+"""What an edit did, for people and for machines."""
+
+from typing import NoReturn
+
+import click
+
+from tensortriage.report.text import printable
+from tensortriage.values.serial import to_json
+from tensortriage.workflows.proving import Proof
+from tensortriage.workflows.surgery import SurgeryResult
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def show(result: SurgeryResult, *, as_json: bool) -> NoReturn:
+    """Show a result and end the command."""
+    if as_json:
+        click.echo(to_json(result))
+    else:
+        for line in lines(result):
+            click.echo(printable(line))
+    raise SystemExit(0)
+
+
+def lines(result: SurgeryResult) -> list[str]:
+    """Return a result as lines of text."""
+    found = [f"{result.model} -> {result.output}"]
+    width = max(len(report.name) for report in result.passes)
+    nodes, nbytes = result.nodes_before, result.weight_bytes_before
+    for report in result.passes:
+        changes = []
+        if report.nodes != nodes:
+            changes.append(f"{nodes} -> {report.nodes} nodes")
+        if report.weight_bytes != nbytes:
+            changes.append(f"weights {size(nbytes)} -> {size(report.weight_bytes)}")
+        what = ", ".join(changes) or f"{report.nodes} nodes, weights {size(report.weight_bytes)}, as before"
+        found.append(f"  {report.name:<{width}}  {what}")
+        nodes, nbytes = report.nodes, report.weight_bytes
+    found += [f"note: {notice}" for notice in result.notices]
+    found += [f"wrote {file}" for file in result.files]
+    found.append(_proof(result.proof))
+    return found
+
+
+def size(nbytes: int) -> str:
+    """Return a size with three digits, e.g. ``32.6 MB``."""
+    number, unit = float(nbytes), 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{nbytes} B" if unit == 0 else f"{number:.3g} {_UNITS[unit]}"
+
+
+def _proof(proof: Proof) -> str:
+    if not proof.verified:
+        return f"not verified: {proof.reason}"
+    feeds = proof.feeds[0] if len(proof.feeds) == 1 else f"{len(proof.feeds)} feeds"
+    data = f"{feeds} ({proof.inputs} data, {proof.engine})"
+    if not proof.outputs:
+        return f"verified: it runs on {data}"
+    worst = max(proof.outputs, key=lambda output: (output.ratio, output.relative_rms_error))
+    if not worst.relative_rms_error:
+        return f"verified on {data}: the outputs did not move at all"
+    error = f"{worst.relative_rms_error:.1e} (relative RMS)"
+    return f"verified on {data}: '{worst.name}' moved most, by {error}, {worst.ratio:.2f} of what is allowed"

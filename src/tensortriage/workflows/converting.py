@@ -1,0 +1,163 @@
+"""Convert: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.compare.tolerance import Judgement
+from tensortriage.diagnose.figures import error_of
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.annotating import with_inferred_shapes
+from tensortriage.model.convert import convert as convert_model
+from tensortriage.model.edit import select_outputs
+from tensortriage.model.model import Model
+from tensortriage.model.opset import require_opset
+from tensortriage.model.rounding import round_results
+from tensortriage.model.selecting import NodeChoice, choose_nodes
+from tensortriage.model.shapes import value_specs
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.choosing import OutputChoice, chosen_values
+from tensortriage.workflows.judging import FloorJudge
+from tensortriage.workflows.proving import PLAIN, Arrays, Judge, ProofRequest
+from tensortriage.workflows.surgery import Pass, Source, SurgeryResult, Target, operate
+
+FLOAT64 = EngineSpec("reference")
+_EXACT_SHARE = 4.0
+_FEW = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertRequest:
+    """What to convert a model to.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        outputs: Values that become the outputs.
+        opset: Version of the standard operator set to raise the model to; None to leave it.
+        precision: Number format; None to leave it.
+        kept: Nodes that stay float32.
+        keep_io_types: Whether inputs and outputs stay float32.
+        infer_shapes: Whether shapes are inferred and declared.
+        proof: How to prove the result.
+    """
+
+    source: Source
+    target: Target
+    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
+    opset: int | None = None
+    precision: Precision | None = None
+    kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
+    keep_io_types: bool = True
+    infer_shapes: bool = False
+    proof: ProofRequest = dataclasses.field(default_factory=ProofRequest)
+
+
+def convert(request: ConvertRequest) -> SurgeryResult:
+    """Convert a model, prove it, write it.
+
+    Raises:
+        UsageError: When nodes are to be kept but no format is given (``kept-without-precision``), or the opset is
+            lower than the model's (``opset-lower``).
+        TriageError: For whatever else is wrong; nothing is written then.
+    """
+    if request.kept and request.precision is None:
+        raise UsageError(
+            "nodes to keep in float32, but nothing to convert the others to",
+            slug="kept-without-precision",
+            cure="add --precision fp16 or bf16",
+        )
+    proof = request.proof if request.precision is None else format_proof(request.proof, request.precision)
+    return operate("convert", request.source, request.target, lambda model: _passes(model, request), proof)
+
+
+def _passes(model: Model, request: ConvertRequest) -> Sequence[Pass]:
+    passes: list[Pass] = []
+    outputs = chosen_values(model, request.outputs)
+    if list(outputs) != [spec.name for spec in model.outputs]:
+        passes.append(("outputs", lambda m: select_outputs(m, outputs)))
+    if request.opset is not None:
+        version = request.opset
+        if version < model.opset:
+            raise UsageError(
+                f"the model has opset {model.opset}, which cannot be lowered to {version}",
+                slug="opset-lower",
+                cure="export the model with that opset",
+            )
+        passes.append((f"opset {version}", lambda m: require_opset(m, version)))
+    if request.infer_shapes:
+        passes.append(("shape-inference", with_inferred_shapes))
+    if request.precision is not None:
+        precision = request.precision
+        passes.append((precision.value, lambda m: _lowered(m, precision, request)))
+    return passes or [("copy", lambda m: Model.from_ir(m.clone().ir))]
+
+
+def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Model:
+    return convert_model(
+        model,
+        precision,
+        specs=value_specs(model),
+        kept_nodes=choose_nodes(model.graph, request.kept),
+        keep_io_types=request.keep_io_types,
+    )
+
+
+def format_proof(request: ProofRequest, precision: Precision) -> ProofRequest:
+    """Return a request for the proof of a model in a number format: its outputs may move by what the format costs.
+
+    ONNX Runtime's CPU provider lacks most kernels for bf16; then the float64 engine runs the model, whose weights are
+    those of the format.
+    """
+    return dataclasses.replace(
+        request,
+        engines=(PLAIN, FLOAT64),
+        judge=lambda before, workspace: FormatJudge(before, precision, workspace),
+    )
+
+
+class FormatJudge:
+    """Judges by what remains when every result of the model before is rounded to a number format.
+
+    Args:
+        model: The model before it was converted.
+        precision: The format.
+        workspace: For temporary files.
+    """
+
+    def __init__(self, model: Model, precision: Precision, workspace: Workspace) -> None:
+        self._model = model
+        self._precision = precision
+        self._workspace = workspace
+
+    @cached_property
+    def _floors(self) -> Judge:
+        target = EngineSpec("onnxruntime", {"optimization": "none", "precision": self._precision.value})
+        return FloorJudge(self._model, reference=PLAIN, target=target, folder=self._workspace.folder)
+
+    def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
+        """See `tensortriage.workflows.proving.Judge`."""
+        judged = dict(self._floors.judge(feed, metrics, references))
+        moved = [name for name, figure in metrics.items() if figure.exact and not judged[name].within]
+        return {**judged, **self._judge_exact(feed, {name: metrics[name] for name in moved}, references)}
+
+    def _judge_exact(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
+        """Judge integers and booleans that were decided by rounded numbers: an ArgMax, a comparison."""
+        if not metrics:
+            return {}
+        rounded = round_results(self._model, self._precision, specs=value_specs(self._model))
+        with Runner(PLAIN, rounded, workspace=self._workspace) as runner:
+            emulated = runner.run(feed)
+        judged: dict[str, Judgement] = {}
+        for name, figure in metrics.items():
+            share = error_of(measure(references[name], emulated[name]))
+            allowed = _EXACT_SHARE * share + (_FEW / figure.count if share else 0.0)
+            error = error_of(figure)
+            ratio = error / allowed if allowed else float("inf")
+            judged[name] = Judgement(error <= allowed, f"{allowed:.1e} of the elements", ratio)
+        return judged

@@ -1,0 +1,151 @@
+"""What all edits of a model have in common: load, apply passes one after another, prove, write, tell what was done."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tensortriage.errors import UsageError
+from tensortriage.model.model import ExternalData, ExternalLayout, Model
+from tensortriage.workflows.proving import Proof, ProofRequest, Stage, prove, weight_bytes
+
+Pass = tuple[str, Callable[[Model], Model]]
+"""Name of a pass, and what it does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """A model to edit.
+
+    Attributes:
+        path: ONNX file.
+        external_data_dir: Where external data are when not beside the model.
+    """
+
+    path: Path
+    external_data_dir: Path | None = None
+
+    def load(self) -> Model:
+        """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""
+        model = Model.load(self.path, external_data_dir=self.external_data_dir)
+        return model if self.external_data_dir is None else Model.from_ir(model.ir)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """Where an edited model goes.
+
+    Attributes:
+        path: ONNX file to write.
+        external_data: Where its weights go.
+    """
+
+    path: Path
+    external_data: ExternalData | ExternalLayout = ExternalData.LEAVE
+
+    def write(self, model: Model) -> None:
+        """Write the model.
+
+        Raises:
+            UsageError: When the path is a directory (``output-is-directory``).
+        """
+        if self.path.is_dir():
+            raise UsageError(
+                f"{self.path} is a directory", slug="output-is-directory", cure="name a file, e.g. -o edited.onnx"
+            )
+        model.save(self.path, external_data=self.external_data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass did.
+
+    Attributes:
+        name: Name of the pass.
+        nodes: Number of nodes of the main graph after it.
+        weight_bytes: Size of its initializers after it, in bytes.
+        changed: Whether nodes or weights became more or fewer.
+    """
+
+    name: str
+    nodes: int
+    weight_bytes: int
+    changed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SurgeryResult:
+    """What became of a model.
+
+    Attributes:
+        command: The command that did it, e.g. ``surgeon sanitize``.
+        model: The file that was read.
+        output: The file that was written.
+        nodes_before: Number of nodes of the main graph that was read.
+        weight_bytes_before: Size of its initializers in bytes.
+        passes: One entry per pass, in order.
+        proof: What was proven.
+        files: Further files that were written.
+        notices: What else the user should know.
+    """
+
+    command: str
+    model: str
+    output: str
+    nodes_before: int
+    weight_bytes_before: int
+    passes: tuple[PassReport, ...]
+    proof: Proof
+    files: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    format: str = "tensortriage.surgery/1"
+
+
+def apply_passes(model: Model, passes: Sequence[Pass]) -> list[Stage]:
+    """Return the model as it was and as each pass left it."""
+    stages = [Stage("load", model)]
+    for name, change in passes:
+        stages.append(Stage(name, change(stages[-1].model)))
+    return stages
+
+
+def operate(
+    command: str,
+    source: Source,
+    target: Target,
+    passes: Callable[[Model], Sequence[Pass]],
+    request: ProofRequest,
+) -> SurgeryResult:
+    """Load a model, apply passes, prove the result and write it; nothing is written when that fails.
+
+    Args:
+        command: Name of the command, for the result.
+        source: What to read.
+        target: What to write.
+        passes: Decides on the passes from the model that was loaded.
+        request: How to prove the edit.
+
+    Raises:
+        TriageError: For whatever is wrong; see `tensortriage.workflows.proving.prove` for a failing proof.
+    """
+    model = source.load()
+    stages = apply_passes(model, passes(model))
+    proof = prove(stages, request)
+    target.write(stages[-1].model)
+    return result_of(command, source, target, stages, proof)
+
+
+def result_of(command: str, source: Source, target: Target, stages: Sequence[Stage], proof: Proof) -> SurgeryResult:
+    """Return the result that stages and their proof amount to."""
+    sizes = [(len(stage.model.graph.nodes), weight_bytes(stage.model)) for stage in stages]
+    return SurgeryResult(
+        command=command,
+        model=str(source.path),
+        output=str(target.path),
+        nodes_before=sizes[0][0],
+        weight_bytes_before=sizes[0][1],
+        passes=tuple(
+            PassReport(stage.name, *size, changed=size != before)
+            for stage, size, before in zip(stages[1:], sizes[1:], sizes, strict=False)
+        ),
+        proof=proof,
+    )
