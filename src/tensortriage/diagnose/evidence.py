@@ -45,6 +45,11 @@ class Evidence:
         """The feed that is looked into."""
         return self.worst.feed
 
+    def error(self, value: str) -> float | None:
+        """Return the relative error of a value in the target's own full run; None when it was not looked at."""
+        figure = (self.in_context or {}).get(value)
+        return error_of(figure) if figure else None
+
     def layer_rows(self, inv: Investigation) -> tuple[LayerRow, ...]:
         """Return one row per captured value; empty when no layer was looked at."""
         if self.in_context is None and self.local is None and self.floors is None:
@@ -69,7 +74,7 @@ class Evidence:
                     order=order,
                     dtype=spec.dtype.label if spec.dtype else "",
                     shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
-                    in_context_error=error_of(seen) if seen else None,
+                    in_context_error=self.error(value),
                     floor=self.floors.target.get(value) if self.floors else None,
                     local_error=local,
                     local_floor=local_floor,

@@ -1,18 +1,28 @@
 """The ladder: the guide's questions in order of cost, answered by evidence, until one answer is decisive."""
 
 import math
+from collections.abc import Sequence
 
+from tensortriage.diagnose.blame import blame, misled
 from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.figures import MATCH_FACTOR, decibels, gap_allowance_db, ratio_of, say
 from tensortriage.diagnose.floors import ROUNDED, floors_of
-from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.local import NEGLIGIBLE, influence, local_errors, suspects
-from tensortriage.diagnose.nonfinite import born, explain, floors_in_range, range_scan, wide_nodes
+from tensortriage.diagnose.investigation import Investigation, Mark
+from tensortriage.diagnose.local import local_errors
+from tensortriage.diagnose.nonfinite import (
+    born,
+    explain,
+    floors_in_range,
+    nonfinite_alone,
+    range_scan,
+    wide_nodes,
+)
 from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_to_run
 from tensortriage.diagnose.soundness import WORDS, reference_is_sound
-from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.model.graph import Node
 from tensortriage.runs.outcome import Outcome
 
 
@@ -201,32 +211,33 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     since = inv.mark()
     question = "where is the NaN or Inf born?"
     nodes = born(inv.model.graph, evidence.in_context or {})
-    witness = "the instrumented run"
-    if not nodes:
+    seen_in, confidence = "the instrumented run", 0.97
+    if not nodes or any(misled(inv, evidence, node) for node in nodes):
         try:
             evidence.local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
-            inv.answered(question, f"unknown: the exploded graph fails: {error.message}", since=since)
-            return None
-        nodes = [
-            node
-            for value, figure in evidence.local.metrics.items()
-            if figure.nonfinite_mismatch and (node := inv.model.graph.producer(value)) is not None
-        ]
-        witness = "the exploded graph"
+            if not nodes:
+                inv.answered(question, f"unknown: the exploded graph fails: {error.message}", since=since)
+                return None
+            confidence = 0.7  # nobody can tell whether they do so on golden operands
+        else:
+            alone = nonfinite_alone(inv, evidence.local)
+            if nodes and not any(node in alone for node in nodes):
+                return misled_origins(inv, evidence, nodes, since)
+            nodes, seen_in, confidence = [node for node in nodes if node in alone] or alone, "the exploded graph", 0.9
     if not nodes:
         inv.answered(question, "unknown: not once tensors are marked, nor in any op alone", since=since)
         return None
     culprits = [explain(inv, node, evidence.feed, evidence.excess) for node in nodes]
     inv.answered(
         question,
-        f"in {culprits[0].op_type} '{culprits[0].node}', seen in {witness}",
+        f"in {culprits[0].op_type} '{culprits[0].node}', seen in {seen_in}",
         since=since,
         origins=[culprit.node for culprit in culprits][:20],
     )
     return inv.verdict(
         VerdictKind.NON_FINITE,
-        0.97 if witness == "the instrumented run" else 0.85,
+        confidence,
         f"NaN or Inf that the reference does not have is born in {culprits[0].op_type} '{culprits[0].node}', which "
         f"{culprits[0].reason}",
         culprits=culprits,
@@ -234,78 +245,51 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
 
 
+def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Verdict:
+    """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
+    first = nodes[0]
+    inv.answered(
+        "where is the NaN or Inf born?",
+        f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
+        since=since,
+        origins=[node.name for node in nodes][:20],
+    )
+    found = blame(inv, evidence)
+    where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
+    following = [inv.command("run", f"--target {inv.question.target} --validate", evidence.feed)]
+    if found is None:
+        return inv.verdict(
+            VerdictKind.NON_FINITE,
+            0.6,
+            f"{where}, of operands that are off already; no op is wrong by itself",
+            culprits=[explain(inv, node, evidence.feed, evidence.excess) for node in nodes],
+            next=following,
+        )
+    guilty = found.culprits[0]
+    return inv.verdict(
+        VerdictKind.NON_FINITE,
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{where}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
+        culprits=found.culprits,
+        next=following,
+    )
+
+
 def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
-    since = inv.mark()
-    question = "is any op wrong by itself?"
-    feed = evidence.feed
-    try:
-        local = evidence.local = evidence.local or local_errors(inv, feed)
-    except EngineError as error:
-        inv.answered(
-            question, f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}", since=since, reason=error.message
-        )
+    found = blame(inv, evidence)
+    if found is None:
         return None
-    found = suspects(inv, feed, local)
-    if not found:
-        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone", since=since)
-        return None
-    ratios = dict(found)
-    seen = evidence.influence = influence(inv, feed, local, list(ratios))
-    measured = max(evidence.worst.errors.values())
-    ranked = sorted(seen.alone, key=lambda value: (-seen.alone[value], -ratios[value]))
-    largest = seen.alone[ranked[0]] if ranked else 0.0
-    named = [value for value in ranked if seen.alone[value] >= NEGLIGIBLE * largest > 0.0]
-    inv.answered(
-        question,
-        f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
-        f"{seen.explained:.0%} of the output error",
-        since=since,
-        suspects={value: ratios[value] for value in list(ratios)[:12]},
-        influence={value: seen.alone[value] for value in ranked[:12]},
-        explained=seen.explained,
-        measured_error=measured,
-    )
-    decisive = seen.explained >= 0.5 or (math.isfinite(measured) and largest >= 0.5 * measured)
-    if not named or not decisive:
-        return None
-    culprits = [culprit_of(inv, evidence, value, ratios[value]) for value in named[:10]]
-    first = culprits[0]
+    first = found.culprits[0]
     return inv.verdict(
         VerdictKind.LOCAL_FAULT,
-        0.5 + 0.5 * max(seen.explained, 0.5),
-        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: on golden inputs its result has "
-        f"relative error {say(first.local_error)}, {ratio_words(first.floor_ratio)} its floor; "
-        f"{'it explains' if len(named) == 1 else f'{len(named)} such ops explain'} {seen.explained:.0%} of the output "
-        "error",
-        culprits=culprits,
-        next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs {first.value}", feed)],
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
+        f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
+        "output error",
+        culprits=found.culprits,
+        next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs {first.value}", evidence.feed)],
     )
-
-
-def culprit_of(inv: Investigation, evidence: Evidence, value: str, ratio: float) -> Culprit:
-    """Return a suspect as culprit with its triple of figures."""
-    node = inv.model.graph.producer(value)
-    assert node is not None
-    assert evidence.local is not None
-    assert evidence.influence is not None
-    error = evidence.local.error(value)
-    return Culprit(
-        node.name,
-        node.op_type,
-        value,
-        local_error=error,
-        influence=evidence.influence.alone.get(value),
-        floor_ratio=ratio,
-        reason=f"on golden inputs its result has relative error {say(error)}, {ratio_words(ratio)} its floor",
-    )
-
-
-def ratio_words(ratio: float | None) -> str:
-    """Return a ratio for a sentence."""
-    if ratio is None:
-        return "beyond"
-    return "infinitely above" if math.isinf(ratio) else f"{ratio:.3g}x"
 
 
 def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:

@@ -15,6 +15,7 @@ from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.figures import error_of, least_floor
 from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
 from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.local import Local
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.graph import Graph, Node
@@ -111,6 +112,13 @@ def born(graph: Graph, figures: Mapping[str, Metrics], excess: Sequence[Excess] 
     nonfinite = [name for name, metrics in figures.items() if metrics.nonfinite_mismatch]
     tainted = {item.value for item in excess if item.constant}
     return origins(graph, nonfinite, tainted=tainted)
+
+
+def nonfinite_alone(inv: Investigation, local: Local) -> list[Node]:
+    """Return the nodes that make a NaN or Inf out of golden operands."""
+    graph = inv.model.graph
+    producers = (graph.producer(value) for value, figure in local.metrics.items() if figure.nonfinite_mismatch)
+    return list(dict.fromkeys(node for node in producers if node is not None))
 
 
 def wide_nodes(graph: Graph, excess: Sequence[Excess]) -> set[str]:

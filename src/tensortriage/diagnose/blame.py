@@ -1,0 +1,109 @@
+"""Who is to blame: the ops that are wrong on golden inputs, weighed by what their errors do to the model's outputs.
+
+An op that makes a NaN out of wrong operands is innocent, however conspicuous: its golden operands would have made none.
+So the same weighing serves faults that stay finite and faults that do not.
+"""
+
+import dataclasses
+import math
+
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.figures import ratio_of, say
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.local import NEGLIGIBLE, SUSPECT_RATIO, Influence, influence, local_errors, suspects
+from tensortriage.diagnose.soundness import WORDS
+from tensortriage.diagnose.verdict import Culprit
+from tensortriage.errors import EngineError
+from tensortriage.model.graph import Node
+from tensortriage.runs.outcome import Outcome
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Blame:
+    """Ops that are wrong by themselves and make the failure.
+
+    Attributes:
+        culprits: Most influential first, at most ten.
+        named: How many there are.
+        explained: Share of the output error that injecting them reproduces.
+    """
+
+    culprits: tuple[Culprit, ...]
+    named: int
+    explained: float
+
+
+def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
+    """Run every op on golden inputs and inject the errors of the suspects; record the question.
+
+    Returns:
+        None when no op is wrong by itself, or what is wrong does not make the failure.
+    """
+    since = inv.mark()
+    question = "is any op wrong by itself?"
+    feed = evidence.feed
+    try:
+        local = evidence.local = evidence.local or local_errors(inv, feed)
+    except EngineError as error:
+        answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
+        inv.answered(question, answer, since=since, reason=error.message)
+        return None
+    found = suspects(inv, feed, local)
+    if not found:
+        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone", since=since)
+        return None
+    ratios = dict(found)
+    seen = evidence.influence = influence(inv, feed, local, list(ratios))
+    measured = max(evidence.worst.errors.values())
+    ranked = sorted(seen.alone, key=lambda value: (-seen.alone[value], -ratios[value]))
+    largest = seen.alone[ranked[0]] if ranked else 0.0
+    named = [value for value in ranked if seen.alone[value] >= NEGLIGIBLE * largest > 0.0]
+    inv.answered(
+        question,
+        f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
+        f"{seen.explained:.0%} of the output error",
+        since=since,
+        suspects={value: ratios[value] for value in list(ratios)[:12]},
+        influence={value: seen.alone[value] for value in ranked[:12]},
+        explained=seen.explained,
+        measured_error=measured,
+    )
+    decisive = seen.explained >= 0.5 or (math.isfinite(measured) and largest >= 0.5 * measured)
+    if not named or not decisive:
+        return None
+    culprits = tuple(culprit_of(inv, local.error(value), seen, value, ratios[value]) for value in named[:10])
+    return Blame(culprits, len(named), seen.explained)
+
+
+def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: str, ratio: float) -> Culprit:
+    """Return a suspect as culprit with its triple of figures."""
+    node = inv.model.graph.producer(value)
+    assert node is not None
+    return Culprit(
+        node.name,
+        node.op_type,
+        value,
+        local_error=error,
+        influence=seen.alone.get(value),
+        floor_ratio=ratio,
+        reason=f"on golden inputs its result has relative error {say(error)}, {ratio_words(ratio)} its floor",
+    )
+
+
+def ratio_words(ratio: float | None) -> str:
+    """Return a ratio for a sentence."""
+    if ratio is None:
+        return "beyond"
+    return "infinitely above" if math.isinf(ratio) else f"{ratio:.3g}x"
+
+
+def misled(inv: Investigation, evidence: Evidence, node: Node) -> bool:
+    """Say whether an op may have been fed wrong operands: one that is above its floor in the target's own run."""
+    seen = evidence.in_context or {}
+    floors = evidence.floors.target if evidence.floors else {}
+    for name in node.uses:
+        if name in seen:
+            ratio = ratio_of(evidence.error(name), floors.get(name))
+            if ratio is None or ratio > SUSPECT_RATIO:
+                return True
+    return False
