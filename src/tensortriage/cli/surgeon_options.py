@@ -40,8 +40,8 @@ def file_options(function: F) -> F:
                 flag_value="",
                 metavar="[FILE]",
                 heading=FILES,
-                help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as they "
-                "are: embedded, or in their files when OUT lies in the same directory.",
+                help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as "
+                "they are: embedded, or in their files when OUT lies in the same directory.",
             ),
             option(
                 "--external-data-size-threshold",
