@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from tensortriage.diagnose.figures import gap_allowance_db
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.reference import ReferenceEngine
 from tensortriage.errors import TriageError
@@ -60,8 +61,7 @@ NAMELESS = ("engine-crash", "engine-hang", "build-failed")
 
 HARMLESS = ("match", "rounding")
 VISIBLE_FP32 = 10.0
-VISIBLE_ROUNDED = 10 ** (3.0 / 20.0)
-"""From which multiple of the healthy engine's error a fault counts as visible: the bars that verdicts promise."""
+"""From which multiple of the healthy fp32 engine's error a fault counts as visible: the bar that verdicts promise."""
 
 MODELS: Mapping[str, Callable[[int], onnx.ModelProto]] = {
     "encoder": lambda layers: encoder(layers=layers, width=128, heads=4, tokens=64, batch=2),
@@ -109,8 +109,13 @@ class Bench:
         if options["kind"] in EXPECTED:
             return True
         found = self.error(FaultyEngine().compile(self.path, {**self.base, **options}).run(self.feed))
-        factor = VISIBLE_ROUNDED if self.precision else VISIBLE_FP32
-        return any(not error <= factor * self.healthy[name] for name, error in found.items())
+        return any(not error <= self.bar(name) * self.healthy[name] for name, error in found.items())
+
+    def bar(self, name: str) -> float:
+        """Return from which multiple of the healthy engine's error a fault shows in an output."""
+        if not self.precision:
+            return VISIBLE_FP32
+        return float(10 ** (gap_allowance_db(self.right[name].size) / 20.0))
 
     def breaks(self, options: Mapping[str, str]) -> bool:
         """Say whether the faulty engine's outputs hold a NaN or Inf."""

@@ -10,7 +10,15 @@ import math
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.figures import ratio_of, say
 from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.local import NEGLIGIBLE, SUSPECT_RATIO, Influence, influence, local_errors, suspects
+from tensortriage.diagnose.local import (
+    DECISIVE,
+    NEGLIGIBLE,
+    SUSPECT_RATIO,
+    Influence,
+    influence,
+    local_errors,
+    suspects,
+)
 from tensortriage.diagnose.soundness import WORDS
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import EngineError
@@ -61,14 +69,15 @@ def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
     inv.answered(
         question,
         f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
-        f"{seen.explained:.0%} of the output error",
+        f"{seen.explained:.0%} of the output error"
+        + (f" where results are rounded to {inv.precision.value}" if seen.rounded else ""),
         since=since,
         suspects={value: ratios[value] for value in list(ratios)[:12]},
         influence={value: seen.alone[value] for value in ranked[:12]},
         explained=seen.explained,
         measured_error=measured,
     )
-    decisive = seen.explained >= 0.5 or (math.isfinite(measured) and largest >= 0.5 * measured)
+    decisive = seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
     if not named or not decisive:
         return None
     culprits = tuple(culprit_of(inv, local.error(value), seen, value, ratios[value]) for value in named[:10])

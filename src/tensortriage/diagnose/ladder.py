@@ -295,10 +295,16 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
 def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     """Nothing was decisive: say what is known and what was excluded."""
     name, error, _ = evidence.worst.worst
+    if evidence.influence is not None:
+        known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
+    elif evidence.local is not None:
+        known = "no op is wrong by itself: a fusion, or an effect of the whole graph, is likely"
+    else:
+        known = "the ops could not be run one by one"
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
         0.5,
         f"{inv.question.target} fails (output '{name}', relative error {say(error)}), rounding does not explain it, "
-        "and no op is wrong by itself: a fusion, or an effect of the whole graph, is likely",
+        f"and {known}",
         next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs mark all", evidence.feed)],
     )

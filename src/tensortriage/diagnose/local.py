@@ -8,17 +8,19 @@ to the model's outputs. (The local/influence split is Herbgrind's, PLDI 2018, ca
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.metrics import Metrics, measure
 from tensortriage.diagnose.figures import error_of, ratio_of
-from tensortriage.diagnose.floors import Floors, floors_of
+from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import PLAIN, Investigation, stored
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import inject, select_outputs
+from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.model.explode import Exploded, explode
+from tensortriage.model.model import Model
+from tensortriage.model.rounding import round_results
 from tensortriage.runs.capture import batches
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore
@@ -30,7 +32,10 @@ MOST_SUSPECTS = 24
 """Suspects whose influence is measured, the largest ratios first."""
 
 NEGLIGIBLE = 0.1
-"""A suspect whose influence is below this share of the failure's size is not named."""
+"""A suspect whose influence is below this share of the largest is not named."""
+
+DECISIVE = 0.5
+"""Share of the output error that injected suspects must reproduce to be blamed for it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -163,68 +168,108 @@ class Influence:
         alone: Value name to the largest relative error at the outputs when only its local error is injected.
         together: The same with the named values injected at once.
         explained: Share of the target's output error that the joint injection reproduces:
-            ``1 - |target - injected|^2 / |target - reference|^2`` over all floating-point outputs, at least 0.
+            ``1 - |target - injected|^2 / |target - untouched|^2`` over all floating-point outputs, at least 0.
+        rounded: Whether the run injected into had its results rounded to the target's format.
     """
 
     alone: Mapping[str, float]
     together: float
     explained: float
+    rounded: bool = False
 
 
 def influence(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) -> Influence:
-    """Inject the local error of each value into the reference's run, alone and all together, in one built session."""
+    """Inject the local error of each value into the reference's run, alone and all together, in one built session.
+
+    Where that does not reproduce the failure and the target's format is narrow, the same is done to the run with
+    rounded results: some errors do harm only there (a constant added to all scores is nothing to a Softmax, until the
+    sums are rounded).
+    """
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    untouched = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+    seen = injections(inv, feed, local, values, host=inv.model, untouched=untouched)
+    if seen.explained >= DECISIVE or inv.precision not in ROUNDED:
+        return seen
+    rounded = round_results(inv.model, inv.precision, specs=specs)
+    with inv.new_runner(PLAIN, rounded) as runner:
+        untouched = dict(runner.run(feed))
+    again = injections(inv, feed, local, values, host=rounded, untouched=untouched)
+    return dataclasses.replace(again, rounded=True) if again.explained > max(seen.explained, DECISIVE) else seen
+
+
+def injections(
+    inv: Investigation,
+    feed: Feed,
+    local: Local,
+    values: Sequence[str],
+    *,
+    host: Model,
+    untouched: Mapping[str, np.ndarray],
+) -> Influence:
+    """Inject errors into the run of one model.
+
+    Args:
+        inv: The investigation.
+        feed: The feed.
+        local: Local results of the values.
+        values: Suspects.
+        host: The model whose run is injected into.
+        untouched: Its outputs when nothing is injected.
+    """
     values = [value for value in values if value in local.arrays]
     outputs = [spec.name for spec in inv.model.outputs]
-    golden, specs = inv.golden(feed), inv.specs(feed)
-    model = select_outputs(inject(inv.model, values, specs=specs), outputs)
-    runner = inv.new_runner(PLAIN, model)
-    try:
+    specs = inv.specs(feed)
+    model = select_outputs(inject(host, values, specs=specs), outputs)
+    with inv.new_runner(PLAIN, model) as runner:
         inv.listener.progress(f"injecting the error of {len(values)} suspects into the reference")
         alone = {
-            value: output_error(inv, feed, golden, runner.run(injected(feed, local.arrays, values, {value}, specs)))
+            value: output_error(untouched, runner.run(injected(feed, local.arrays, values, {value})))
             for value in values
         }
         largest = max(alone.values(), default=0.0)
         named = {value for value, error in alone.items() if error >= NEGLIGIBLE * largest}
-        joint = runner.run(injected(feed, local.arrays, values, named, specs)) if named else {}
-    finally:
-        runner.close()
-    together = output_error(inv, feed, golden, joint) if joint else 0.0
+        joint = runner.run(injected(feed, local.arrays, values, named)) if named else {}
     deployed = inv.runner(inv.question.target, inv.model).run(feed)
-    return Influence(alone, together, explained_share(golden, deployed, joint) if joint else 0.0)
+    return Influence(alone, output_error(untouched, joint), explained_share(untouched, deployed, joint))
 
 
-def injected(
-    feed: Feed, arrays: TensorStore, values: Sequence[str], used: set[str], specs: Mapping[str, ValueSpec]
-) -> dict[str, np.ndarray]:
+def injected(feed: Feed, arrays: TensorStore, values: Sequence[str], used: Collection[str]) -> dict[str, np.ndarray]:
     """Return the feed of an injected model with some of its overrides switched on."""
     tensors = dict(feed.tensors)
     for value in values:
         array = np.asarray(arrays[value])
         on = value in used
-        tensors[f"inject::{value}"] = array if on else np.zeros((1,) * array.ndim, array.dtype)
-        tensors[f"use::{value}"] = np.array(on)
+        tensors[INJECT_PREFIX + value] = array if on else np.zeros((1,) * array.ndim, array.dtype)
+        tensors[USE_PREFIX + value] = np.array(on)
     return tensors
 
 
-def output_error(inv: Investigation, feed: Feed, golden: TensorStore, outputs: Mapping[str, np.ndarray]) -> float:
-    """Return the largest relative error over the model's outputs."""
+def output_error(untouched: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> float:
+    """Return the largest relative error over outputs; 0 when there is none."""
     errors = []
     for name, array in outputs.items():
-        if name in golden and array.shape == golden[name].shape:
-            errors.append(error_of(measure(golden[name], array)))
+        if name in untouched and array.shape == untouched[name].shape:
+            errors.append(error_of(measure(untouched[name], array)))
         else:
             errors.append(math.inf)
     return max(errors, default=0.0)
 
 
-def explained_share(golden: TensorStore, deployed: Mapping[str, np.ndarray], joint: Mapping[str, np.ndarray]) -> float:
-    """Return the share of the output error that an injection reproduces, element by element, NaN for NaN."""
+def explained_share(
+    untouched: Mapping[str, np.ndarray], deployed: Mapping[str, np.ndarray], joint: Mapping[str, np.ndarray]
+) -> float:
+    """Return the share of the output error that an injection reproduces, element by element, NaN for NaN.
+
+    Args:
+        untouched: Outputs without error.
+        deployed: Outputs of the target.
+        joint: Outputs with the errors injected.
+    """
     total = rest = 0.0
     for name, target in deployed.items():
-        if name not in golden or name not in joint or joint[name].shape != target.shape:
+        if name not in untouched or name not in joint or joint[name].shape != target.shape:
             continue
-        reference, wrong, made = (np.asarray(x, np.float64) for x in (golden[name], target, joint[name]))
+        reference, wrong, made = (np.asarray(x, np.float64) for x in (untouched[name], target, joint[name]))
         broken = ~np.isfinite(wrong) & np.isfinite(reference)
         if broken.any():
             return float((~np.isfinite(made) & broken).sum() / broken.sum())
