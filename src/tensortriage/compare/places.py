@@ -155,7 +155,8 @@ def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Finding
     facts = {"wrong": count, "of": size, "share": share, "worst": [list(spot) for spot in spots]}
     if count <= max(3, size // 100):
         at = ", ".join(str(list(spot)) for spot in spots) + (", ..." if count > len(spots) else "")
-        sentence = f"{counted(count, 'element')} of {size} {'is' if count == 1 else 'are'} wrong, at {at}; "
+        looked_at = f"{size} examined" if size < specimen.whole_reference.size else str(size)
+        sentence = f"{counted(count, 'element')} of {looked_at} {'is' if count == 1 else 'are'} wrong, at {at}; "
         return Finding("outliers", sentence + "the others are within the noise", share, facts)
     sentence = f"{percent(count / size)} of the elements are wrong, scattered without a pattern"
     return Finding("scattered", sentence, 0.3, facts)

@@ -197,8 +197,10 @@ def saturated(specimen: Specimen) -> Finding | None:
     above, below = ((specimen.reference > high) & finite, (specimen.reference < low) & finite)
     share = specimen.support(np.clip(specimen.reference, low, high), where=above | below)
     beyond = [int(np.count_nonzero(side)) for side in (above, below)]
-    distinct = np.unique(specimen.reference[above | below]).size
-    if share < DECISIVE or distinct < _FEW:
+    cut = specimen.reference[above | below]
+    excess = np.abs(cut - np.clip(cut, low, high))
+    # What is clipped lies beyond the bound by anything from nothing on; a rounded constant lies off by one amount.
+    if share < DECISIVE or np.unique(cut).size < _FEW or float(excess.min()) > 0.25 * float(excess.max()):
         return None
     bounds = [(high, "above"), (low, "below")]
     parts = [
