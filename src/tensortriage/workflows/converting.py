@@ -1,14 +1,15 @@
 """Convert: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from tensortriage.compare.metrics import Metrics, measure
 from tensortriage.compare.tolerance import Judgement
-from tensortriage.diagnose.figures import error_of
+from tensortriage.diagnose.figures import error_of, gap_allowance_db, least_floor, say
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
+from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.annotating import with_inferred_shapes
 from tensortriage.model.convert import convert as convert_model
@@ -22,13 +23,14 @@ from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.choosing import OutputChoice, chosen_values
-from tensortriage.workflows.judging import FloorJudge
-from tensortriage.workflows.proving import PLAIN, Arrays, Judge, ProofRequest
+from tensortriage.workflows.proving import PLAIN, Arrays, ProofRequest
 from tensortriage.workflows.surgery import Pass, Source, SurgeryResult, Target, operate
 
 FLOAT64 = EngineSpec("reference")
 _EXACT_SHARE = 4.0
 _FEW = 2.0
+_LOST = 0.5
+"""Relative RMS error of the emulated format from which an output is lost: half of its signal. No floor beyond it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,9 @@ def convert(request: ConvertRequest) -> SurgeryResult:
             slug="kept-without-precision",
             cure="add --precision fp16 or bf16",
         )
-    proof = request.proof if request.precision is None else format_proof(request.proof, request.precision)
+    proof = request.proof
+    if request.precision is not None:
+        proof = format_proof(proof, request.precision, request.kept)
     return operate("convert", request.source, request.target, lambda model: _passes(model, request), proof)
 
 
@@ -108,56 +112,82 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
     )
 
 
-def format_proof(request: ProofRequest, precision: Precision) -> ProofRequest:
+def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice | None = None) -> ProofRequest:
     """Return a request for the proof of a model in a number format: its outputs may move by what the format costs.
 
     ONNX Runtime's CPU provider lacks most kernels for bf16; then the float64 engine runs the model, whose weights are
     those of the format.
+
+    Args:
+        request: How to prove it otherwise.
+        precision: The format.
+        kept: Nodes that stay float32.
     """
     return dataclasses.replace(
         request,
         engines=(PLAIN, FLOAT64),
-        judge=lambda before, workspace: FormatJudge(before, precision, workspace),
+        judge=lambda before, workspace: FormatJudge(before, precision, kept or NodeChoice(), workspace),
     )
 
 
 class FormatJudge:
-    """Judges by what remains when every result of the model before is rounded to a number format.
+    """Judges by what happens when every result of the model before is rounded to a number format, on the same data.
+
+    ONNX Runtime's CPU provider computes an fp16 model in fp32 here and there, so an overflow need not show when the
+    converted model runs; the emulation shows it. A format that cannot hold what the model computes is refused.
 
     Args:
         model: The model before it was converted.
         precision: The format.
+        kept: Nodes that stay float32.
         workspace: For temporary files.
     """
 
-    def __init__(self, model: Model, precision: Precision, workspace: Workspace) -> None:
+    def __init__(self, model: Model, precision: Precision, kept: NodeChoice, workspace: Workspace) -> None:
         self._model = model
         self._precision = precision
+        self._kept = kept
         self._workspace = workspace
 
     @cached_property
-    def _floors(self) -> Judge:
-        target = EngineSpec("onnxruntime", {"optimization": "none", "precision": self._precision.value})
-        return FloorJudge(self._model, reference=PLAIN, target=target, folder=self._workspace.folder)
+    def _rounded(self) -> Model:
+        names = choose_nodes(self._model.graph, self._kept)
+        return round_results(self._model, self._precision, specs=value_specs(self._model), kept=names)
 
     def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
-        """See `tensortriage.workflows.proving.Judge`."""
-        judged = dict(self._floors.judge(feed, metrics, references))
-        moved = [name for name, figure in metrics.items() if figure.exact and not judged[name].within]
-        return {**judged, **self._judge_exact(feed, {name: metrics[name] for name in moved}, references)}
+        """See `tensortriage.workflows.proving.Judge`.
 
-    def _judge_exact(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
-        """Judge integers and booleans that were decided by rounded numbers: an ArgMax, a comparison."""
-        if not metrics:
-            return {}
-        rounded = round_results(self._model, self._precision, specs=value_specs(self._model))
-        with Runner(PLAIN, rounded, workspace=self._workspace) as runner:
+        Raises:
+            ModelError: When the format cannot hold a value on the way to an output (``verify-failed``).
+        """
+        with Runner(PLAIN, self._rounded, workspace=self._workspace) as runner:
             emulated = runner.run(feed)
         judged: dict[str, Judgement] = {}
         for name, figure in metrics.items():
-            share = error_of(measure(references[name], emulated[name]))
-            allowed = _EXACT_SHARE * share + (_FEW / figure.count if share else 0.0)
-            error = error_of(figure)
-            ratio = error / allowed if allowed else float("inf")
-            judged[name] = Judgement(error <= allowed, f"{allowed:.1e} of the elements", ratio)
+            cost = error_of(measure(references[name], emulated[name]))
+            if not figure.exact and cost >= _LOST:
+                raise self._lost(name, feed, cost)
+            judged[name] = self._judge(figure, cost)
         return judged
+
+    def _judge(self, figure: Metrics, cost: float) -> Judgement:
+        """Judge one output by its error in the emulated format."""
+        error = error_of(figure)
+        if figure.exact:  # integers and booleans that rounded numbers decide: an ArgMax, a comparison
+            allowed = _EXACT_SHARE * cost + (_FEW / figure.count if cost else 0.0)
+            words = f"{allowed:.1e} of the elements"
+        else:
+            allowed = max(cost, least_floor(self._precision)) * 10 ** (gap_allowance_db(figure.count) / 20)
+            words = f"{allowed:.1e}, what {self._precision.value} costs"
+        ratio = error / allowed if allowed else 0.0 if error == 0.0 else math.inf
+        return Judgement(error <= allowed, words, ratio)
+
+    def _lost(self, name: str, feed: Feed, cost: float) -> ModelError:
+        word = self._precision.value
+        what = "becomes NaN or Inf" if math.isinf(cost) else f"is off by {say(cost)} (relative RMS)"
+        return ModelError(
+            f"in {word}, output '{name}' {what} on {feed.name}: the format cannot hold a value on the way",
+            slug="verify-failed",
+            cure=f"find the nodes to keep in fp32: triage diagnose MODEL --target emulate:precision={word}; "
+            "or write the model unverified with --no-verify",
+        )
