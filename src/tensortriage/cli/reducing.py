@@ -117,7 +117,7 @@ def reduce_and_show(model: Path, words: Sequence[str] | None, given: dict[str, A
     teller.tell("\n".join(summary(reduction)))
     if reduction.stop == "interrupted":
         sys.exit(130)
-    sys.exit(0 if reduction.verified else 4)
+    sys.exit(4 if reduction.verified is False else 0)
 
 
 def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) -> ReduceRequest:
@@ -192,7 +192,8 @@ def summary(reduction: Reduction) -> Iterator[str]:
         where = f", in {other.path} of the case" if other.path else ""
         yield f"also interesting: {count(other.nodes, 'node')} fail in another way ({other.signature}){where}"
     yield "written: " + ", ".join(f"{path} ({what})" for what, path in reduction.files.items())
-    yield "the result failed again in a fresh process" if reduction.verified else "the result did NOT fail again"
+    if reduction.verified is not None:
+        yield "the result failed again in a fresh process" if reduction.verified else "the result did NOT fail again"
     yield (
         f"{count(reduction.checks, 'check')} of {count(reduction.candidates, 'piece')}, "
         f"{reduction.cache_hits} known already, {duration(reduction.seconds)}"

@@ -1,6 +1,7 @@
 """Who answers whether a piece fails: engines, a command, or a person. What a reduction needs of each."""
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,19 +17,27 @@ from tensortriage.search.repeats import Rate, Repeats
 from tensortriage.search.result import SearchResult
 
 
+class Effort(enum.Enum):
+    """How much is done once the nodes are found."""
+
+    FULL = "full"
+    WRITE = "write"
+    """The result is written as it is: the user has no more patience."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finish:
     """What became of the result.
 
     Attributes:
         local: How it fails by itself, in figures, if that is known.
-        verified: Whether the written result was seen to fail again.
+        verified: Whether the written result was seen to fail again; None when that was not asked.
         shrunk: What else was made smaller.
         repro: Folder of the repro; None without one.
     """
 
     local: Failure | None = None
-    verified: bool = False
+    verified: bool | None = None
     shrunk: tuple[Shrunk, ...] = ()
     repro: Path | None = None
 
@@ -82,13 +91,14 @@ class Asking(Protocol):
         """Return how the whole fails, in figures, if that is known."""
         ...
 
-    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate) -> Finish:
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
         """Shrink what is left, write the result, and see that it fails again.
 
         Args:
             nodes: Nodes of the result.
             result: File to write; None for none.
             rate: How often it fails.
+            effort: How much is done.
         """
         ...
 

@@ -82,7 +82,7 @@ class Reduction:
         signature: How the whole fails.
         failure: The same in figures, when engines were asked.
         local: How the result fails by itself, when engines were asked.
-        verified: Whether the written result failed again, in a process of its own.
+        verified: Whether the written result failed again, in a process of its own; None when that was not asked.
         shrunk: What else was made smaller.
         others: Pieces that fail in another way.
         files: Files written, by what they are: ``result``, ``min-good``, ``repro``.
@@ -107,7 +107,7 @@ class Reduction:
     signature: str
     failure: Failure | None = None
     local: Failure | None = None
-    verified: bool = False
+    verified: bool | None = None
     shrunk: tuple[Shrunk, ...] = ()
     others: tuple[OtherFailure, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -4,8 +4,9 @@ Nothing is known of the failure but how the judge expresses it, so that is its s
 pattern was found. A piece that ends the check in another way than the whole did fails in another way.
 """
 
+import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
@@ -58,7 +59,17 @@ class StagedOracle:
         self._known = known or {}
         self._iterations = 0
         self._lock = threading.Lock()
+        self._abandoned = threading.Event()
         self.expected: str | None = None
+
+    @contextlib.contextmanager
+    def abandoning(self) -> Iterator[None]:
+        """Take what ends meanwhile for killed: it is neither sorted nor written to the replay."""
+        self._abandoned.set()
+        try:
+            yield
+        finally:
+            self._abandoned.clear()
 
     def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
         """Check a candidate."""
@@ -100,6 +111,8 @@ class StagedOracle:
                     cure="name a program on the PATH, or give its path",
                 )
             verdict = self._verdict(ruling)
+            if self._abandoned.is_set():
+                return Verdict(Outcome.UNRESOLVED, detail="no longer needed")
             self._sort(verdict_word(ruling.failed, same=verdict.same), iteration, stage)
         return verdict
 
@@ -122,7 +135,7 @@ class StagedOracle:
                 self._replay.about_to_check(entry)
 
     def _record(self, iteration: int, key: str, attempt: int, nodes: int, verdict: Verdict) -> None:
-        if self._replay is not None:
+        if self._replay is not None and not self._abandoned.is_set():
             good = verdict.outcome is Outcome.PASS
             word = verdict.outcome.value
             with self._lock:

@@ -19,7 +19,7 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.annotating import with_input_shapes
 from tensortriage.model.model import Model
-from tensortriage.reduce.asking import Asking, Finish
+from tensortriage.reduce.asking import Asking, Effort, Finish
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
 from tensortriage.reduce.result import KeptNode, OtherFailure, Reduction
@@ -158,7 +158,8 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         )
         premise, result = _search(request, asking, search, listener)
         nodes = asking.pieces.nodes(result.kept)
-        finish = asking.finish(nodes, request.output, result.rate)
+        effort = Effort.WRITE if result.stop is Stop.INTERRUPTED else Effort.FULL
+        finish = asking.finish(nodes, request.output, result.rate, effort)
         reduction = _reduction(request, asking, premise, result, finish)
         files = _files(request, asking.pieces, good, finish, len(nodes))
         others = _others(asking.pieces, result, case)

@@ -10,7 +10,7 @@ from tensortriage.diagnose.investigation import Investigation, Listener, Questio
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
-from tensortriage.reduce.asking import Finish
+from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.engine_oracle import EngineOracle
 from tensortriage.reduce.failing import Failure
 from tensortriage.reduce.pack import write_pack
@@ -113,15 +113,19 @@ class EngineAsking:
         """Return how the whole fails."""
         return self.oracle.expected
 
-    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate) -> Finish:
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
         """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
         self._attempts = attempts_for(rate, self.repeats)
         question = self._inv.question
         repro = self._repro(nodes)
-        local = self._local(repro)
+        if result is not None:
+            repro.model.save(result)  # Ctrl-C may come any time
         shrunk: tuple[Shrunk, ...] = ()
+        if effort is Effort.WRITE:
+            return Finish()
+        local = self._local(repro)
         if local is None:
-            return self._written(repro, None, shrunk, result)
+            return Finish(verified=False)
         if self._shrink_seconds > 0.0:
             trials = Trials(
                 reference=question.reference,
@@ -172,12 +176,10 @@ class EngineAsking:
                 return found
         return None
 
-    def _written(self, repro: Repro, local: Failure | None, shrunk: tuple[Shrunk, ...], result: Path | None) -> Finish:
+    def _written(self, repro: Repro, local: Failure, shrunk: tuple[Shrunk, ...], result: Path | None) -> Finish:
         if result is None:
             return Finish(local, shrunk=shrunk)
         repro.model.save(result)
-        if local is None:
-            return Finish(local, shrunk=shrunk)
         folder = result.with_name(f"{result.stem}_repro")
         target = absolute(self._inv.question.target)
         write_pack(folder, repro, target=target, versions=versions(), local=local)

@@ -10,7 +10,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.cleaning import clean
 from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
-from tensortriage.reduce.asking import Finish
+from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.failing import Failure
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.result import Shrunk
@@ -135,11 +135,10 @@ class StagedAsking:
         threads = Threads(self.oracle, jobs=self._request.jobs)
         try:
             yield threads
-        except BaseException:
-            self._checker.close()  # what is running would be waited for
-            raise
         finally:
-            threads.close()
+            with self.oracle.abandoning():
+                self._checker.kill_running()  # checks begun ahead, for answers that are no longer wanted
+                threads.close()
 
     def suspicion(self) -> Mapping[str, float]:
         """Return nothing: a black box gives no hints."""
@@ -149,15 +148,18 @@ class StagedAsking:
         """Return None: what fails is for the judge to know."""
         return None
 
-    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate) -> Finish:
-        """Drop outputs that are not needed, write the result, and ask about it once more."""
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
+        """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
         attempts = attempts_for(rate, self.repeats)
         piece, shrunk = self.pieces.cut(nodes), None
-        if self.word == "check":
-            piece, shrunk = self._with_fewer_outputs(piece, len(nodes), attempts)
         if result is not None:
-            piece.save(result)
-        verified = self.word == "person" or self._fails(piece, len(nodes), attempts)
+            piece.save(result)  # Ctrl-C may come any time
+        asks = self.word == "check" and effort is Effort.FULL
+        if asks:
+            piece, shrunk = self._with_fewer_outputs(piece, len(nodes), attempts)
+            if result is not None:
+                piece.save(result)
+        verified = self._fails(piece, len(nodes), attempts) if asks else None
         return Finish(verified=verified, shrunk=() if shrunk is None else (shrunk,))
 
     def undo(self) -> None:

@@ -103,8 +103,12 @@ class Checker:
         suffix = f"N{iteration}" + (f"_{label}" if label else "")
         self.spec.artifacts.sort(verdict, suffix, beside=folder)
 
+    def kill_running(self) -> None:
+        """Kill the checks that are running; they end with a signal."""
+        self._processes.kill_running()
+
     def close(self) -> None:
-        """Kill what is running."""
+        """Kill what is running, and start nothing new."""
         self._processes.close()
 
     def _write_info(self, iteration: int, folder: Path | None) -> Path | None:

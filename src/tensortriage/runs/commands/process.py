@@ -85,12 +85,17 @@ class Processes:
         code = process.returncode if in_time else None
         return Finished(code, transcript.finish(), time.monotonic() - started)
 
-    def close(self) -> None:
-        """Kill what is running; commands still being waited for end with a signal, and no new one starts."""
+    def kill_running(self) -> None:
+        """Kill what is running; commands still being waited for end with a signal."""
         with self._lock:
-            self._closed = True
             for group in self._running:
                 kill_group(group)
+
+    def close(self) -> None:
+        """Kill what is running, and start nothing new."""
+        with self._lock:
+            self._closed = True
+        self.kill_running()
         self._watchdog.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,111 @@
+"""``triage debug reduce`` end to end, in processes of their own; the workflow has its own tests in this process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from reducing import dag, looking_for, nodes_of, seen
+from running_cli import triage
+
+TRIAGE = [sys.executable, "-c", "from tensortriage.cli import main; main()"]
+COMMAND = [*TRIAGE, "debug", "reduce", "m.onnx", "-o", "r.onnx"]
+
+
+def reduce(folder, *words):
+    return triage("debug", "reduce", "m.onnx", "-o", "r.onnx", *words, cwd=folder)
+
+
+def test_a_planted_fault_is_found_shrunk_and_packed(tmp_path):
+    names = dag(tmp_path)
+    done = reduce(tmp_path, "--json", "--inputs", "m.npz", "--target", f"script:faulty.py,kind=scale,node={names[9]}")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["format"] == "tensortriage.reduction/1"
+    assert [node["name"] for node in result["kept"]] == [names[9]]
+    assert "the result failed again in a fresh process" in done.stderr
+    assert any(item["what"] == "sizes" and item["done"] for item in result["shrunk"])
+    ran = subprocess.run(
+        [sys.executable, "r_repro/repro.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1, ran.stderr
+    again = triage(
+        "run", "r_repro/model.onnx", "--inputs", "r_repro/test_data_set_0", "--target", "onnxruntime", cwd=tmp_path
+    )
+    assert again.returncode == 0, again.stderr
+
+
+def test_polygraphys_words(tmp_path):
+    names = dag(tmp_path)
+    words = ["--mode", "bisect", "--min-good", "good.onnx", "--fail-code", "1", "2", "--artifacts"]
+    words += ["polygraphy_debug.onnx", "--artifacts-dir", "sorted", "--check", *looking_for(names[7])]
+    done = reduce(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    assert names[7] in nodes_of(tmp_path / "r.onnx")
+    assert names[7] not in nodes_of(tmp_path / "good.onnx")
+    for verdict, expected in (("good", False), ("bad", True)):
+        found = list((tmp_path / "sorted" / verdict).iterdir())
+        assert found
+        assert all((names[7] in nodes_of(path)) is expected for path in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (["--no-reduce-inputs", "--no-reduce-outputs", "--check", "false"], "reduce-nothing-left"),
+        (["--check", "true"], "premise-not-failing"),
+    ],
+)
+def test_errors(tmp_path, words, slug):
+    dag(tmp_path, 8)
+    done = reduce(tmp_path, *words)
+    assert done.returncode == 2, done.stdout
+    assert f"error[{slug}]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_kill_9_then_resume(tmp_path):
+    """Each kill repeats at most the check that had answered when its searcher was killed before it could write that."""
+    names = dag(tmp_path)
+    check = ["--check", *looking_for(names[3], names[18])]
+    for count in (2, 5, 9):
+        running = subprocess.Popen([*COMMAND, *check], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        while len(seen(tmp_path)) < count and running.poll() is None:
+            time.sleep(0.005)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+    done = reduce(tmp_path, *check)
+    assert done.returncode == 0, done.stderr
+    assert nodes_of(tmp_path / "r.onnx") == [names[3], names[18]]
+    asked = seen(tmp_path)[:-1]  # without the last look at the result
+    distinct = len(set(asked)) + 2  # the whole is asked about three times
+    assert len(asked) <= distinct + 3
+
+
+def test_ctrl_c_writes_the_smallest_so_far(tmp_path):
+    names = dag(tmp_path)
+    running = subprocess.Popen(
+        [*COMMAND, "--check", *looking_for(names[3], names[18])],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    while len(seen(tmp_path)) < 5 and running.poll() is None:
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    text, _ = running.communicate(timeout=60)
+    assert running.returncode == 130, text
+    assert {names[3], names[18]} <= set(nodes_of(tmp_path / "r.onnx"))
+    assert "not shown to be minimal" in text
+
+
+def test_without_engine_and_check_a_person_is_asked(tmp_path):
+    names = dag(tmp_path, 2)
+    done = subprocess.run(
+        COMMAND, cwd=tmp_path, input="f\np\nu\nf\n", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Did 'polygraphy_debug.onnx' (2 nodes) [p]ass, [f]ail, [s]kip, [u]ndo, [q]uit?" in done.stderr
+    assert nodes_of(tmp_path / "r.onnx") in ([names[0]], [names[1]])
