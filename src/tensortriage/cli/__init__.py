@@ -78,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             raise
         code = fail(error.message, error.slug, error.cure, error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = 2
     except click.UsageError as error:
         context = error.ctx.command_path if error.ctx else "triage"
         code = fail(error.format_message().rstrip("."), "usage", f"see {context} --help", 2)

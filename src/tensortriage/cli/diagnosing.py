@@ -11,7 +11,7 @@ from tensortriage.compare.tolerance import PolygraphyTolerance, Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
-from tensortriage.inputs.syntax import parse_named, parse_ranges, parse_shapes
+from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
 from tensortriage.report import console, json_
 from tensortriage.report.document import Report
 from tensortriage.workflows.diagnose import BATCH_BYTES, DiagnoseRequest
@@ -57,7 +57,7 @@ def limits_of(timeout: float | None, memory: int | None) -> Limits:
 def request_of(model: Path, target: str, memory: int | None, **given: Any) -> DiagnoseRequest:
     """Return the request that a command line stands for."""
     tolerance: Tolerance | None = None
-    atol, rtol = parse_named(given.pop("atol"), float), parse_named(given.pop("rtol"), float)
+    atol, rtol = parse_named(given.pop("atol"), parse_number), parse_named(given.pop("rtol"), parse_number)
     if atol or rtol:
         tolerance = PolygraphyTolerance(atol=atol, rtol=rtol)
     return DiagnoseRequest(

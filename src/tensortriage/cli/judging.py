@@ -16,7 +16,7 @@ from tensortriage.compare.tolerance import (
 )
 from tensortriage.errors import UsageError
 from tensortriage.inputs.script import load_function
-from tensortriage.inputs.syntax import parse_named
+from tensortriage.inputs.syntax import parse_named, parse_number
 
 FUNCTIONS = {
     "simple": (None,),
@@ -79,17 +79,17 @@ def simple_tolerance(given: Mapping[str, Any]) -> PolygraphyTolerance:
     """Return the tolerance of ``simple``."""
     stats = {name: ErrorStat.parse(word) for name, word in parse_named(given["error_stat"], str).items()}
     return PolygraphyTolerance(
-        atol=parse_named(given["atol"], float),
-        rtol=parse_named(given["rtol"], float),
+        atol=parse_named(given["atol"], parse_number),
+        rtol=parse_named(given["rtol"], parse_number),
         check_error_stat=stats,
-        error_quantile=parse_named(given["error_quantile"], float),
+        error_quantile=parse_named(given["error_quantile"], parse_number),
         infinities_compare_equal=given["infinities_compare_equal"],
     )
 
 
 def threshold(kind: ThresholdKind, given: Mapping[str, Any]) -> ThresholdTolerance:
     """Return the tolerance of a threshold function."""
-    return ThresholdTolerance(kind, parse_named(given[THRESHOLDS[kind]], float) or None)
+    return ThresholdTolerance(kind, parse_named(given[THRESHOLDS[kind]], parse_number) or None)
 
 
 class ScriptTolerance:

@@ -12,7 +12,7 @@ runner in ``simple`` and the first one in PSNR and SNR.)
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -276,6 +276,30 @@ class EveryTolerance:
         if not judgements:
             raise UsageError("no tolerance to judge by", slug="tolerance-missing", cure="give at least one")
         return min(judgements, key=lambda judgement: (judgement.within, -judgement.ratio))
+
+
+_SETTINGS = ("atol", "rtol", "check_error_stat", "error_quantile", "threshold")
+
+
+def names_in(tolerance: Tolerance) -> frozenset[str]:
+    """Return the tensor names that a tolerance makes a difference for; a misspelt one must not pass unnoticed."""
+    settings = [getattr(tolerance, name, None) for name in _SETTINGS]
+    return frozenset(name for setting in settings if isinstance(setting, Mapping) for name in setting if name)
+
+
+def check_names(tolerances: Sequence[Tolerance], known: Collection[str]) -> None:
+    """Refuse tolerances for tensors that are not compared.
+
+    Raises:
+        UsageError: With slug ``tolerance-unused``.
+    """
+    for tolerance in tolerances:
+        for name in sorted(names_in(tolerance) - set(known)):
+            raise UsageError(
+                f"a tolerance names '{name}', which is not compared",
+                slug="tolerance-unused",
+                cure="compared are: " + ", ".join(list(known)[:12]),
+            )
 
 
 def _setting(setting: Setting, name: str, default: float) -> float:

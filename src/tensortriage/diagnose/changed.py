@@ -58,6 +58,7 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
         feed=feed.name,
         changed_nodes=list(reasons)[:20],
     )
+    reference = str(inv.question.reference)
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
     return inv.verdict(
         VerdictKind.MODEL_CHANGED,
@@ -65,7 +66,9 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
         f"the target's model is not the reference's: on the reference engine output '{where}' already differs by "
         f"{say(worst)}{named}",
         culprits=culprits,
-        next=[f"triage run {changed.path} --reference {inv.question.reference}"],
+        next=[
+            inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
+        ],
     )
 
 

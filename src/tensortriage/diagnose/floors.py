@@ -22,7 +22,7 @@ from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
-ROUNDED = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
+ROUNDED = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
 """Formats whose rounding can be emulated result by result."""
 
 

@@ -301,18 +301,14 @@ class Investigation:
             self.cost,
         )
 
-    def command(self, command: str, options: str, feed: Feed | None = None) -> str:
-        """Return a command line to run next, on this model and its inputs."""
-        words = ["triage", command]
+    def command(self, command: str, *options: str) -> str:
+        """Return a command line to run next, on this model and its inputs, quoted for a shell."""
+        inputs = list(self.question.input_paths)
         if command == "inspect data":
-            words += [shlex.quote(path) for path in self.question.input_paths] or ["INPUTS"]
-            return " ".join(words)
-        words.append(shlex.quote(str(self.question.model.path or "MODEL")))
-        if options:
-            words.append(options)
-        if self.question.input_paths:
-            words += ["--inputs", *(shlex.quote(path) for path in self.question.input_paths)]
-        return " ".join(words)
+            return shlex.join(["triage", "inspect", "data", *(inputs or ["INPUTS"])])
+        model = str(self.question.model.path or "MODEL")
+        words = ["triage", *command.split(), model, *options, *(["--inputs", *inputs] if inputs else [])]
+        return shlex.join(words)
 
     @property
     def cost(self) -> Cost:

@@ -113,8 +113,13 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
         f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error falls from {say(before)} "
         f"to {say(after)}",
         culprits=culprits,
-        next=[inv.command("run", f"--target 'emulate:precision={inv.precision.value},kept={option}'", feed)],
+        next=[inv.command("run", "--target", f"emulate:precision={inv.precision.value},kept={option}")],
     )
+
+
+def alike(one: float, other: float) -> bool:
+    """Whether two figures are equal; two that could not be computed are."""
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def layer_wise(inv: Investigation, evidence: Evidence) -> None:
@@ -144,7 +149,7 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
     moved = [
         name
         for name, figure in evidence.worst.metrics.items()
-        if name in found.metrics and found.metrics[name].rms_error != figure.rms_error
+        if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
     ]
     rows = evidence.layer_rows(inv)
     above = [row for row in rows if (ratio_of(row.in_context_error, row.floor) or 0.0) > MATCH_FACTOR]
@@ -200,7 +205,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         0.95 if inv.inputs_word == "real" else 0.85,
         f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
         f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame",
-        next=[inv.command("run", f"--target {inv.question.target} --metric-script METRIC.py", evidence.feed)],
+        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
 
 
@@ -241,7 +246,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
         f"NaN or Inf that the reference does not have is born in {culprits[0].op_type} '{culprits[0].node}', which "
         f"{culprits[0].reason}",
         culprits=culprits,
-        next=[inv.command("run", f"--target {inv.question.target} --validate", evidence.feed)],
+        next=[reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")],
     )
 
 
@@ -256,7 +261,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     )
     found = blame(inv, evidence)
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
-    following = [inv.command("run", f"--target {inv.question.target} --validate", evidence.feed)]
+    following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
     if found is None:
         return inv.verdict(
             VerdictKind.NON_FINITE,
@@ -288,8 +293,16 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
         "output error",
         culprits=found.culprits,
-        next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs {first.value}", evidence.feed)],
+        next=[
+            reduce_command(inv),
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
+        ],
     )
+
+
+def reduce_command(inv: Investigation) -> str:
+    """Return the command that finds the smallest piece that still fails."""
+    return inv.command("debug reduce", "-o", "reduced.onnx", "--target", str(inv.question.target))
 
 
 def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
@@ -306,5 +319,8 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
         0.5,
         f"{inv.question.target} fails (output '{name}', relative error {say(error)}), rounding does not explain it, "
         f"and {known}",
-        next=[inv.command("run", f"--target {inv.question.target} --onnx-outputs mark all", evidence.feed)],
+        next=[
+            reduce_command(inv),
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all"),
+        ],
     )

@@ -119,9 +119,15 @@ def arrays_in(folder: object, kept: Mapping[str, np.ndarray]) -> TensorStore:
 
 
 def parts_of(inv: Investigation, golden: TensorStore) -> list[tuple[str, ...]]:
-    """Split the nodes into parts whose golden tensors fit the batch limit; one part when they all do."""
+    """Split the nodes into parts whose golden tensors fit the batch limit; one part when they all do.
+
+    Nodes that need a tensor without golden value (of a model that the golden run was not made with) are left out.
+    """
+    unknown = {value for value in inv.values if value not in golden}
     nodes = {
-        node.outputs[0]: node.name for node in inv.model.graph.nodes if node.op_type != "Constant" and node.outputs
+        node.outputs[0]: node.name
+        for node in inv.model.graph.nodes
+        if node.op_type != "Constant" and node.outputs and unknown.isdisjoint(node.uses)
     }
     specs: dict[str, ValueSpec] = {name: golden.spec(name) for name in golden.names()}
     limit = inv.question.batch_bytes

@@ -68,7 +68,7 @@ def range_scan(inv: Investigation, feed: Feed) -> tuple[Excess, ...]:
 
 def largest_number(precision: Precision) -> float:
     """Return the largest finite number of a format; inf for formats as wide as fp32 (bf16 and tf32 share its range)."""
-    if precision not in ROUNDED or precision is Precision.BF16:
+    if precision not in ROUNDED or precision is Precision.BF16 or not precision.dtype.is_float:
         return math.inf
     return float(precision.dtype.finfo.max)
 

@@ -71,7 +71,7 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
             measured.append((feed, deployed(inv, feed)))
         except EngineError as error:
             inv.answered(question, f"no: {error.message}", since=since, feed=feed.name)
-            return (), failed(inv, error, feed)
+            return (), failed(inv, error)
         except Unsound as problem:
             inv.answered("are the outputs comparable?", f"no: {problem}", since=since, feed=feed.name)
             return (), inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"{problem}: nothing to compare")
@@ -197,7 +197,7 @@ def run_to_run(inv: Investigation, results: tuple[FeedResult, ...], *, runs: int
         ]
     except EngineError as failure:
         inv.answered(question, f"no: {failure.message}", since=since)
-        return failed(inv, failure, worst.feed)
+        return failed(inv, failure)
     moved: dict[str, float] = {}
     for name in worst.metrics:
         for repeat in repeats[1:]:

@@ -49,7 +49,7 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
                 VerdictKind.COMPARISON_UNSOUND,
                 1.0,
                 f"the reference {inv.question.reference} {WORDS[Outcome.of(error).kind]}: {error.message}",
-                next=[inv.command("run", f"--reference {inv.question.reference}", feed)],
+                next=[inv.command("run", "--reference", str(inv.question.reference))],
             )
         outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         broken = [name for name, array in outputs.items() if has_nan(array)]
@@ -59,7 +59,7 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
                 VerdictKind.COMPARISON_UNSOUND,
                 1.0,
                 f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}: check inputs and model",
-                next=[inv.command("inspect data", "", feed)],
+                next=[inv.command("inspect data")],
             )
         if outputs and all(is_constant(array) for array in outputs.values()):
             constant.append(feed.name)
@@ -75,12 +75,12 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
     return None
 
 
-def failed(inv: Investigation, error: EngineError, feed: Feed | None) -> Verdict:
+def failed(inv: Investigation, error: EngineError) -> Verdict:
     """Return the verdict for a target that could not be built or run at all."""
     outcome = Outcome.of(error)
     kind = FAILURES[outcome.kind]
     summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
-    return inv.verdict(kind, 1.0, summary, next=[inv.command("run", f"--target {inv.question.target}", feed)])
+    return inv.verdict(kind, 1.0, summary, next=[inv.command("run", "--target", str(inv.question.target))])
 
 
 def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:

@@ -15,6 +15,9 @@ from tensortriage.values.serial import to_json
 
 MOST_ROWS = 12
 
+FIGURES_WIDTH = 70
+"""Columns that the table takes beside the name of the tensor."""
+
 
 def show(result: CompareResult, stream: TextIO) -> None:
     """Print a comparison; plain text when the stream is no terminal."""
@@ -72,7 +75,7 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
     for title in ("tensor", "op", "max abs", "rel rms", "SQNR dB", "NaN/Inf", "of limit", ""):
         table.add_column(title, justify="left" if title in ("tensor", "op") else "right", no_wrap=True)
     for _, row in worst:
-        table.add_row(*_cells(row))
+        table.add_row(*_cells(row, min(48, max(12, console.width - FIGURES_WIDTH))))
     console.print(table)
     limits = sorted({row.judgement.limit for _, row in rows})
     console.print(f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}", soft_wrap=True)
@@ -90,12 +93,12 @@ def rank(row: Row) -> tuple[bool, float, float]:
     )
 
 
-def _cells(row: Row) -> list[Text]:
+def _cells(row: Row, name_width: int) -> list[Text]:
     metrics = row.metrics
     sqnr = "inf" if math.isinf(metrics.sqnr_db) else f"{metrics.sqnr_db:.1f}"
     within = Text("ok", style="green") if row.judgement.within else Text("FAIL", style="bold red")
     return [
-        Text(shorten(printable(row.value), 48)),
+        Text(shorten(printable(row.value), name_width)),
         Text(row.op_type),
         Text(magnitude(metrics.max_abs_error)),
         Text(magnitude(metrics.relative_rms_error)),

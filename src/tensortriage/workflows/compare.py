@@ -17,7 +17,7 @@ from tensortriage.compare.align import align
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.metrics import Metrics, measure_many
 from tensortriage.compare.result import CompareResult, FeedComparison, Invalid
-from tensortriage.compare.tolerance import EveryTolerance, Judgement, Tolerance
+from tensortriage.compare.tolerance import EveryTolerance, Judgement, Tolerance, check_names
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, UsageError
@@ -172,6 +172,7 @@ class _Comparing:
     def go(self) -> CompareResult:
         """Run everything and gather the result."""
         values = chosen_values(self.model, self.request.outputs)
+        check_names(self.request.tolerances, values)
         own = [spec.name for spec in self.model.outputs]
         marked = list(values) != own
         specs: Mapping[str, ValueSpec] = {}

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from tensortriage.compare.tolerance import Tolerance
+from tensortriage.compare.tolerance import Tolerance, check_names
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.diagnose.ladder import climb
@@ -74,6 +74,8 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     """
     reference, target = (usable(text) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    if request.tolerance is not None:
+        check_names([request.tolerance], [spec.name for spec in model.outputs])
     changed = None
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
