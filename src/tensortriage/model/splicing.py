@@ -85,9 +85,7 @@ def insert_node(model: Model, new: NewNode) -> Model:
     return Model.from_ir(result.ir)
 
 
-def _take_over(
-    graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, names: Names, *, is_input: bool
-) -> None:
+def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, names: Names, *, is_input: bool) -> None:
     """Make everything but the new node itself use what it makes instead of an existing value."""
     name = old.name or ""
     if not is_input and old.producer() is None:
