@@ -213,7 +213,7 @@ def _of_a_part(specimen: Specimen, whole: list[Finding]) -> Iterator[Finding]:
     count = int(np.count_nonzero(wrong))
     if not 0 < count < wrong.size:
         return
-    share = energy(specimen.error[wrong]) / specimen.error_energy
+    share = zeros[0].strength if zeros else energy(specimen.error[wrong]) / specimen.error_energy
     found = places(specimen, wrong, what=what, share=share)
     yield from found
     if zeros or whole:

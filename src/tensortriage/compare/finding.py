@@ -71,16 +71,18 @@ DECISIVE = 0.9
 """Share of the squared error that an explanation must account for."""
 
 _MAJORITY = 0.7
+_BY_CHANCE = 0.4
 _LUCK = -6.0
 
 
 def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> float:
     """Return the share of a squared error that an explanation accounts for; 0 when that may be luck.
 
-    It is luck when it does not hold for most of the elements, but for a few that dominate the sum; or when so good a
-    fit of so few errors has odds above one in a million: with k parameters fitted to n independent errors, the share
-    that is left follows a Beta((n - k) / 2, k / 2) distribution, of which ``P(left < x) < x ** ((n - k) / 2)`` up to a
-    small factor. Errors of different size count as ``(sum e^2)^2 / sum e^4`` equal ones.
+    It is luck when it does not hold for most of the elements, but for a few that dominate the sum; or when both so good
+    a fit and so many elements that profit have odds above one in a million. Of k parameters fitted to n independent
+    errors, the share that is left follows a Beta((n - k) / 2, k / 2) distribution: ``P(left < x) < x ** ((n - k) / 2)``
+    up to a small factor; errors of different size count as ``(sum e^2)^2 / sum e^4`` equal ones. An error halved by
+    chance in at most two of five elements is halved in a share q of n with ``P < exp(-n KL(q || 0.4))`` (Chernoff).
 
     Args:
         error: Target minus reference, finite, of any shape.
@@ -98,8 +100,15 @@ def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> floa
         if better < _MAJORITY * count:
             return 0.0
         equal = count if parameters == 0 else 1.0 / energy(np.square(error / math.sqrt(total)))
-    lucky = equal <= parameters or 0.5 * (equal - parameters) * math.log10(left) > _LUCK
-    return 0.0 if lucky else 1.0 - left
+    by_sum = 0.5 * max(equal - parameters, 0.0) * math.log10(left)
+    by_number = -max(count - parameters, 0.0) * _divergence(better / count) / math.log(10.0)
+    return 1.0 - left if min(by_sum, by_number) <= _LUCK else 0.0
+
+
+def _divergence(share: float) -> float:
+    """Return the Kullback-Leibler divergence of a coin that falls with this share from one with `_BY_CHANCE`."""
+    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - _BY_CHANCE)) if share < 1.0 else 0.0
+    return share * math.log(share / _BY_CHANCE) + rest
 
 
 def energy(errors: np.ndarray) -> float:

@@ -33,10 +33,16 @@ def narrowed(specimen: Specimen) -> Finding | None:
     unequal = specimen.error != 0.0
     reference, target = specimen.reference[unequal], specimen.target[unequal]
     finite = specimen.target[specimen.finite]
+    fitting = {}
     for label, made_of, spacing in _candidates():
         if made_of(finite) and (spacings := np.abs(target - reference) / spacing(reference)).max() <= _HALF:
-            facts = {"format": label, "largest_error_in_spacings": float(spacings.max())}
-            return Finding("rounding", f"the target is the reference rounded to {label}, and nothing else", 1.0, facts)
+            fitting[label] = float(spacings.max())
+    if fitting:
+        # Within the range of float16, TF32 has the same numbers; any other format that fits as well is a finer one.
+        both = specimen.whole_target.dtype == np.float32 and {"float16", "TF32"} <= set(fitting)
+        label = "float16 or TF32" if both else next(iter(fitting))
+        facts = {"format": label, "largest_error_in_spacings": next(iter(fitting.values()))}
+        return Finding("rounding", f"the target is the reference rounded to {label}, and nothing else", 1.0, facts)
     if DType.from_numpy(specimen.whole_target.dtype) != DType.from_numpy(specimen.whole_reference.dtype):
         return None
     if np.unique(finite[: 1 << 12]).size < _FEWEST_VALUES:
@@ -58,9 +64,11 @@ _Values = Callable[[np.ndarray], np.ndarray]
 
 def _candidates() -> Iterator[tuple[str, Callable[[np.ndarray], bool], _Values]]:
     """Yield (label, whether values are numbers of the format, spacing of its numbers around values), finest first."""
-    yield "TF32", _is_tf32, lambda values: np.ldexp(1.0, np.frexp(values)[1] - 11)
-    for kind in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2):
-        yield kind.label, functools.partial(_is_made_of, kind=kind), functools.partial(_spacing, kind=kind)
+    for kind in (DType.FLOAT16, None, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2):
+        if kind is None:
+            yield "TF32", _is_tf32, lambda values: np.ldexp(1.0, np.frexp(values)[1] - 11)
+        else:
+            yield kind.label, functools.partial(_is_made_of, kind=kind), functools.partial(_spacing, kind=kind)
 
 
 def _is_made_of(values: np.ndarray, kind: DType) -> bool:

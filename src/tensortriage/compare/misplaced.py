@@ -294,11 +294,7 @@ def permuted(specimen: Specimen) -> Finding | None:
     ours, theirs = specimen.whole_reference, specimen.whole_target
     if not 16 <= ours.size <= _MOST_SORTED or not specimen.all_finite:
         return None
-    coarse = ulp.coarser(ours.dtype, theirs.dtype) or ours.dtype
-    with np.errstate(all="ignore"):
-        # Sorting small floats as float32 is exact, and fast.
-        kind = np.dtype(np.float32) if coarse.itemsize < 4 else coarse
-        ours, theirs = (side.astype(coarse).astype(kind) for side in (ours, theirs))
+    ours, theirs = _comparable(ours, theirs)
     if not _surprising(ours, theirs) or not _same_sorted(ours.reshape(1, -1), theirs.reshape(1, -1)):
         return None
     within = ""
@@ -310,6 +306,18 @@ def permuted(specimen: Specimen) -> Finding | None:
     moved = float(np.count_nonzero(ours != theirs)) / ours.size
     sentence = f"the target holds the right values in wrong places{within}: equal once sorted, {percent(moved)} moved"
     return Finding("permutation", sentence, _SURELY_MOVED, {"moved": moved})
+
+
+def _comparable(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both sides in a type that sorts fast, floats after rounding to the coarser format."""
+    coarse = ulp.coarser(ours.dtype, theirs.dtype)
+    if coarse is None:
+        same = ours.dtype == theirs.dtype and ours.dtype.kind in "iu"
+        return (ours, theirs) if same else (ours.astype(np.float64), theirs.astype(np.float64))
+    wide = np.dtype(np.float32) if coarse.itemsize < 4 else coarse
+    with np.errstate(all="ignore"):
+        one, other = (side.astype(np.float64).astype(coarse).astype(wide) for side in (ours, theirs))
+    return one, other
 
 
 def _surprising(ours: np.ndarray, theirs: np.ndarray) -> bool:

@@ -67,7 +67,7 @@ def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, sh
         return None
     chosen = specimen.indices[axis][places_hit].tolist()
     length = specimen.whole_reference.shape[axis]
-    held = share * (count - missed) / count
+    held = share * ((count - missed) / count)
     facts = {"axis": axis, "indices": chosen[:64], "indices_hit": needed, "axis_length": length, "share": held}
     tail = _tail_words(chosen, length, axis) if specimen.is_whole(axis) else ""
     slug = "tail" if tail else "axis"

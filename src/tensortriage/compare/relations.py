@@ -44,8 +44,8 @@ def constant(specimen: Specimen) -> Finding | None:
 def _lost_variation(reference: np.ndarray, target: np.ndarray, axis: int | None) -> bool:
     """Say whether a target has no variation beyond rounding along an axis (None: at all), while the reference has."""
     with np.errstate(all="ignore"):
-        own = [energy(side - side.mean(axis=axis, keepdims=True)) / energy(side) for side in (target, reference)]
-    return own[0] < _NO_VARIATION and own[1] > _VARIATION
+        ours, theirs = ((energy(x - x.mean(axis=axis, keepdims=True)), energy(x)) for x in (reference, target))
+    return theirs[0] < _NO_VARIATION * theirs[1] and ours[0] > _VARIATION * ours[1]
 
 
 def zeroed(specimen: Specimen) -> tuple[Finding, np.ndarray] | None:

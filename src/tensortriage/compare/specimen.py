@@ -182,7 +182,9 @@ def lay_out(reference: np.ndarray, target: np.ndarray, *, floor: float) -> Speci
     text = DType.from_numpy(reference.dtype) is DType.STRING
     if text:
         reference, target = _numbered(reference, target)
-    reference, target = _real(reference), _real(target)
+    if "c" in (reference.dtype.kind, target.dtype.kind):
+        reference, target = _parts(reference), _parts(target)
+    reference, target = _native(reference), _native(target)
     indices: list[np.ndarray] = [np.arange(size) for size in reference.shape]
     box_reference, box_target = reference, target
     for axis, size in enumerate(reference.shape):
@@ -200,7 +202,7 @@ def lay_out(reference: np.ndarray, target: np.ndarray, *, floor: float) -> Speci
 
 def same_box(specimen: Specimen, other: np.ndarray) -> np.ndarray:
     """Return the elements of another tensor of the whole shape that are in a specimen's box, in float64."""
-    box = _real(other)
+    box = _native(other)
     for axis, indices in enumerate(specimen.indices):
         if not specimen.is_whole(axis):
             box = box.take(indices, axis)
@@ -237,9 +239,14 @@ def _error_of_slices(reference: np.ndarray, target: np.ndarray, axis: int) -> np
     return found
 
 
-def _real(array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind == "c":
-        return np.stack([array.real, array.imag], axis=-1)
+def _parts(array: np.ndarray) -> np.ndarray:
+    """Return real and imaginary parts along a new last axis, of a real array too."""
+    if array.dtype.kind != "c":
+        return np.stack([array, np.zeros_like(array)], axis=-1)
+    return np.stack([array.real, array.imag], axis=-1)
+
+
+def _native(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
