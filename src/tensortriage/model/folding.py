@@ -12,7 +12,7 @@ import logging
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,9 @@ class _Folding:
     def apply(self) -> None:
         """Fold, restore the names, and remove what became dead."""
         before = set(all_nodes(self._model))
+        makers = {value.name or "": node.name for node in before for value in node.outputs}
+        own = {node.name for node in before if node.name}
+        constant = _constant_names(self._model)
         restore = restorer_of_names(self._model)
         declare = _undeclare_initializers(self._model)
         functions = self._other_functions()
@@ -125,10 +128,12 @@ class _Folding:
             self._model.functions[key] = function
         _constants_to_initializers(self._model, before)
         restore()
+        _inherit_names(self._model, own, makers)
         declare()
         for graph in all_graphs(self._model):
             _drop_provenance(graph)
         _fold_several_results(self._model, self._decide)
+        _give_range_scalars(self._model, constant)
         clean_in_place(self._model)
 
     def _fold(self) -> None:
@@ -270,6 +275,45 @@ def _constants_to_initializers(model: ir.Model, before: set[ir.Node]) -> None:
             graph.register_initializer(new)
             old.replace_all_uses_with(new, replace_graph_outputs=True)
             graph.remove(node, safe=True)
+
+
+def _constant_names(model: ir.Model) -> set[str]:
+    """Return the names of the initializers and of the outputs of Constant nodes, in all graphs."""
+    found = {name for graph in all_graphs(model) for name in graph.initializers}
+    return found | {node.outputs[0].name or "" for node in all_nodes(model) if constant_tensor(node) is not None}
+
+
+def _give_range_scalars(model: ir.Model, constant_before: set[str]) -> None:
+    """Feed Range scalars where folding made an operand a constant of shape [1].
+
+    Exporters write such operands, ONNX's own AffineGrid among them. ONNX Runtime accepts them as long as it does not
+    know their rank, which a constant gives away. Other users of the constant keep its shape, and what was constant
+    before is left as the file has it.
+    """
+    names = Names(model.graph)
+    for graph in all_graphs(model):
+        for node in [node for node in graph if is_standard(node, "Range")]:
+            for index, value in enumerate(node.inputs):
+                if value is None or value.name in constant_before or value.const_value is None:
+                    continue
+                array = value.const_value.numpy()
+                if array.shape == (1,):
+                    scalar = initializer(names.fresh(f"scalar::{value.name}"), array.reshape(()))
+                    graph.register_initializer(scalar)
+                    node.replace_input_with(index, scalar)
+
+
+def _inherit_names(model: ir.Model, own: Collection[str], makers: Mapping[str, str | None]) -> None:
+    """Give a node without a name of its own the name of the node whose result it makes now, so that a user finds it.
+
+    These are the nodes that take the place of others, and unnamed ones of a branch that takes the place of its If.
+    """
+    used = {node.name for node in all_nodes(model)}
+    for node in all_nodes(model):
+        old = next((makers[name] for v in node.outputs if (name := v.name or "") in makers), None)
+        if node.name not in own and old and old not in used:
+            node.name = old
+            used.add(old)
 
 
 def _drop_provenance(graph: ir.Graph) -> None:

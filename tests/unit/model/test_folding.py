@@ -174,6 +174,12 @@ def test_inputs_with_defaults_are_not_constant_unless_the_version_demands_them()
     onnx.checker.check_model(ir.to_proto(result.ir))
 
 
+def test_a_node_that_is_replaced_hands_its_name_on():
+    model, result = folded("g (float[2, 3] x) => (float[2, 3] y) { [drop] y = Dropout(x) }")
+    assert [(node.name, node.op_type) for node in result.graph.nodes] == [("drop", "Identity")]
+    assert_same(model, result, {"x": X})
+
+
 def test_castlike_keeps_what_it_says_about_overflow():
     message = models.proto("""
         <ir_version: 10, opset_import: ["": 19]>
@@ -220,3 +226,28 @@ def test_names_and_metadata_of_a_real_model_survive(path):
     assert result.ir.opset_imports == model.ir.opset_imports
     before = {node.name: dict(node.metadata_props) for node in model.ir.graph}
     assert all(dict(node.metadata_props) == before[node.name] for node in result.ir.graph)
+
+
+RANGE = """
+    g (float[2, 3] x) => (int64[n] y, int64[2] z) <int64 zero = {0}, int64 one = {1}, int64[1] w = {2}> {
+        [limit] d = Add(w, w)  [count] y = Range(zero, d, one)  [both] z = Concat <axis = 0> (d, w)
+    }"""
+
+
+def test_range_gets_scalars_and_other_users_keep_the_shape():
+    """ONNX Runtime refuses a Range whose operand is known to have rank 1, as in the body of ONNX's AffineGrid."""
+    text = RANGE.replace(
+        "[count] y = Range(zero, d, one)", "[size] s = Size(x)  e = Mul(d, s)  [count] y = Range(zero, e, one)"
+    )
+    result = fold_constants(models.parse(text), FoldOptions())
+    found = running.run(result, {"x": X})
+    np.testing.assert_array_equal(found["y"], np.arange(24))  # 2 + 2, times the six elements of x
+    np.testing.assert_array_equal(found["z"], [4, 2])
+
+
+def test_a_range_that_was_wrong_before_is_not_repaired():
+    model = models.parse(
+        "g (float[2] x) => (int64[n] y) <int64 z = {0}, int64 o = {1}, int64[1] d = {3}> { y = Range(z, d, o) }"
+    )
+    graph = fold_constants(model, FoldOptions()).graph
+    assert not any(name.startswith("scalar::") for name in graph.initializers)
