@@ -51,7 +51,7 @@ def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
 def limits_of(timeout: float | None, memory: int | None) -> Limits:
     """Return limits from the options; the defaults where they are not given."""
     default = Limits()
-    return Limits(timeout or default.build_seconds, timeout or default.run_seconds, memory)
+    return Limits(timeout or default.build_seconds, timeout, memory)
 
 
 def request_of(model: Path, target: str, memory: int | None, **given: Any) -> DiagnoseRequest:

@@ -201,10 +201,15 @@ class Investigation:
         if (store := stored(folder)) is None:
             self.listener.progress(f"recording {len(values)} tensors on {spec}")
             specs = value_specs(self.model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
+            seconds, runs = self.tally.run_seconds, self.tally.checks
             with ShardWriter(folder) as writer:
                 for name, array in self.capture(spec, self.model, feed, values, specs=specs):
                     writer.write(name, array)
             store = MappedStore(folder)
+            taken = (self.tally.run_seconds - seconds) / max(self.tally.checks - runs, 1)
+            self.case.checks.put(f"{folder.name} seconds", f"how long a run of {spec} takes", taken, seconds=taken)
+        taken = self.case.checks.get(f"{folder.name} seconds", float) or 0.0
+        self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, taken)
         return store
 
     def capture(

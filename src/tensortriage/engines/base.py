@@ -34,19 +34,30 @@ class Availability:
     cure: str = ""
 
 
+RUN_SECONDS = 60.0
+RUN_FACTOR = 20.0
+"""A run may take so long, or so many times as long as the reference's, unless the user says otherwise."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on one build or run of an engine that works in its own process.
 
     Attributes:
         build_seconds: Longest build; the engine is killed and `EngineHung` raised beyond it.
-        run_seconds: Longest single run, likewise.
+        run_seconds: Longest single run, likewise; None for 60 s, or 20 times what the reference took if that is more.
         memory_bytes: Largest resident set of the engine's process, else `EngineOutOfMemory`; None for no limit.
     """
 
     build_seconds: float = 600.0
-    run_seconds: float = 60.0
+    run_seconds: float | None = None
     memory_bytes: int | None = None
+
+    def longest_run(self, reference_seconds: float = 0.0) -> float:
+        """Return the seconds that a run may take, given what the reference needed for a run (0 when unknown)."""
+        if self.run_seconds is not None:
+            return self.run_seconds
+        return max(RUN_SECONDS, RUN_FACTOR * reference_seconds)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,4 +144,13 @@ class ReportsPrecision(Protocol):
 
     def precision(self, options: Mapping[str, str]) -> str:
         """Return a precision word (``fp32``, ``fp16``, ``bf16`` ...) for these options on this machine."""
+        ...
+
+
+@runtime_checkable
+class BoundsRuns(Protocol):
+    """Capability of a session: the time that a run may take can be set once it is known what the reference needs."""
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds."""
         ...

@@ -88,7 +88,7 @@ class Conversation:
             TriageError: For every way of not doing it, one of its kinds.
         """
         if seconds is None:
-            seconds = self.limits.build_seconds if operation in ("compile", "probe") else self.limits.run_seconds
+            seconds = self.limits.build_seconds if operation in ("compile", "probe") else self.limits.longest_run()
         with self._told(operation, seconds):
             answer = self.worker.ask(
                 {"op": operation, **fields}, seconds=seconds, memory_bytes=self.limits.memory_bytes

@@ -6,6 +6,7 @@ crash ends one session and no other. What `IsolatedSession.run` returns is mappe
 no copy, no lifetime to think about.
 """
 
+import dataclasses
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -151,6 +152,11 @@ class IsolatedSession:
         arrays = checked_feed(feed, self.inputs)
         results = conversation.run(Item(name, array) for name, array in arrays.items())
         return self._named(results)
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds before it counts as a hang."""
+        conversation = self._open()
+        conversation.limits = dataclasses.replace(conversation.limits, run_seconds=run_seconds)
 
     def plan(self) -> Plan | None:
         """Return what the engine really runs, or None when it cannot tell."""

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.engines.base import Limits, Plan, ReportsPrecision, Session
+from tensortriage.engines.base import BoundsRuns, Limits, Plan, ReportsPrecision, Session
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
@@ -29,12 +29,14 @@ class Tally:
         checks: Runs made.
         build_seconds: Wall time in builds.
         run_seconds: Wall time in runs.
+        reference_run_seconds: The longest that one run of the reference took; other engines may take a multiple of it.
     """
 
     builds: int = 0
     checks: int = 0
     build_seconds: float = 0.0
     run_seconds: float = 0.0
+    reference_run_seconds: float = 0.0
 
 
 class Runner:
@@ -61,7 +63,8 @@ class Runner:
         self.model = model
         self.tally = tally or Tally()
         self._workspace = workspace
-        self._engine = create(spec, limits=limits or Limits())
+        self._limits = limits or Limits()
+        self._engine = create(spec, limits=self._limits)
         self._session: Session | None = None
         self._path: Path | None = None
 
@@ -88,6 +91,8 @@ class Runner:
             EngineError: When the build or the run fails, or an output that the model declares is missing.
         """
         session = self.build()
+        if isinstance(session, BoundsRuns):
+            session.allow(self._limits.longest_run(self.tally.reference_run_seconds))
         started = time.perf_counter()
         outputs = session.run(tensors.tensors if isinstance(tensors, Feed) else tensors)
         self.tally.checks += 1

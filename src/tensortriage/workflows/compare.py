@@ -205,9 +205,12 @@ class _Comparing:
     def _feed(self, feed: Feed, number: int, group: Sequence[str], moved: dict[str, bool] | None) -> None:
         reference: Arrays | None = None
         if self.reference is not None:
+            seconds = self.tally.run_seconds
             reference = self._outputs(self.reference, feed, number, moved)
             if reference is None:
                 return
+            taken = self.tally.run_seconds - seconds
+            self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, taken)
         for target in self.targets:
             outputs = self._outputs(target, feed, number, moved)
             if outputs is None:

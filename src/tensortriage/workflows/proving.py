@@ -266,7 +266,9 @@ class _Proving:
     def _refuse(self, feed: Feed, before: Arrays, name: str, error: float, judgement: Judgement) -> NoReturn:
         """Raise for an output that moved, unless it moves from run to run as well."""
         self._feeds = [feed]
-        (again,) = self._run(PLAIN, self._before)
+        with Runner(PLAIN, self._before, workspace=self._workspace) as runner:
+            runner.run(_fitted(feed, self._before))  # a new session draws the numbers that the first one drew
+            again = dict(runner.run(_fitted(feed, self._before)))
         if not all(judged.within for _, judged in self._compare(feed, before, again).values()):
             raise _Unprovable("the results of the model differ from run to run")
         culprit = self._first(lambda model: self._moves(feed, before, model))

@@ -1,0 +1,62 @@
+"""How long a run may take: the user's word, else 60 s or twenty times what the reference needed."""
+
+import numpy as np
+import pytest
+
+import models
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineHung
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+
+SLEEPY = """
+import time
+class Session:
+    def run(self, feed):
+        time.sleep(1.5)
+        return {"y": feed["x"]}
+class Engine:
+    def compile(self, model, options):
+        return Session()
+"""
+FEED = {"x": np.ones((2, 3), np.float32)}
+
+
+def test_the_default_grows_with_the_reference_and_the_users_word_stands():
+    assert Limits().longest_run() == 60.0
+    assert Limits().longest_run(2.0) == 60.0  # 20 * 2 s is less
+    assert Limits().longest_run(5.0) == 100.0
+    assert Limits(run_seconds=7.0).longest_run(5.0) == 7.0
+
+
+@pytest.fixture
+def sleepy(tmp_path):
+    file = tmp_path / "sleepy.py"
+    file.write_text(SLEEPY)
+    return EngineSpec("script", {"file": str(file)})
+
+
+def test_a_slow_run_is_no_hang_where_the_reference_is_slow_too(sleepy, tmp_path, monkeypatch):
+    monkeypatch.setattr("tensortriage.engines.base.RUN_SECONDS", 0.3)
+    with Workspace(tmp_path / "work") as workspace:
+        with Runner(sleepy, models.chain(1), workspace=workspace, tally=Tally()) as runner, pytest.raises(EngineHung):
+            runner.run(FEED)
+        patient = Tally(reference_run_seconds=0.5)  # so 10 s are allowed
+        with Runner(sleepy, models.chain(1), workspace=workspace, tally=patient) as runner:
+            np.testing.assert_array_equal(runner.run(FEED)["y"], FEED["x"])
+
+
+def test_the_users_limit_holds_however_slow_the_reference_is(sleepy, tmp_path):
+    with (
+        Workspace(tmp_path / "work") as workspace,
+        Runner(
+            sleepy,
+            models.chain(1),
+            workspace=workspace,
+            limits=Limits(run_seconds=0.3),
+            tally=Tally(reference_run_seconds=100.0),
+        ) as runner,
+        pytest.raises(EngineHung),
+    ):
+        runner.run(FEED)
