@@ -1,0 +1,25 @@
+import numpy as np
+
+from models import parse
+from running import run
+from tensortriage.model.perturb import ERROR_PREFIX, perturb
+from tensortriage.model.shapes import value_specs
+
+TEXT = "g (float[2] x) => (float[2] p, float[2] y) { [a] p = Neg(x) [b] y = Mul(p, p) }"
+
+
+def test_the_error_is_added_for_users_and_outputs():
+    model = parse(TEXT)
+    made = perturb(model, ["p"], specs=value_specs(model))
+    x, error = np.float32([1, 2]), np.float32([0.5, 0])
+    found = run(made, {"x": x, f"{ERROR_PREFIX}p": error})
+    np.testing.assert_array_equal(found["p"], -x + error)
+    np.testing.assert_array_equal(found["y"], (-x + error) ** 2)
+
+
+def test_without_error_nothing_changes():
+    model = parse(TEXT)
+    feed = {"x": np.float32([3, -4])}
+    made = run(perturb(model, ["p"], specs=value_specs(model)), {**feed, f"{ERROR_PREFIX}p": np.zeros(2, np.float32)})
+    for name, array in run(model, feed).items():
+        np.testing.assert_array_equal(made[name], array)

@@ -1,0 +1,45 @@
+import pytest
+
+from models import chain
+from tensortriage.model.shapes import value_specs
+from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.polygraphy_modes import bisect, linear
+from tensortriage.search.driver import minimize
+from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.repeats import Repeats
+
+PREMISE = 1
+
+
+def search(mode, count, *needed, ends=Ends.BOTH):
+    model = chain(count)
+    pieces = Pieces(model, specs=value_specs(model))
+
+    def oracle(candidate, attempt):
+        return Verdict(Outcome.SAME if set(needed) <= set(candidate) else Outcome.PASS)
+
+    problem = Problem(pieces.items, oracle, key=repr)
+    return minimize(problem, passes=(mode(pieces, ends),), repeats=Repeats(premise=PREMISE))
+
+
+# Polygraphy 0.53.6 on the same chains: sizes 1 and 10, 11 checks by bisection of 64 nodes, N + M = 24 of 16 by linear,
+# two of which are about pieces that are known already: the whole, and the result of the first phase.
+@pytest.mark.parametrize(("mode", "needed", "size"), [
+    (bisect, ("op_7",), 1), (linear, ("op_7",), 1), (bisect, ("op_3", "op_12"), 10), (linear, ("op_3", "op_12"), 10),
+])  # fmt: skip
+def test_sizes_are_polygraphys(mode, needed, size):
+    assert len(search(mode, 16, *needed).kept) == size
+
+
+def test_the_first_node_is_asked_about_unlike_there():
+    assert search(bisect, 16, "op_0").kept == ("op_0",)
+
+
+def test_number_of_checks():
+    assert search(bisect, 64, "op_30").checks - PREMISE <= 12
+    assert search(linear, 16, "op_7").checks - PREMISE == 24 - 2
+
+
+@pytest.mark.parametrize(("ends", "kept"), [(Ends.KEEP_INPUTS, range(8)), (Ends.KEEP_OUTPUTS, range(7, 16))])
+def test_one_phase_alone(ends, kept):
+    assert search(bisect, 16, "op_7", ends=ends).kept == tuple(f"op_{index}" for index in kept)
