@@ -1,0 +1,27 @@
+"""Is one op wrong by itself on golden inputs, and does its error make the failure?"""
+
+from tensortriage.diagnose.blame import blame
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.suggest import reduce_command
+from tensortriage.diagnose.verdict import Verdict, VerdictKind
+
+
+def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Is an op wrong on golden inputs, and does its error make the failure?"""
+    found = blame(inv, evidence)
+    if found is None:
+        return None
+    first = found.culprits[0]
+    return inv.verdict(
+        VerdictKind.LOCAL_FAULT,
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
+        f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
+        "output error",
+        culprits=found.culprits,
+        next=[
+            reduce_command(inv),
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
+        ],
+    )

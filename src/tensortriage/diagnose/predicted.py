@@ -1,0 +1,50 @@
+"""Is the error no larger than rounding to the requested format predicts? Then no op is to blame."""
+
+import math
+
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.figures import decibels, gap_allowance_db, ratio_of, say
+from tensortriage.diagnose.floors import ROUNDED
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.verdict import Verdict, VerdictKind
+
+
+def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Does rounding to the requested format alone explain the error at the outputs?"""
+    if inv.precision not in ROUNDED or evidence.floors is None:
+        return None
+    since = inv.mark()
+    question = f"does rounding to {inv.precision.value} explain it?"
+    gaps: dict[str, float] = {}
+    unexplained: list[str] = []
+    for name, error in evidence.worst.errors.items():
+        metrics, predicted = evidence.worst.metrics[name], evidence.floors.target.get(name, 0.0)
+        if metrics.exact:
+            expected = predicted * metrics.count
+            explained = metrics.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0))
+            gaps[name] = 0.0 if explained else math.inf
+        else:
+            gaps[name] = decibels(ratio_of(error, predicted) or 0.0)
+            explained = gaps[name] <= gap_allowance_db(metrics.count)
+        if not explained:
+            unexplained.append(name)
+    worst = max(gaps, key=lambda name: gaps[name])
+    inv.answered(
+        question,
+        f"{'no' if unexplained else 'yes'}: output '{worst}' is {gaps[worst]:+.1f} dB against the prediction",
+        since=since,
+        gap_db=gaps,
+        unexplained=unexplained,
+        predicted_error={n: evidence.floors.target.get(n) for n in gaps},
+        measured_error=dict(evidence.worst.errors),
+    )
+    if unexplained:
+        return None
+    name, error, _ = evidence.worst.worst
+    return inv.verdict(
+        VerdictKind.ROUNDING,
+        0.95 if inv.inputs_word == "real" else 0.85,
+        f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
+        f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame",
+        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+    )
