@@ -11,6 +11,7 @@ Every file appears under its name only when it is complete.
 import contextlib
 import dataclasses
 import enum
+import itertools
 import re
 import secrets
 from collections.abc import Iterable, Iterator
@@ -132,9 +133,11 @@ def save_model(
 
 def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
     """Return the large initializers inside the bodies of If, Loop and Scan; they did pass through protobuf."""
+    if len(list(itertools.islice(all_graphs(model), 2))) == 1:
+        return []
     found: list[_Weight] = []
     pending = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
-    while pending and len(list(all_graphs(model))) > 1:
+    while pending:
         for attribute in pending.pop().attribute:
             for body in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
                 pending.extend(body.node)
