@@ -7,8 +7,8 @@ So the same weighing serves faults that stay finite and faults that do not.
 import dataclasses
 import math
 
+from tensortriage.compare.figures import ratio_of, say
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.figures import ratio_of, say
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import (
     DECISIVE,

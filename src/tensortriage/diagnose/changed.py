@@ -8,7 +8,7 @@ file on golden values of the old one.
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation, compare_all
 from tensortriage.diagnose.local import local_errors, suspects

@@ -4,8 +4,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+from tensortriage.compare.figures import error_of, ratio_of
 from tensortriage.compare.metrics import Metrics
-from tensortriage.diagnose.figures import error_of, ratio_of
 from tensortriage.diagnose.floors import Floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layers import LayerRow

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.figures import error_of, least_floor
 from tensortriage.compare.metrics import Metrics
-from tensortriage.diagnose.figures import error_of, least_floor
 from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed

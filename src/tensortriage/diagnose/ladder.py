@@ -5,10 +5,10 @@ Each rung is a function of the investigation and the evidence so far that return
 
 from collections.abc import Callable
 
+from tensortriage.compare.figures import say
 from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
-from tensortriage.diagnose.figures import say
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
 from tensortriage.diagnose.origin import nonfinite

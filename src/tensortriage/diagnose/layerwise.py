@@ -2,8 +2,8 @@
 
 import math
 
+from tensortriage.compare.figures import MATCH_FACTOR, ratio_of
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.figures import MATCH_FACTOR, ratio_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.soundness import WORDS
 from tensortriage.errors import EngineError

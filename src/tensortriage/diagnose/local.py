@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.compare.figures import error_of, ratio_of
 from tensortriage.compare.metrics import Metrics, measure
-from tensortriage.diagnose.figures import error_of, ratio_of
 from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import PLAIN, Investigation, stored
 from tensortriage.inputs.feed import Feed

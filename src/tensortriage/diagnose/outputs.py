@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say, sqnr_db
 from tensortriage.compare.metrics import Metrics
-from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, ratio_of, say, sqnr_db
 from tensortriage.diagnose.floors import Floors, floors_of
 from tensortriage.diagnose.investigation import Investigation, Measured, compare_all
 from tensortriage.diagnose.layers import OutputRow

@@ -2,8 +2,8 @@
 
 import math
 
+from tensortriage.compare.figures import say
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.figures import say
 from tensortriage.diagnose.floors import ROUNDED, floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise

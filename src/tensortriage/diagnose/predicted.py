@@ -2,8 +2,8 @@
 
 import math
 
+from tensortriage.compare.figures import decibels, gap_allowance_db, ratio_of, say
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.figures import decibels, gap_allowance_db, ratio_of, say
 from tensortriage.diagnose.floors import ROUNDED
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Verdict, VerdictKind

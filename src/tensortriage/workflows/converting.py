@@ -5,9 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from tensortriage.compare.figures import error_of, gap_allowance_db, least_floor, say
 from tensortriage.compare.metrics import Metrics, measure
 from tensortriage.compare.tolerance import Judgement
-from tensortriage.diagnose.figures import error_of, gap_allowance_db, least_floor, say
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed

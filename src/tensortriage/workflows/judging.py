@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tensortriage.compare.figures import MATCH_FACTOR, gap_allowance_db, least_floor
 from tensortriage.compare.metrics import Metrics
 from tensortriage.compare.tolerance import Judgement, NoiseFloorTolerance
-from tensortriage.diagnose.figures import MATCH_FACTOR, gap_allowance_db, least_floor
 from tensortriage.diagnose.floors import ROUNDED, floors_of
 from tensortriage.diagnose.investigation import Investigation, Question
 from tensortriage.engines.spec import EngineSpec

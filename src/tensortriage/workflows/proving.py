@@ -13,9 +13,9 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
+from tensortriage.compare.figures import error_of, say
 from tensortriage.compare.metrics import Metrics, measure_many
 from tensortriage.compare.tolerance import Judgement
-from tensortriage.diagnose.figures import error_of, say
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed

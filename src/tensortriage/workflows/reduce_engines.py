@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tensortriage.diagnose.figures import error_of
+from tensortriage.compare.figures import error_of
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model

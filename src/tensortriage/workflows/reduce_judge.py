@@ -7,9 +7,9 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+from tensortriage.compare.figures import MATCH_FACTOR, error_of, gap_allowance_db, least_floor
 from tensortriage.compare.metrics import Metrics
 from tensortriage.compare.tolerance import Tolerance
-from tensortriage.diagnose.figures import MATCH_FACTOR, error_of, gap_allowance_db, least_floor
 from tensortriage.diagnose.floors import ROUNDED, emulate, fp32_floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.inputs.feed import Feed
