@@ -1,7 +1,8 @@
 """A user's Python file as an engine: anything with ``compile(model_path, options)`` whose result has ``run(feed)``.
 
 Everything else is optional. A session may declare ``inputs`` and ``outputs`` (objects or mappings with name, dtype and
-shape, or such triples), a ``plan()`` (regions as objects or mappings, or an object with ``regions``) and a ``close()``.
+shape, or such triples), a ``plan()`` (regions as objects or mappings, or an object with ``regions``), ``tactics()``
+(what it chose while building: objects or mappings with layer and tactic) and a ``close()``.
 The file is executed anew for every compile, so that an edited script is an edited engine.
 """
 
@@ -23,6 +24,8 @@ from tensortriage_worker.exchange import Item
 
 MODULE_NAME = "tensortriage_script"
 _REGION_FIELDS = ("name", "kind", "precision", "implementation")
+_CHOICE_WORDS = ("layer", "tactic", "implementation", "key")
+_CHOICE_LISTS = ("inputs", "outputs", "nodes")
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -55,7 +58,7 @@ class Session:
         self._script = script
         self.inputs = self._specs("inputs")
         self.outputs = self._specs("outputs")
-        self.info = {}  # type: Dict[str, Any]
+        self.info = {"tactics": self._tactics()}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once with a plain dict of arrays; what comes back is checked one by one."""
@@ -81,6 +84,17 @@ class Session:
             ]
         except TypeError:
             raise self._wrong("plan() returned {} instead of a list of regions".format(_kind_of(plan))) from None
+
+    def _tactics(self) -> List[Dict[str, Any]]:
+        tell = getattr(self._session, "tactics", None)
+        return [
+            dict(
+                {field: str(_get(choice, field, "")) for field in _CHOICE_WORDS},
+                **{field: [str(word) for word in _get(choice, field, ())] for field in _CHOICE_LISTS},
+                milliseconds=_get(choice, "milliseconds", None),
+            )
+            for choice in (tell() if callable(tell) else ())
+        ]
 
     def close(self) -> None:
         """Let the session close itself if it can."""

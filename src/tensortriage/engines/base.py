@@ -80,6 +80,38 @@ class Region:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """What an engine chose for one layer while it built: a tactic, out of several that compute the same in theory.
+
+    Attributes:
+        layer: The engine's own name of the layer.
+        tactic: What the engine takes back to make the same choice again; opaque.
+        implementation: The kernel or algorithm, for people.
+        inputs: Type and memory format of every input, in the engine's words.
+        outputs: The same of every output.
+        nodes: Names of the ONNX nodes it executes, where known.
+        milliseconds: How long the engine found it to take; None when not told.
+        key: What the engine calls the layer in its timing cache; empty where it has none.
+    """
+
+    layer: str
+    tactic: str
+    implementation: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    milliseconds: float | None = None
+    key: str = ""
+
+    @property
+    def label(self) -> str:
+        """The choice in words: two choices of a layer with equal labels are the same."""
+        formats = f" ({', '.join(self.inputs)} -> {', '.join(self.outputs)})" if self.inputs or self.outputs else ""
+        name = self.implementation if self.tactic in self.implementation else f"{self.implementation} {self.tactic}"
+        return name.strip() + formats
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
     """What an engine really runs for a model, in execution order."""
 
@@ -153,4 +185,44 @@ class BoundsRuns(Protocol):
 
     def allow(self, run_seconds: float) -> None:
         """Let every later run take so many seconds."""
+        ...
+
+
+@runtime_checkable
+class TellsTactics(Protocol):
+    """Capability of a session: it knows what the engine chose while building."""
+
+    def tactics(self) -> Sequence[Choice]:
+        """Return the choices in the order they were made; empty when the engine did not tell."""
+        ...
+
+
+@runtime_checkable
+class VariesBuilds(Protocol):
+    """Capability of an engine: it says whether two builds of one model may differ."""
+
+    def builds_vary(self, options: Mapping[str, str]) -> bool:
+        """Say whether they may, with these options."""
+        ...
+
+
+@runtime_checkable
+class PinsTactics(Protocol):
+    """Capability of an engine: what it chose can be recorded, and forced upon another build."""
+
+    def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return options with which sessions tell their tactics."""
+        ...
+
+    def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
+        """Return options with which a build makes the choices of a ``tensortriage.tactics/1`` file, and tells them."""
+        ...
+
+
+@runtime_checkable
+class SavesEngines(Protocol):
+    """Capability of an engine: what it built can be written to a file."""
+
+    def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
+        """Return options with which a build also writes its engine to a file."""
         ...

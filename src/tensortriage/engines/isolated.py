@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.engines.base import Limits, Plan, Region
+from tensortriage.engines.base import Choice, Limits, Plan, Region
 from tensortriage.engines.conversation import Conversation, wrong_outputs
 from tensortriage.engines.feeding import checked_feed, closed
 from tensortriage.engines.workers import check_interpreter, lease
@@ -165,6 +165,10 @@ class IsolatedSession:
             return None
         return self._translate(Plan(tuple(Region(**{**row, "nodes": tuple(row["nodes"])}) for row in rows)))
 
+    def tactics(self) -> Sequence[Choice]:
+        """Return what the engine chose while building, as its adapter told; empty when it did not."""
+        return tuple(_choice(row) for row in self.info.get("tactics", ()))
+
     def close(self) -> None:
         """Let the worker go; calling it twice is harmless."""
         conversation, self._conversation = self._conversation, None
@@ -203,6 +207,20 @@ class IsolatedSession:
         if widens and np.can_cast(array.dtype, wanted, "safe"):
             return array.astype(wanted)
         raise wrong_outputs(self._title, f"output '{spec.name}' is {given.label}, the model declares {declared.label}")
+
+
+def _choice(row: Mapping[str, Any]) -> Choice:
+    inputs, outputs, nodes = (tuple(map(str, row.get(field, ()))) for field in ("inputs", "outputs", "nodes"))
+    return Choice(
+        layer=str(row["layer"]),
+        tactic=str(row["tactic"]),
+        implementation=str(row.get("implementation", "")),
+        inputs=inputs,
+        outputs=outputs,
+        nodes=nodes,
+        milliseconds=row.get("milliseconds"),
+        key=str(row.get("key", "")),
+    )
 
 
 def _specs(rows: Sequence[Mapping[str, Any]] | None) -> Sequence[ValueSpec] | None:

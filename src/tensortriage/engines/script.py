@@ -43,6 +43,14 @@ class ScriptEngine:
         """
         return Precision.parse(options.get("precision", Precision.FP32.value)).value
 
+    def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the options as they are: a session with ``tactics()`` tells them anyway."""
+        return options
+
+    def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
+        """Pass the file on as option ``load_tactics``; a script whose sessions have ``tactics()`` is to honour it."""
+        return {**options, "load_tactics": str(record.absolute())}
+
     def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
         """Let the script build a model in a worker.
 
