@@ -10,7 +10,10 @@ import time
 import numpy as np
 import pytest
 
+from machine import bf16_target
 from running_cli import EXAMPLES, triage, verdict_in
+
+BF16 = bf16_target()
 
 ENGINE = """
 import os, sys, time
@@ -40,7 +43,7 @@ def script(tmp_path, *, run="pass", compile="pass"):
     ("words", "verdict", "culprit", "code"),
     [
         (["digits_vit.onnx", "--inputs", "digits.npz", "--target", "onnxruntime"], "match", None, 0),
-        (["digits_vit.onnx", "--inputs", "digits.npz", "--target", "openvino:precision=bf16"], "rounding", None, 0),
+        (["digits_vit.onnx", "--inputs", "digits.npz", "--target", BF16], "rounding", None, 0),
         (
             ["digits_vit_overflow.onnx", "--inputs", "digits_vit_overflow.npz", "--target", "emulate:precision=fp16"],
             "range-overflow",

@@ -7,9 +7,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from machine import bf16_target
 from running_cli import EXAMPLES, triage
 
 VIT = [EXAMPLES / "digits_vit.onnx", "--inputs", EXAMPLES / "digits.npz"]
+BF16 = bf16_target()
 CNN = [EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz"]
 
 
@@ -53,14 +55,14 @@ def test_low_memory_finds_the_same_figures(tmp_path):
 
 
 def test_a_failure_is_exit_code_1_and_names_the_tensor(tmp_path):
-    done = triage("run", *VIT, "--target", "openvino:precision=bf16", "--atol", "1e-6", "--rtol", "1e-6", cwd=tmp_path)
+    done = triage("run", *VIT, "--target", BF16, "--atol", "1e-6", "--rtol", "1e-6", cwd=tmp_path)
     assert done.returncode == 1
     assert "FAIL" in done.stdout
     assert "logits" in done.stdout
 
 
 def test_tolerances_per_output_and_statistic(tmp_path):
-    words = ["run", *VIT, "--target", "openvino:precision=bf16"]
+    words = ["run", *VIT, "--target", BF16]
     assert triage(*words, "--atol", "1e-6", "logits:1", cwd=tmp_path).returncode == 0
     assert triage(*words, "--atol", "0.02", "--check-error-stat", "mean", cwd=tmp_path).returncode == 0
     assert triage(*words, "--compare", "cosine_similarity", cwd=tmp_path).returncode == 0
@@ -68,7 +70,7 @@ def test_tolerances_per_output_and_statistic(tmp_path):
 
 
 def test_top_k_looks_at_the_decision_not_at_the_scores(tmp_path):
-    words = ["run", *VIT, "--target", "openvino:precision=bf16", "--atol", "0", "--rtol", "0"]
+    words = ["run", *VIT, "--target", BF16, "--atol", "0", "--rtol", "0"]
     assert triage(*words, cwd=tmp_path).returncode == 1
     assert triage(*words, "--postprocess", "top-1", cwd=tmp_path).returncode == 0
 
@@ -111,7 +113,7 @@ def test_too_few_saved_results_are_an_error(tmp_path):
 def test_accuracy_results_can_be_judged_again(tmp_path):
     words = [
         "--target",
-        "openvino:precision=bf16",
+        BF16,
         "--check-error-stat",
         "max",
         "--atol",
