@@ -147,6 +147,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         artifact=given["iter_artifact"],
         keep_artifact=given["no_remove_intermediate"],
         jobs=given["jobs"],
+        premise=given["premise"],
         save_replay=given["save_debug_replay"],
         load_replay=given["load_debug_replay"],
         case=given["case"],

@@ -163,34 +163,33 @@ class EngineOracle:
         self, sample: Sample, outputs: Mapping[str, np.ndarray], inside: Mapping[str, float]
     ) -> Failure | None:
         """Judge outputs of the whole model; ``inside`` are the errors in the piece that they come from."""
-        failing: dict[str, float] = {}
-        broken: set[str] = set()
+        figures: dict[str, Metrics] = {}
         for name, array in outputs.items():
             if name not in sample:
                 continue
             golden = sample[name]
             if array.shape != golden.shape:
                 return Failure(FailureKind.SHAPE, name, math.inf, name, math.inf, sample.name)
-            metrics = measure(golden, array)
-            error = self.judge.error(metrics)
-            if self._fails(sample, name, metrics, error):
-                failing[name] = error
-                broken |= {name} if metrics.nonfinite_mismatch else set()
-            elif self.expected is None:
-                self.closest = max(self.closest, (error, name))
+            figures[name] = measure(golden, array)
+        found = {name: self.judge.error(metrics) for name, metrics in figures.items()}
+        failing = {name: found[name] for name in self._failing(sample, figures, found)}
         if not failing:
+            if self.expected is None:
+                self.closest = max([self.closest, *((error, name) for name, error in found.items())])
             return None
         output = max(failing, key=lambda name: self._weight(sample, name, failing[name]))
         errors = dict(inside) or failing
         value = max(errors, key=lambda name: errors[name])
-        kind = FailureKind.NON_FINITE if output in broken else FailureKind.WRONG
+        kind = FailureKind.NON_FINITE if figures[output].nonfinite_mismatch else FailureKind.WRONG
         every = {sample.name: failing}
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
-    def _fails(self, sample: Sample, output: str, metrics: Metrics, error: float) -> bool:
+    def _failing(self, sample: Sample, figures: Mapping[str, Metrics], errors: Mapping[str, float]) -> list[str]:
         if self.expected is None:
-            return self.judge.fails(output, metrics)
-        return self._weight(sample, output, error) >= BAND and not self.judge.excuses(output, metrics)
+            failing = self.judge.failing(figures)
+            return [name for name in figures if name in failing]
+        heavy = [name for name in figures if self._weight(sample, name, errors[name]) >= BAND]
+        return [name for name in heavy if not self.judge.excuses(name, figures[name])]
 
     def _weight(self, sample: Sample, output: str, error: float) -> float:
         return error if self.expected is None else self.expected.share(sample.name, output, error)

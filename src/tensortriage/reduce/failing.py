@@ -58,8 +58,8 @@ class Judge(Protocol):
         """Return the size of an error as one number; infinite when it is not finite where the reference is."""
         ...
 
-    def fails(self, output: str, metrics: Metrics) -> bool:
-        """Say whether an output of the model is wrong beyond what is allowed for it."""
+    def failing(self, outputs: Mapping[str, Metrics]) -> frozenset[str]:
+        """Return those outputs of the model that are wrong beyond what is allowed for them; may be slow."""
         ...
 
     def excuses(self, output: str, metrics: Metrics) -> bool:

@@ -274,5 +274,5 @@ def _premise_error(runs: Sequence[Verdict]) -> UsageError:
     return UsageError(
         f"the whole does not fail in {len(runs)} runs{detail}; there is nothing to reduce",
         slug="premise-not-failing",
-        cure="check that the command fails on the whole; repeat the premise more often if the fault comes and goes",
+        cure="see that the whole fails; if the fault comes and goes, let the premise have more runs (--premise 20)",
     )

@@ -37,6 +37,8 @@ from tensortriage.workflows.piece_shapes import ShapeSource
 from tensortriage.workflows.reduce_engines import EngineAsking
 from tensortriage.workflows.reduce_staged import Person, StagedAsking, StagedRequest, UndoError
 
+PREMISE = 3
+"""Runs of the whole before anything else."""
 TRUSTED = Repeats(premise=1, measure=1)
 """A person is not asked the same thing twice."""
 
@@ -80,6 +82,7 @@ class ReduceRequest:
         artifact: The model of the current iteration, for the command or the person.
         keep_artifact: Leave the last one there.
         jobs: Checks at once.
+        premise: Runs of the whole before anything else; more of them meet a fault that comes and goes.
         save_replay: Where verdicts are written as they come.
         load_replay: Verdicts of an earlier run.
         case: Directory of the case; an earlier one is resumed.
@@ -106,6 +109,7 @@ class ReduceRequest:
     artifact: Path = Path("polygraphy_debug.onnx")
     keep_artifact: bool = False
     jobs: int = 1
+    premise: int = PREMISE
     save_replay: Path | None = None
     load_replay: Path | None = None
     case: Path = Path("triage-case")
@@ -244,7 +248,7 @@ def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceLi
         case,
         ends=ends,
         shrink_seconds=request.shrink_seconds,
-        repeats=Repeats(),
+        repeats=Repeats(premise=request.premise),
         listener=listener,
     )
 
@@ -265,7 +269,7 @@ def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceLi
         save_replay=request.save_replay,
         load_replay=request.load_replay,
         tell=listener.tell,
-        repeats=Repeats() if request.check is not None else TRUSTED,
+        repeats=Repeats(premise=request.premise) if request.check is not None else TRUSTED,
     )
 
 

@@ -5,7 +5,7 @@ Measuring a floor costs a run in float64; an error that no healthy fp32 engine c
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, gap_allowance_db, least_floor
 from tensortriage.compare.metrics import Metrics
@@ -38,14 +38,18 @@ class OutputJudge:
         """Return the relative error of a tensor."""
         return error_of(metrics)
 
-    def fails(self, output: str, metrics: Metrics) -> bool:
-        """Say whether an output of the model fails."""
+    def failing(self, outputs: Mapping[str, Metrics]) -> frozenset[str]:
+        """Return the outputs that fail; of those that may be within their floor only when none fails for sure."""
         if self.tolerance is not None:
-            return not self.tolerance.judge(output, metrics).within
-        error = error_of(metrics)
-        if not self.limits and 0.0 < error < self.certain:
+            tolerance = self.tolerance
+            return frozenset(name for name, figures in outputs.items() if not tolerance.judge(name, figures).within)
+        errors = {name: error_of(figures) for name, figures in outputs.items()}
+        if not self.limits:
+            sure = frozenset(name for name, error in errors.items() if error >= self.certain)
+            if sure or not any(errors.values()):
+                return sure
             self.limits = self.measure()
-        return error > self.limits.get(output, 0.0)
+        return frozenset(name for name, error in errors.items() if error > self.limits.get(name, 0.0))
 
     def excuses(self, output: str, metrics: Metrics) -> bool:
         """Say whether an error is within the tolerance, or within the floor when that is known."""
