@@ -51,6 +51,10 @@ class OutputJudge:
             self.limits = self.measure()
         return frozenset(name for name, error in errors.items() if error > self.limits.get(name, 0.0))
 
+    def fails(self, output: str, metrics: Metrics) -> bool:
+        """Say whether an output of the model fails."""
+        return output in self.failing({output: metrics})
+
     def excuses(self, output: str, metrics: Metrics) -> bool:
         """Say whether an error is within the tolerance, or within the floor when that is known."""
         if self.tolerance is not None:
