@@ -125,7 +125,7 @@ def encode(array: np.ndarray, label: str) -> Tuple[np.ndarray, List[int]]:
         array = array.byteswap()
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if form.packed_bits:
-        flat = _pack(flat, form.packed_bits)
+        flat = pack(flat, form.packed_bits)
         return flat, [flat.nbytes]
     shape = list(array.shape)
     return flat, [*shape, 2] if label == "complex128" else shape
@@ -155,7 +155,7 @@ def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
         raise ValueError("a bool that is neither 0 nor 1")
     memory_type = _memory_type(label)
     if form.packed_bits:
-        data = _unpack(data, form.packed_bits)[: math.prod(shape)]
+        data = unpack(data, form.packed_bits)[: math.prod(shape)]
         if memory_type == np.int8:  # ml_dtypes leaves the upper bits zero; a plain int8 needs its sign there.
             shift = 8 - form.packed_bits
             data <<= shift
@@ -171,7 +171,7 @@ def _memory_type(label: str) -> "np.dtype[Any]":
     return cast("np.dtype[Any]", np.dtype(getattr(_ML_DTYPES, label)))
 
 
-def _pack(items: np.ndarray, bits: int) -> np.ndarray:
+def pack(items: np.ndarray, bits: int) -> np.ndarray:
     """Pack one-byte elements as ONNX does: the first one in the lowest bits of the first byte."""
     per_byte = 8 // bits
     padded = np.zeros(round_up(items.size, per_byte), np.uint8)
@@ -182,7 +182,7 @@ def _pack(items: np.ndarray, bits: int) -> np.ndarray:
     return packed
 
 
-def _unpack(packed: np.ndarray, bits: int) -> np.ndarray:
+def unpack(packed: np.ndarray, bits: int) -> np.ndarray:
     """Return one byte per element, its upper bits zero."""
     per_byte = 8 // bits
     items = np.empty(packed.size * per_byte, np.uint8)

@@ -24,7 +24,11 @@ from typing import IO, Any, Dict, Tuple
 
 from tensortriage_worker.supervisor import resident_bytes
 
-ADAPTERS = {"openvino": "tensortriage_worker.openvino_adapter", "script": "tensortriage_worker.script_adapter"}
+ADAPTERS = {
+    "openvino": "tensortriage_worker.openvino_adapter",
+    "script": "tensortriage_worker.script_adapter",
+    "tensorrt": "tensortriage_worker.tensorrt_adapter",
+}
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "cudaErrorMemoryAllocation")
@@ -81,6 +85,18 @@ class _Server:
     def _plan(self, request: Dict[str, Any]) -> Dict[str, Any]:
         return {"plan": self._session.plan()}
 
+    def _answer(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Answer a question of an adapter's own, about a model or, without one, about the open session."""
+        from tensortriage_worker import exchange
+
+        feed = {item.name: item for item in exchange.take(request["shards"])}
+        if "model" in request:
+            adapter = _adapter(request)
+            info, items = adapter.answer(request["question"], Path(request["model"]), request["options"])
+        else:
+            info, items = self._session.answer(request["question"], feed, request["arguments"])
+        return {"info": info, "shards": exchange.put(request["folders"], items)}
+
     def _close(self, request: Dict[str, Any]) -> Dict[str, Any]:
         session, self._session = self._session, None
         if session is not None:
@@ -99,7 +115,7 @@ def describe(error: BaseException, *, during: str) -> Dict[str, str]:
     library) keep their own words; others get their type, text and the place in the user's code.
     """
     text = " ".join(str(error).split())
-    memory = isinstance(error, MemoryError) or any(word in text for word in _OUT_OF_MEMORY)
+    memory = (isinstance(error, MemoryError) and not _raised_by_hand(error)) or any(w in text for w in _OUT_OF_MEMORY)
     kind = "memory" if memory else str(getattr(getattr(error, "kind", None), "value", "")) or type(error).__name__
     slug = getattr(error, "slug", "")
     if slug and not memory:
@@ -110,6 +126,12 @@ def describe(error: BaseException, *, during: str) -> Dict[str, str]:
         message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
     kind = kind if memory else ("run" if during in ("run", "plan", "close") else "build")
     return {"kind": kind, "message": message + _place(error), "slug": "", "cure": ""}
+
+
+def _raised_by_hand(error: BaseException) -> bool:
+    """Whether a ``raise`` statement of Python code made an error; the allocator's own come from any other line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and (frames[-1].line or "").lstrip().startswith("raise")
 
 
 def _place(error: BaseException) -> str:

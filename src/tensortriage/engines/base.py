@@ -70,6 +70,8 @@ class Region:
         kind: The engine's layer type, e.g. ``FullyConnected``.
         precision: Label of the element type it computes in, e.g. ``bfloat16``; empty when the engine does not say.
         implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not say.
+        inputs: Names of the values it takes, as the engine calls them; empty when the engine does not say.
+        outputs: Names of the values it makes, likewise.
     """
 
     name: str
@@ -77,6 +79,8 @@ class Region:
     kind: str = ""
     precision: str = ""
     implementation: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -225,4 +229,18 @@ class SavesEngines(Protocol):
 
     def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
         """Return options with which a build also writes its engine to a file."""
+        ...
+
+
+@runtime_checkable
+class ChecksOptions(Protocol):
+    """Capability of an engine: it can find out, without a model, whether a set of options works on this machine."""
+
+    def check(self, options: Mapping[str, str]) -> None:
+        """Return when they do.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+            EngineMissing: When the engine, its device or the precision is not to be had here.
+        """
         ...

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tensortriage.engines.base import Limits
 from tensortriage.engines.feeding import MAX_REASON, build_failed, one_line, run_failed
 from tensortriage.engines.workers import Worker, WorkerDied, WorkerTimeout, give_back
@@ -45,7 +47,10 @@ _ERRORS: dict[str, type[TriageError]] = {
     error.__name__: error
     for error in (BuildFailed, RunFailed, EngineMissing, EngineOutOfMemory, UsageError, ModelError, DataError)
 }
-_DOING = {"probe": "starting", "compile": "building the model", "run": "running", "plan": "telling its plan"}
+_DOING = {
+    "probe": "starting", "compile": "building the model", "run": "running", "plan": "telling its plan",
+    "answer": "answering",
+}  # fmt: skip
 _LAST_WORDS = 6
 
 
@@ -76,11 +81,22 @@ class Conversation:
             self._delivered.append(self.worker.transport.deliver(path))
         return self._delivered[-1]
 
+    def deliver_file(self, path: Path) -> str:
+        """Return where the engine process finds a file that is no model.
+
+        Raises:
+            StoreError: When the worker's machine has no room for it.
+            EngineCrashed: When the connection breaks.
+        """
+        with self._told("compile"):
+            self._delivered.append(self.worker.transport.deliver_file(path))
+        return self._delivered[-1]
+
     def ask(self, operation: str, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
         """Ask the engine process to do something and return its answer.
 
         Args:
-            operation: ``probe``, ``compile``, ``run``, ``plan`` or ``close``.
+            operation: ``probe``, ``compile``, ``run``, ``plan``, ``answer`` or ``close``.
             seconds: Longest wait; None for what the limits say.
             fields: What the operation needs, JSON types only.
 
@@ -105,15 +121,29 @@ class Conversation:
             RunFailed: When the engine fails, or what it wrote is no shard.
             EngineError: When it crashes, hangs or runs out of memory.
         """
+        return self._exchange("run", items)[1]
+
+    def answer(
+        self, question: str, items: Iterable[Item] = (), *, seconds: float | None = None, **fields: Any
+    ) -> tuple[Mapping[str, Any], dict[str, np.ndarray]]:
+        """Ask the adapter a question of its own and return what it tells, and arrays by name.
+
+        Raises:
+            TriageError: As for `ask` and `run`.
+        """
+        answer, found = self._exchange("answer", items, seconds=seconds, question=question, **fields)
+        return answer["info"], {item.name: item.array for item in found}
+
+    def _exchange(self, operation: str, items: Iterable[Item], **fields: Any) -> tuple[Mapping[str, Any], list[Item]]:
         transport = self.worker.transport
         paths: list[str] = []
         try:
             with self._told("run"):
                 paths = transport.put(items)
-            answer = self.ask("run", shards=paths, folders=self.worker.folders)
+            answer = self.ask(operation, shards=paths, folders=self.worker.folders, **fields)
             paths = []
             with self._told("run"):
-                return list(transport.take(answer["shards"]))
+                return answer, list(transport.take(answer["shards"]))
         except ShardError as error:
             raise wrong_outputs(self.title, str(error)) from error
         finally:

@@ -55,6 +55,30 @@ class IsolatedEngine:
             conversation.end()
         return info
 
+    def answer(
+        self, question: str, model: Path, options: Mapping[str, str], *, files: Sequence[str] = ()
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Ask the adapter something of its own about a model; return what it tells, and arrays (bytes as uint8).
+
+        Args:
+            question: One that the adapter knows.
+            model: ONNX file.
+            options: Options for the adapter, already checked.
+            files: Options whose values are files that the worker needs.
+
+        Raises:
+            TriageError: As for `compile`.
+        """
+        conversation, rest = self._begin(options, affinity="")
+        try:
+            rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
+            there = conversation.deliver(model.absolute())
+            return conversation.answer(
+                question, seconds=self.limits.build_seconds, adapter=self.adapter, model=there, options=rest
+            )
+        finally:
+            conversation.end()
+
     def compile(
         self,
         model: Path,
@@ -85,7 +109,7 @@ class IsolatedEngine:
         try:
             model = model.absolute()
             there = conversation.deliver(model)
-            rest |= {key: conversation.deliver(Path(rest[key])) for key in files}
+            rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
             answer = conversation.ask("compile", adapter=self.adapter, model=there, options=rest)
             inputs, outputs = _specs(answer["inputs"]), _specs(answer["outputs"])
             if declared is not None and (inputs is None or outputs is None):
@@ -153,6 +177,18 @@ class IsolatedSession:
         results = conversation.run(Item(name, array) for name, array in arrays.items())
         return self._named(results)
 
+    def answer(
+        self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Ask the adapter's session something of its own; return what it tells, and arrays (bytes as uint8).
+
+        Raises:
+            TriageError: As for `run`.
+        """
+        arrays = {} if feed is None else checked_feed(feed, self.inputs)
+        items = [Item(name, array) for name, array in arrays.items()]
+        return self._open().answer(question, items, arguments=arguments)
+
     def allow(self, run_seconds: float) -> None:
         """Let every later run take so many seconds before it counts as a hang."""
         conversation = self._open()
@@ -163,7 +199,7 @@ class IsolatedSession:
         rows = self._open().ask("plan")["plan"]
         if rows is None:
             return None
-        return self._translate(Plan(tuple(Region(**{**row, "nodes": tuple(row["nodes"])}) for row in rows)))
+        return self._translate(Plan(tuple(_region(row) for row in rows)))
 
     def tactics(self) -> Sequence[Choice]:
         """Return what the engine chose while building, as its adapter told; empty when it did not."""
@@ -221,6 +257,11 @@ def _choice(row: Mapping[str, Any]) -> Choice:
         milliseconds=row.get("milliseconds"),
         key=str(row.get("key", "")),
     )
+
+
+def _region(row: Mapping[str, Any]) -> Region:
+    lists = {key: tuple(row.get(key, ())) for key in ("nodes", "inputs", "outputs")}
+    return Region(**{**row, **lists})
 
 
 def _specs(rows: Sequence[Mapping[str, Any]] | None) -> Sequence[ValueSpec] | None:

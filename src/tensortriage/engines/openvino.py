@@ -9,7 +9,7 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -70,6 +70,10 @@ class OpenVinoEngine:
             word = str(self._isolated.probe(settings)["precision"])
         return Precision.FP32.value if word == DYNAMIC else word
 
+    def check(self, options: Mapping[str, str]) -> None:
+        """Ask OpenVINO whether the device has what the options ask for; see `ChecksOptions`."""
+        self._isolated.probe(_settings(read_options(options, self.options)))
+
     def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
         """Build an ONNX file in a worker.
 
@@ -101,30 +105,20 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
-    """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types.
-
-    OpenVINO names the last operation of what it fused, and some others; a region executes besides these every node on
-    the way back to nodes of other regions. Every node is in one region at most, the first that claims it; nodes that
-    only compute constants or shapes are in none unless OpenVINO names them.
-    """
+    """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types."""
+    from tensortriage.engines.placing import place
     from tensortriage.model.model import Model
 
     loaded = Model.load(model)
     graph = loaded.graph
-    taken: set[str] = set()
-    named: list[list[str]] = []
-    for region in plan.regions:
-        names = dict.fromkeys(_onnx_name(name, graph) for name in region.nodes)
-        named.append([name for name in names if name and name not in taken])
-        taken.update(named[-1])
-    computed = {node.name for node in graph.descendants([spec.name for spec in loaded.inputs])}
-    taken |= {node.name for node in graph.nodes if node.name not in computed or {*node.outputs} & graph.shape_like}
-    regions = []
-    for region, claimed in zip(plan.regions, named, strict=True):
-        nodes = _executed(claimed, graph, taken)
-        taken.update(nodes)
-        regions.append(dataclasses.replace(region, nodes=nodes, precision=_label(region.precision)))
-    return Plan(tuple(regions))
+    named = [[_onnx_name(name, graph) for name in region.nodes] for region in plan.regions]
+    placed = place(named, graph, [spec.name for spec in loaded.inputs])
+    return Plan(
+        tuple(
+            dataclasses.replace(region, nodes=nodes, precision=_label(region.precision))
+            for region, nodes in zip(plan.regions, placed, strict=True)
+        )
+    )
 
 
 def _onnx_name(name: str, graph: "Graph") -> str:
@@ -143,18 +137,6 @@ def _onnx_name(name: str, graph: "Graph") -> str:
         name, _, last = name.rpartition("/")
         if not name or last.startswith("transpose_"):
             return ""
-
-
-def _executed(names: Iterable[str], graph: "Graph", taken: Collection[str]) -> tuple[str, ...]:
-    found = {name: graph.node(name) for name in names}
-    pending = list(found.values())
-    while pending:
-        for value in pending.pop().uses:
-            node = graph.producer(value)
-            if node is not None and node.name not in taken and node.name not in found:
-                found[node.name] = node
-                pending.append(node)
-    return tuple(node.name for node in sorted(found.values(), key=lambda node: node.index))
 
 
 def _label(word: str) -> str:

@@ -25,6 +25,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "reference": "tensortriage.engines.reference:ReferenceEngine",
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
+        "tensorrt": "tensortriage.engines.tensorrt:TensorRtEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
 )

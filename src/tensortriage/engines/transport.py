@@ -38,7 +38,11 @@ class Transport(Protocol):
     """Moves a model and tensors to a worker, and tensors back."""
 
     def deliver(self, path: Path) -> str:
-        """Return where the worker finds an ONNX file (with its external data) or a script; `withdraw` it later."""
+        """Return where the worker finds an ONNX file (with its external data); `withdraw` it later."""
+        ...
+
+    def deliver_file(self, path: Path) -> str:
+        """Return where the worker finds any other file; `withdraw` it later."""
         ...
 
     def withdraw(self, delivered: str) -> None:
@@ -76,6 +80,10 @@ class SharedFolder:
         """Return the path: the worker reads the file where it is."""
         return str(path)
 
+    def deliver_file(self, path: Path) -> str:
+        """Return the path, likewise."""
+        return str(path)
+
     def withdraw(self, delivered: str) -> None:
         """Do nothing: nothing was copied."""
 
@@ -108,10 +116,8 @@ class Wire:
         self._folder = tempfile.TemporaryDirectory(prefix="triage-wire-", ignore_cleanup_errors=True)
 
     def deliver(self, path: Path) -> str:
-        """Send a file under a folder of its own; an ONNX file is sent with all its weights."""
+        """Send an ONNX file with all its weights under a folder of its own."""
         name = uuid.uuid4().hex
-        if path.suffix == ".py":
-            return self._upload(path, f"{name}/{path.name}")
         from tensortriage.model.model import Model
 
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
@@ -120,6 +126,10 @@ class Wire:
                 if part != saved:
                     self._upload(part, f"{name}/{part.name}")
             return self._upload(saved, f"{name}/{saved.name}")
+
+    def deliver_file(self, path: Path) -> str:
+        """Send a file under a folder of its own."""
+        return self._upload(path, f"{uuid.uuid4().hex}/{path.name}")
 
     def withdraw(self, delivered: str) -> None:
         """Remove the file there and what came with it."""

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensortriage.compare.tolerance import Tolerance, check_names
+from tensortriage.diagnose.dissection import with_anatomy
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.diagnose.ladder import climb
 from tensortriage.diagnose.layers import Layers, Outputs
 from tensortriage.diagnose.outputs import output_rows
 from tensortriage.diagnose.verdict import Verdict
-from tensortriage.engines.base import Limits
-from tensortriage.engines.registry import create, known
+from tensortriage.engines.base import ChecksOptions, Limits
+from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
 from tensortriage.inputs.feed import Feed
@@ -20,14 +21,11 @@ from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
-from tensortriage.runs.runner import feed_digest
+from tensortriage.runs.runner import feed_digest, precision_of
 from tensortriage.workflows.feeding import FeedRequest, feeds
 
 REFERENCE = "onnxruntime:optimization=none"
 """The default reference: every op as written, none fused."""
-
-ANNOUNCED = ("tensorrt",)
-"""Engines whose names and options are settled before their adapters are there; a package may register one."""
 
 MOST_FEEDS = 8
 """Samples a diagnosis looks at unless told otherwise."""
@@ -52,6 +50,8 @@ class DiagnoseRequest:
         limits: Time and memory limits of isolated engines.
         external_data_dir: Where external data are when not beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
+        budget_seconds: Wall time that the diagnosis may take; what is not asked for lack of it is said. None for any.
+        random_too: Whether random data are looked at as well when real data pass.
     """
 
     model: Path
@@ -64,6 +64,8 @@ class DiagnoseRequest:
     limits: Limits = dataclasses.field(default_factory=Limits)
     external_data_dir: Path | None = None
     batch_bytes: int | None = BATCH_BYTES
+    budget_seconds: float | None = None
+    random_too: bool = True
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -90,12 +92,14 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         limits=request.limits,
         input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
+        budget_seconds=request.budget_seconds,
+        random_too=request.random_too,
     )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))
         investigation, evidence = Investigation(question, case, listener=listener), Evidence()
         try:
-            verdict = climb(investigation, evidence)
+            verdict = with_anatomy(investigation, evidence, climb(investigation, evidence))
             case.write("layers.json", Layers(evidence.layer_rows(investigation)))
             case.write("outputs.json", Outputs(output_rows(evidence.results, investigation)))
         finally:
@@ -106,24 +110,22 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
 
 
 def usable(text: str) -> EngineSpec:
-    """Parse an engine spec and make sure that the engine can be used here.
+    """Parse an engine spec and make sure that the engine can be used here, as far as that shows without a model.
 
     Raises:
-        UsageError: When the spec is malformed or the engine unknown.
-        EngineMissing: When it is not usable here.
+        UsageError: When the spec is malformed, or the engine or an option unknown.
+        EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
     """
     spec = EngineSpec.parse(text)
-    if spec.name in ANNOUNCED and spec.name not in known():
-        raise EngineMissing(
-            f"engine '{spec.name}' is announced, but not part of this version",
-            slug="engine-not-included",
-            cure="wrap it in a script engine for now: --target script:FILE.py",
-        )
-    available = create(spec).availability()
-    if not available.usable:
+    engine = create(spec)
+    available = engine.availability()
+    if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
         raise EngineMissing(
             f"engine '{spec.name}' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure
         )
+    if isinstance(engine, ChecksOptions):
+        engine.check(spec.options)
+    precision_of(spec)
     return spec
 
 

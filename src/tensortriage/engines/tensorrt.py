@@ -1,0 +1,331 @@
+"""TensorRT and TensorRT-RTX, in a worker process: options and formats here, the library in `tensortriage_worker`.
+
+A number format is reached in one of two ways, by what the release offers. Releases with weak typing (8.5 to 10) have a
+flag per format and let the builder choose layer by layer; kept nodes are constrained to float32. Releases without it
+(11, RTX), or ``typing=strong``, get the model converted, with the same nodes kept, and build it as typed.
+"""
+
+import ctypes
+import functools
+import importlib.metadata
+import importlib.util
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tensortriage.engines.base import Availability, Limits
+from tensortriage.engines.feeding import build_failed
+from tensortriage.engines.isolated import IsolatedEngine, IsolatedSession
+from tensortriage.engines.options import read_options
+from tensortriage.engines.tensorrt_options import (
+    AUTO,
+    FILES,
+    MIXED,
+    OPTIONS,
+    Range,
+    Settings,
+    kept_words,
+    range_words,
+    read_settings,
+)
+from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
+from tensortriage.engines.tensorrt_session import TensorRtSession
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.values.dtype import DType, Precision
+from tensortriage_worker.tensorrt_library import INSTALL, LIBRARIES
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
+
+_CONVERTED = {"fp16": Precision.FP16, "bf16": Precision.BF16}
+_QUANTIZED = ("fp8", "int8")
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+_LOW = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2, DType.FLOAT4E2M1})
+_DRIVER = "libcuda.so.1"
+_PROBED: dict[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
+"""What a release and a device offer, by the options that choose them: asked once in this process."""
+
+
+class TensorRtEngine:
+    """The engine ``tensorrt``."""
+
+    name: ClassVar[str] = "tensorrt"
+    options: ClassVar[Mapping[str, str]] = OPTIONS
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._isolated = IsolatedEngine("tensorrt", title="TensorRT", limits=self.limits)
+
+    def availability(self) -> Availability:
+        """Say whether TensorRT is installed for this interpreter and there is a driver; nothing is started."""
+        installed = next((name for name in LIBRARIES if _is_installed(name)), "")
+        if not installed:
+            return Availability(usable=False, reason="TensorRT is not installed", cure=INSTALL)
+        try:
+            ctypes.CDLL(_DRIVER)
+        except OSError:
+            return Availability(
+                usable=False,
+                version=_version(installed),
+                reason="TensorRT is installed, but there is no NVIDIA driver",
+                cure="run on a machine with an NVIDIA GPU, or name one: tensorrt:worker=ssh://HOST",
+            )
+        return Availability(usable=True, version=_version(installed), device="CUDA")
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return the precision word these options make TensorRT compute in; for ``mixed`` the widest, fp32.
+
+        Without an option it is tf32, which TensorRT uses for float32 on its own.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+        """
+        word = read_settings(read_options(options, self.options)).precision
+        if word == AUTO:
+            return Precision.TF32.value
+        return Precision.FP32.value if word == MIXED else Precision.parse(word).value
+
+    def features(self, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what the release and the device behind these options offer; starts a worker the first time.
+
+        Raises:
+            EngineMissing: When TensorRT or a device is missing there.
+        """
+        settings = read_settings(read_options(options, self.options))
+        return self._features(settings)
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> TensorRtSession:
+        """Build an ONNX file in a worker, or load the engine that option ``load_engine`` names.
+
+        Raises:
+            UsageError: For an unknown option or option value, or a model that cannot be built in this format.
+            EngineMissing: When TensorRT, a device, or a feature that was asked for is not to be had here.
+            EngineError: When the build fails, crashes, hangs or runs out of memory.
+        """
+        from tensortriage.model.model import Model
+
+        settings = read_settings(read_options(options, self.options))
+        model = model.absolute()
+        loaded = Model.load(model)
+        graph = loaded.graph
+        return TensorRtSession(
+            functools.partial(self._build, loaded, model, settings),
+            inputs=loaded.inputs,
+            outputs=loaded.outputs,
+            open_inputs=() if "load_engine" in settings.words else _open_inputs(loaded, settings),
+            value_of=lambda name: value_of(name, graph),
+        )
+
+    def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Return options with which sessions tell their tactics."""
+        return {**options, "record_tactics": "true"}
+
+    def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
+        """Return options with which a build makes the choices of a ``tensortriage.tactics/1`` file, and tells them."""
+        return {**options, "record_tactics": "true", "load_tactics": str(record.absolute())}
+
+    def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
+        """Return options with which a build also writes its engine to a file."""
+        return {**options, "save_engine": str(path.absolute())}
+
+    def builds_vary(self, options: Mapping[str, str]) -> bool:
+        """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
+        return "load_engine" not in options
+
+    def build_only(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Build without running, and write the files that the options name; return what the adapter tells.
+
+        Raises:
+            TriageError: As for `compile`.
+        """
+        from tensortriage.model.model import Model
+
+        settings = read_settings(read_options(options, self.options))
+        loaded = Model.load(model.absolute())
+        with self._prepared(loaded, model.absolute(), settings, {}) as (path, words):
+            info, blobs = self._isolated.answer("build", path, words, files=_files(words))
+        _write(settings, info, lambda name: bytes(blobs[name].data))
+        return info
+
+    def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what the parser says about a model; see `tensortriage_worker.tensorrt_support`.
+
+        Raises:
+            TriageError: As for `compile`.
+        """
+        settings = read_settings(read_options(options, self.options))
+        return self._isolated.answer("capability", model.absolute(), settings.words)[0]
+
+    def _features(self, settings: Settings) -> Mapping[str, Any]:
+        words = {key: settings.words[key] for key in ("worker", "library", "device") if key in settings.words}
+        key = tuple(sorted(words.items()))
+        if key not in _PROBED:
+            _PROBED[key] = self._isolated.probe(words)
+        return _PROBED[key]
+
+    def _build(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> IsolatedSession:
+        with self._prepared(loaded, model, settings, ranges) as (path, words):
+            session = self._isolated.compile(
+                path,
+                words,
+                files=_files(words),
+                declared=lambda _: (loaded.inputs, loaded.outputs),
+                translate=lambda plan, _: in_terms_of_onnx(plan, model),
+            )
+        try:
+            _write(settings, session.info, lambda name: bytes(session.answer(name)[1][name].data))
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _prepared(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> "_Prepared":
+        return _Prepared(loaded, model, settings, ranges, self._features)
+
+
+class _Prepared:
+    """The file to build and the words for the adapter; a converted model lives as long as the context."""
+
+    def __init__(
+        self,
+        loaded: "Model",
+        model: Path,
+        settings: Settings,
+        ranges: Mapping[str, Range],
+        features: Callable[[Settings], Mapping[str, Any]],
+    ) -> None:
+        self._loaded, self._model, self._settings = loaded, model, settings
+        self._ranges, self._features = ranges, features
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-tensorrt-")
+
+    def __enter__(self) -> tuple[Path, dict[str, str]]:
+        try:
+            return self._choose()
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def _choose(self) -> tuple[Path, dict[str, str]]:
+        settings = self._settings
+        words = {**settings.words, **range_words({**settings.ranges, **self._ranges})}
+        if "load_engine" in words:
+            return self._model, words
+        weak = self._features(settings)["weak"] if settings.typing != "strong" else []
+        precision = settings.precision
+        if precision == AUTO:
+            precision = MIXED if is_typed(self._loaded) else "tf32"
+        words["precision"] = precision
+        if precision in weak or (precision in ("fp32", "tf32") and weak and not is_typed(self._loaded)):
+            words["typing"] = "weak"
+            if settings.kept:
+                words["kept"] = kept_words(self._known(settings.kept), _makers(self._loaded))
+            return self._model, words
+        if settings.typing == "weak":
+            raise UsageError(
+                f"this TensorRT has no weak typing for {precision}",
+                slug="typing-unavailable",
+                cure="leave typing out: the model is converted instead",
+            )
+        words["typing"] = "strong"
+        if precision in _CONVERTED:
+            return self._converted(_CONVERTED[precision]), words
+        if precision in _QUANTIZED and not _is_quantized(self._loaded):
+            raise UsageError(
+                f"this TensorRT takes {precision} from quantizers in the model, and there are none",
+                slug="quantizers-missing",
+                cure="quantize the model first (QuantizeLinear and DequantizeLinear), or use TensorRT 8.5 to 10",
+            )
+        return self._model, words
+
+    def _converted(self, precision: Precision) -> Path:
+        from tensortriage.model.convert import convert
+        from tensortriage.model.shapes import value_specs
+
+        try:
+            converted = convert(
+                self._loaded,
+                precision,
+                specs=value_specs(self._loaded),
+                kept_nodes=self._known(self._settings.kept),
+            )
+            return converted.save(Path(self._folder.name) / self._model.name)
+        except ModelError as error:
+            raise build_failed("TensorRT", error.message, cure=error.cure) from error
+
+    def _known(self, names: Sequence[str]) -> Sequence[str]:
+        unknown = [name for name in names if name not in self._loaded.graph]
+        if unknown:
+            raise UsageError(
+                f"the model has no node '{unknown[0]}' to keep",
+                slug="node-unknown",
+                cure="triage inspect model MODEL --show layers lists its nodes",
+            )
+        return names
+
+
+def is_typed(model: "Model") -> bool:
+    """Say whether a model says by itself what runs in a lower precision: low types, or quantizers."""
+    types = {spec.dtype for spec in (*model.inputs, *model.outputs, *model.graph.initializers.values())}
+    casts = {node.attributes.get("to") for node in model.graph.nodes if node.op_type == "Cast"}
+    return bool(types & _LOW) or bool({DType(to) for to in casts if isinstance(to, int)} & _LOW) or _is_quantized(model)
+
+
+def _is_quantized(model: "Model") -> bool:
+    return any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
+
+
+def _makers(model: "Model") -> dict[str, str]:
+    return {value: node.name for node in model.graph.nodes for value in node.outputs}
+
+
+def _open_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
+    """Return the inputs whose shapes have to come from a feed."""
+    return tuple(
+        spec.name
+        for spec in model.inputs
+        if spec.name not in settings.ranges and not all(isinstance(size, int) for size in spec.shape or (None,))
+    )
+
+
+def _files(words: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(key for key in FILES if key in words and Path(words[key]).exists())
+
+
+def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], bytes]) -> None:
+    """Write the files that the options name."""
+    wanted = {"engine": settings.save.get("save_engine"), "timing_cache": _path(settings.words.get("timing_cache"))}
+    for name, path in wanted.items():
+        if path is not None and info.get("built"):
+            _replace(path, fetch(name))
+    calibration = settings.save.get("save_calibration")
+    if calibration is not None and "calibration_cache" in info:
+        _replace(calibration, info["calibration_cache"].encode("latin-1"))
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(data)
+    Path(file.name).replace(path)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # ValueError: a half-initialised module of that name
+        return False
+
+
+def _version(name: str) -> str:
+    for package in importlib.metadata.packages_distributions().get(name, ()):
+        return importlib.metadata.version(package)
+    return ""

@@ -1,0 +1,151 @@
+"""A TensorRT session on this side: an engine made for the shapes that are fed.
+
+TensorRT wants to know the range of every open dimension before it builds. Without a range from the user the engine is
+built when the first feed comes, for its shapes alone; a feed of another shape widens the range and builds again. With
+ranges given, or without open dimensions, it is built at once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensortriage.engines.base import Choice, Plan
+from tensortriage.engines.feeding import checked_feed, closed
+from tensortriage.engines.isolated import IsolatedSession
+from tensortriage.engines.tensorrt_options import Range
+from tensortriage.errors import RunFailed
+from tensortriage.values.spec import ValueSpec
+
+OUTPUT = "output:"
+"""What the adapter puts before the name of an output, among the tensors that its debug listener was shown."""
+
+
+class TensorRtSession:
+    """A model for TensorRT; made by ``TensorRtEngine.compile``.
+
+    Args:
+        build: Builds an engine for shape ranges by input.
+        inputs: What has to be fed.
+        outputs: What comes back.
+        open_inputs: Inputs with open dimensions and no range; empty when the engine can be built at once.
+        value_of: The model's value that a tensor of TensorRT holds, by its name; empty for none.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Mapping[str, Range]], IsolatedSession],
+        *,
+        inputs: Sequence[ValueSpec],
+        outputs: Sequence[ValueSpec],
+        open_inputs: Sequence[str],
+        value_of: Callable[[str], str],
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self._build = build
+        self._open_inputs = tuple(open_inputs)
+        self._value_of = value_of
+        self._ranges: dict[str, Range] = {}
+        self._run_seconds: float | None = None
+        self._closed = False
+        self._built = None if open_inputs else build({})
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What the adapter tells about the build; empty before there is one."""
+        return self._built.info if self._built is not None else {}
+
+    @property
+    def observation(self) -> str:
+        """How inner values can be seen without marking outputs: ``unfused``, ``debug``, or empty for not at all."""
+        return str(self.info.get("observation", ""))
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once; see `tensortriage.engines.isolated.IsolatedSession.run`. May build first."""
+        return self._for(feed).run(feed)
+
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(value, array)`` for those of the wanted values that the engine shows while it runs.
+
+        Raises:
+            TriageError: As for `run`.
+        """
+        wanted = frozenset(values)
+        _, shown = self._for(feed).answer("watch", checked_feed(feed, self.inputs))
+        for name, array in shown.items():
+            value = "" if name.startswith(OUTPUT) else self._value_of(name)
+            if value in wanted:
+                yield value, array
+
+    def plan(self) -> Plan | None:
+        """Return what the engine runs; builds for the smallest shapes when nothing has been run yet."""
+        return self._any().plan()
+
+    def tactics(self) -> Sequence[Choice]:
+        """Return the tactic of every layer, where the options make the adapter record them."""
+        return self._any().tactics()
+
+    def answer(self, question: str, **arguments: Any) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Ask the adapter something of its own; see `tensortriage_worker.tensorrt_adapter`."""
+        return self._any().answer(question, **arguments)
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds before it counts as a hang."""
+        self._run_seconds = run_seconds
+        if self._built is not None:
+            self._built.allow(run_seconds)
+
+    def close(self) -> None:
+        """Let the worker go; calling it twice is harmless."""
+        built, self._built, self._closed = self._built, None, True
+        if built is not None:
+            built.close()
+
+    def _any(self) -> IsolatedSession:
+        if self._closed:
+            raise closed("TensorRT")
+        if self._built is None:
+            self._built = self._made(self._ranges)
+        return self._built
+
+    def _for(self, feed: Mapping[str, np.ndarray]) -> IsolatedSession:
+        """Return an engine for the shapes of a feed, built if need be."""
+        if self._closed:
+            raise closed("TensorRT")
+        arrays = checked_feed(feed, self.inputs)
+        shapes = {name: arrays[name].shape for name in self._open_inputs}
+        wider = {name: _widened(self._ranges.get(name), shape) for name, shape in shapes.items()}
+        if self._built is None or wider != self._ranges:
+            if self._built is not None:
+                self._built.close()
+                self._built = None
+            self._ranges = wider
+            self._built = self._made(wider)
+        return self._built
+
+    def _made(self, ranges: Mapping[str, Range]) -> IsolatedSession:
+        session = self._build(ranges)
+        if self._run_seconds is not None:
+            session.allow(self._run_seconds)
+        return session
+
+
+def _widened(known: Range | None, shape: tuple[int, ...]) -> Range:
+    """Return a range that holds a shape as well; its optimum stays the first shape that was fed.
+
+    Raises:
+        RunFailed: When the rank differs.
+    """
+    if known is None:
+        return shape, shape, shape
+    low, best, high = known
+    if len(low) != len(shape):
+        raise RunFailed(
+            f"TensorRT needs inputs of one rank, fed were {list(low)} and {list(shape)}", slug="profile-rank"
+        )
+    return (
+        tuple(min(pair) for pair in zip(low, shape, strict=True)),
+        best,
+        tuple(max(pair) for pair in zip(high, shape, strict=True)),
+    )

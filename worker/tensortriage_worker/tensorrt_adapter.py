@@ -1,0 +1,276 @@
+"""TensorRT: builds an engine from an ONNX file, says how, and runs it. The parts are in the modules ``tensorrt_*``.
+
+Everything that TensorRT does happens here, in the engine's process: a crash of the builder or a CUDA error that stays
+ends this process and nothing else. Options are those of `tensortriage.engines.tensorrt`, already checked there; what a
+release cannot do is refused here, by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_worker import tensorrt_config as settings
+from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.tensorrt_library import features, load, load_plugins, make_logger
+from tensortriage_worker.tensorrt_logs import LogMiner
+from tensortriage_worker.tensorrt_memory import Cuda
+from tensortriage_worker.tensorrt_network import (
+    Parsed,
+    constrain,
+    constrain_as_typed,
+    mark_debug,
+    mark_unfused,
+)
+from tensortriage_worker.tensorrt_session import Session
+from tensortriage_worker.tensorrt_tactics import Tactics
+
+Answer = Tuple[Dict[str, Any], Iterable[Item]]
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return what this release can do, and the device it finds; ``device`` is empty and ``reason`` says why without."""
+    trt = load(options)
+    found = dict(features(trt), device="", compute="", driver="", reason="")
+    try:
+        cuda = Cuda(int(options.get("device", "0")))
+    except AdapterError as error:
+        return dict(found, reason=error.message)
+    try:
+        return dict(found, **cuda.describe())
+    finally:
+        cuda.close()
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "TensorRtSession":
+    """Build an engine (or load one, with option ``load_engine``) and make it ready to run."""
+    trt = load(options)
+    cuda = Cuda(int(options.get("device", "0")))  # before TensorRT: without a driver its runtime is a null pointer
+    miner = LogMiner()
+    logger = make_logger(trt, miner)
+    build = Build(trt, logger, miner, model, options)
+    if "load_engine" in options:
+        build.read(options["load_engine"])
+    else:
+        build.make()
+    runtime = trt.Runtime(logger)
+    if hasattr(runtime, "engine_host_code_allowed") and options.get("version_compatible") == "true":
+        runtime.engine_host_code_allowed = True
+    engine = runtime.deserialize_cuda_engine(build.plan)
+    if engine is None:
+        raise AdapterError(Failure.BUILD, miner.reason() or "the engine cannot be deserialised")
+    build.info.update(cuda.describe())
+    return TensorRtSession(trt, runtime, engine, cuda, miner, build, keep=[logger])
+
+
+def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
+    """Answer a question about a model that needs no session.
+
+    Args:
+        question: ``build``: build only, no device is touched after it; ``engine`` and ``timing_cache`` are handed back
+            as bytes. ``capability``: which nodes the parser supports.
+        model: ONNX file.
+        options: As for `compile`.
+    """
+    trt = load(options)
+    miner = LogMiner()
+    logger = make_logger(trt, miner)
+    if question == "build":
+        build = Build(trt, logger, miner, model, options)
+        build.make()
+        return build.info, [blob("engine", build.plan), blob("timing_cache", build.timing_cache)]
+    if question == "capability":
+        from tensortriage_worker.tensorrt_support import support
+
+        return support(trt, logger, model), []
+    raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
+
+
+class Build:
+    """One build and all that is known about it.
+
+    Args:
+        trt: TensorRT's module.
+        logger: Its logger.
+        miner: What reads the log.
+        model: ONNX file.
+        options: Option words.
+
+    Attributes:
+        plan: The serialised engine.
+        info: Facts for the host.
+        timing_cache: The timing cache after the build.
+    """
+
+    def __init__(self, trt: Any, logger: Any, miner: LogMiner, model: Path, options: Mapping[str, str]) -> None:
+        self._trt, self._logger, self._miner = trt, logger, miner
+        self._model, self._options = model, options
+        self.plan: Any = b""
+        self.info: Dict[str, Any] = {"version": str(trt.__version__)}
+        self.timing_cache = b""
+        self._kept: List[Any] = []  # what the builder only borrows
+
+    def read(self, path: str) -> None:
+        """Take a saved engine instead of building one."""
+        with open(path, "rb") as file:
+            self.plan = file.read()
+        self.info.update(self._facts(), built=False, observation=self._options.get("observe", ""))
+
+    def make(self) -> None:
+        """Build.
+
+        Raises:
+            AdapterError: When the parser or the builder refuses, with TensorRT's reason.
+        """
+        started = time.perf_counter()
+        trt, options = self._trt, self._options
+        load_plugins(trt, self._logger, [path for path in options.get("plugins", "").split("+") if path])
+        builder = self._builder()
+        strong = options.get("typing") == "strong"
+        parsed = Parsed(trt, builder, self._logger, strong=strong)
+        parsed.parse(self._model)
+        parse_seconds = time.perf_counter() - started
+        config = settings.configure(trt, builder, options, strong=parsed.strong)
+        used = settings.add_profile(trt, builder, config, parsed.network, settings.profiles(options))
+        self._restrain(parsed, config, strong)
+        observation = self._observe(parsed.network)
+        tactics = self._tactics(config)
+        self._calibrate(builder, config, parsed.network, used)
+        self._miner.clear_tail()
+        self.plan = builder.build_serialized_network(parsed.network, config)
+        if self.plan is None:
+            raise AdapterError(Failure.BUILD, self._miner.reason() or "the builder gave no reason")
+        self._after(config)
+        self.info.update(
+            self._facts(),
+            built=True,
+            observation=observation,
+            tactics=tactics.told(),
+            profile={name: [list(part) for part in shapes] for name, shapes in used.items()},
+            trtexec=settings.trtexec(self._model.name, options, used, strong=parsed.strong),
+            parse_seconds=parse_seconds,
+            build_seconds=time.perf_counter() - started,
+        )
+
+    def _builder(self) -> Any:
+        try:
+            return self._trt.Builder(self._logger)
+        except TypeError as error:  # the binding's word for a null pointer
+            raise AdapterError(
+                Failure.MISSING,
+                "TensorRT cannot build here: {}".format(self._miner.reason() or error),
+                "device-missing",
+                "run on a machine with an NVIDIA GPU and its driver, or name one: tensorrt:worker=ssh://HOST",
+            ) from error
+
+    def _restrain(self, parsed: Parsed, config: Any, strong: bool) -> None:
+        """Ask for precisions of layers where the network's types do not say them."""
+        if parsed.strong:
+            return
+        trt, options = self._trt, self._options
+        kept = json.loads(options.get("kept", "{}"))
+        if strong or options.get("precision") == "mixed":
+            constrain_as_typed(trt, parsed.network)
+            settings.obey(trt, config, options)
+        elif kept:
+            found = constrain(trt, parsed.network, kept["nodes"], kept["values"])
+            settings.obey(trt, config, options)
+            self.info["kept"] = found
+
+    def _observe(self, network: Any) -> str:
+        """Mark for the debug listener what the options ask for; return what was marked."""
+        wanted = self._options.get("observe", "")
+        if wanted == "unfused":
+            return "unfused" if mark_unfused(network) else ""
+        if wanted:
+            return "debug" if mark_debug(network, json.loads(wanted)) else ""
+        return ""
+
+    def _tactics(self, config: Any) -> Tactics:
+        """Give the build its timing cache and what it is to choose."""
+        options = self._options
+        wanted = options.get("record_tactics") == "true" or "load_tactics" in options
+        editable = options.get("editable") == "true" or (wanted and not hasattr(config, "algorithm_selector"))
+        if editable or "timing_cache" in options:
+            path = options.get("timing_cache", "")
+            self._kept.append(settings.open_timing_cache(config, path, editable=editable, trt=self._trt))
+        tactics = Tactics(self._trt, options)
+        tactics.attach(config)
+        self._miner.also = tactics.log if tactics.wants_log else None
+        self._kept.append(tactics)
+        return tactics
+
+    def _calibrate(self, builder: Any, config: Any, network: Any, used: Mapping[str, settings.Shapes]) -> None:
+        if "calibration_cache" not in self._options and "calibration_feeds" not in self._options:
+            return
+        from tensortriage_worker.tensorrt_calibration import attach
+
+        self._kept.append(attach(self._trt, builder, config, network, self._options, used))
+
+    def _after(self, config: Any) -> None:
+        self._miner.also = None
+        if "timing_cache" in self._options:
+            self.timing_cache = settings.timing_cache_bytes(config)
+        for kept in self._kept:
+            if hasattr(kept, "written"):
+                self.info["calibration_cache"] = bytes(kept.written).decode("latin-1")
+
+    def _facts(self) -> Dict[str, Any]:
+        data = np.frombuffer(self.plan, np.uint8)
+        return {
+            "precision": self._options.get("precision", "tf32"),
+            "plan_bytes": int(data.nbytes),
+            "plan_sha256": hashlib.sha256(data.data).hexdigest(),
+            "timing_cache_sha256": hashlib.sha256(self.timing_cache).hexdigest() if self.timing_cache else "",
+            "log": self._miner.summary(),
+            "pid": os.getpid(),
+        }
+
+
+class TensorRtSession(Session):
+    """A session that also answers questions about its build."""
+
+    def __init__(
+        self, trt: Any, runtime: Any, engine: Any, cuda: Cuda, miner: LogMiner, build: Build, keep: List[Any]
+    ) -> None:
+        super().__init__(trt, runtime, engine, cuda, miner, build.info, [*keep, build])
+        self._build: Optional[Build] = build
+
+    def answer(self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any]) -> Answer:
+        """Answer a question about this build.
+
+        Args:
+            question: ``inspector`` (TensorRT's own JSON), ``engine`` and ``timing_cache`` (bytes), ``watch`` (run once
+                and hand back what the debug listener is shown).
+            feed: For ``watch``.
+            arguments: For ``watch``: ``wanted``, names of tensors to hand back; none for all.
+        """
+        assert self._build is not None
+        if question == "inspector":
+            return {"inspector": json.loads(self.inspect())}, []
+        if question == "engine":
+            return {}, [blob("engine", self._build.plan)]
+        if question == "timing_cache":
+            return {}, [blob("timing_cache", self._build.timing_cache)]
+        if question == "watch":
+            from tensortriage_worker.tensorrt_debug import watch
+
+            return watch(self, self._trt, self._cuda, feed, arguments)
+        raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
+
+    def close(self) -> None:
+        """Release everything, the serialised engine included."""
+        self._build = None
+        super().close()
+
+
+def blob(name: str, data: Any) -> Item:
+    """Return bytes as a tensor, the way files travel to the host."""
+    return Item(name, np.frombuffer(data, np.uint8), "uint8")

@@ -1,0 +1,275 @@
+"""From option words to a TensorRT builder configuration, and to the trtexec command line that builds the same.
+
+Flags that this release lacks are refused by name, not ignored: a build that silently leaves out what was asked for is
+the kind of fault that this tool looks for.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.tensorrt_library import member
+
+PROFILE = "profile."
+STEADY_TIMINGS = 8
+"""How often a tactic is timed with ``deterministic``: one slow measurement then seldom changes the choice."""
+Shapes = Tuple[Tuple[int, ...], Tuple[int, ...], Tuple[int, ...]]
+_WEAK = {"fp16": ["FP16"], "bf16": ["BF16"], "fp8": ["FP8"], "int8": ["INT8"]}
+
+
+def flag(trt: Any, config: Any, name: str, reason: str) -> None:
+    """Set a builder flag by name.
+
+    Raises:
+        AdapterError: When this release has no such flag.
+    """
+    found = member(trt, "BuilderFlag", name)
+    if not found:
+        raise lacking(trt, reason)
+    config.set_flag(found[0])
+
+
+def lacking(trt: Any, what: str) -> AdapterError:
+    """Return the error for something that this release cannot do."""
+    return AdapterError(
+        Failure.MISSING,
+        "TensorRT {} has no {}".format(trt.__version__, what),
+        "tensorrt-feature-missing",
+        "leave the option out, or use a release that has it",
+    )
+
+
+def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: bool) -> Any:
+    """Return a builder configuration for all options but profiles, timing cache, tactics and calibration.
+
+    Raises:
+        AdapterError: For something that this release lacks or refuses.
+    """
+    config = builder.create_builder_config()
+    if hasattr(config, "profiling_verbosity"):
+        config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
+    set_precision(trt, config, options, strong=strong)
+    if options.get("strict_nans") == "true":
+        flag(trt, config, "STRICT_NANS", "strict handling of NaN (strict_nans)")
+    if options.get("sparse") == "true":
+        flag(trt, config, "SPARSE_WEIGHTS", "sparse weights")
+    if options.get("refit") == "true":
+        flag(trt, config, "REFIT", "refitting")
+    if "opt_level" in options:
+        _set(trt, config, "builder_optimization_level", int(options["opt_level"]), "optimization levels (opt_level)")
+    if "build_route" in options:
+        _set(trt, config, "build_route", options["build_route"], "build routes (build_route)")
+    if "workspace" in options:
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, int(options["workspace"]) << 20)
+    if "tactic_sources" in options:
+        config.set_tactic_sources(tactic_sources(trt, config.get_tactic_sources(), options["tactic_sources"]))
+    if "avg_timing" in options:
+        config.avg_timing_iterations = int(options["avg_timing"])
+    if options.get("deterministic") == "true":
+        _steady(trt, config, options)
+    if "plugins" in options and hasattr(config, "plugins_to_serialize") and options.get("version_compatible") == "true":
+        config.plugins_to_serialize = options["plugins"].split("+")
+    return config
+
+
+def set_precision(trt: Any, config: Any, options: Mapping[str, str], *, strong: bool) -> None:
+    """Set what the precision word means: TF32 off for fp32, a weak flag where types are not the model's.
+
+    Raises:
+        AdapterError: When this release has no such flag.
+    """
+    precision = options.get("precision", "tf32")
+    if precision == "fp32":
+        config.clear_flag(trt.BuilderFlag.TF32)
+    if strong:
+        return
+    for name in [*_WEAK.get(precision, []), *(w.upper() for w in options.get("fallback", "").split("+") if w)]:
+        flag(trt, config, name, "weakly typed {}".format(name.lower()))
+
+
+def obey(trt: Any, config: Any, options: Mapping[str, str]) -> None:
+    """Make precisions of layers binding (or preferred, if the options say so)."""
+    name = "PREFER_PRECISION_CONSTRAINTS" if options.get("constraints") == "prefer" else "OBEY_PRECISION_CONSTRAINTS"
+    flag(trt, config, name, "precision constraints of layers")
+
+
+def _steady(trt: Any, config: Any, options: Mapping[str, str]) -> None:
+    if hasattr(config, "max_aux_streams"):
+        config.max_aux_streams = 0
+    if "avg_timing" not in options:
+        config.avg_timing_iterations = STEADY_TIMINGS
+    found = member(trt, "BuilderFlag", "DISTRIBUTIVE_INDEPENDENCE")
+    if found:
+        config.set_flag(found[0])
+
+
+def _set(trt: Any, config: Any, attribute: str, value: Any, what: str) -> None:
+    if not hasattr(config, attribute):
+        raise lacking(trt, what)
+    try:
+        setattr(config, attribute, value)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise AdapterError(
+            Failure.USAGE, "TensorRT refuses {}={}: {}".format(attribute, value, error), "engine-option-value"
+        ) from error
+
+
+def tactic_sources(trt: Any, default: int, words: str) -> int:
+    """Return the mask for ``NAME+NAME`` (only these) or ``-NAME+-NAME`` (the default without these).
+
+    Raises:
+        AdapterError: For a name that this release does not have.
+    """
+    known = enum_members(trt.TacticSource)
+    mask, started = default, False
+    for text in filter(None, words.split("+")):
+        name = text.lstrip("-").strip().upper()
+        if name not in known:
+            raise AdapterError(
+                Failure.USAGE,
+                "TensorRT {} has no tactic source {}".format(trt.__version__, name),
+                "engine-option-value",
+                "use one of: " + ", ".join(sorted(known)),
+            )
+        bit = 1 << int(known[name])
+        if text.startswith("-"):
+            mask &= ~bit
+        else:
+            mask, started = (mask if started else 0) | bit, True
+    return mask
+
+
+def enum_members(enum: Any) -> Dict[str, Any]:
+    """Return the members of a pybind11 enum by name."""
+    return dict(getattr(enum, "__members__", {}))
+
+
+def profiles(options: Mapping[str, str]) -> Dict[str, Shapes]:
+    """Return the shape ranges (min, opt, max) that the options give, by input; written ``1x3x8:4x3x8:8x3x8``."""
+    found: Dict[str, Shapes] = {}
+    for key, value in options.items():
+        if key.startswith(PROFILE):
+            parts = [tuple(int(size) for size in part.split("x") if size) for part in value.split(":")]
+            found[key[len(PROFILE) :]] = (parts[0], parts[len(parts) // 2], parts[-1])
+    return found
+
+
+def add_profile(trt: Any, builder: Any, config: Any, network: Any, shapes: Mapping[str, Shapes]) -> Dict[str, Shapes]:
+    """Add one optimization profile for all inputs that need one; return the ranges it got.
+
+    Inputs that the ranges leave out are taken as having size 1 in every open dimension.
+
+    Raises:
+        AdapterError: When a range does not fit its input.
+    """
+    profile = builder.create_optimization_profile()
+    used: Dict[str, Shapes] = {}
+    for index in range(network.num_inputs):
+        tensor = network.get_input(index)
+        declared = tuple(tensor.shape)
+        if tensor.is_shape_tensor:
+            values = shapes.get(tensor.name)
+            if values is None:
+                raise _no_range(tensor.name, "gives shapes of other tensors: its values are needed")
+            profile.set_shape_input(tensor.name, *[list(part) for part in values])
+            used[tensor.name] = values
+        elif any(size < 0 for size in declared):
+            least = tuple(max(size, 1) for size in declared)
+            values = shapes.get(tensor.name, (least, least, least))
+            try:
+                profile.set_shape(tensor.name, *values)
+            except (ValueError, TypeError, RuntimeError) as error:
+                raise _no_range(tensor.name, "does not take it: {}".format(error)) from error
+            used[tensor.name] = values
+    if used:
+        added = config.add_optimization_profile(profile)
+        if added is not None and int(added) < 0:
+            raise _no_range(", ".join(used), "does not take its range")
+    return used
+
+
+def _no_range(name: str, reason: str) -> AdapterError:
+    return AdapterError(
+        Failure.USAGE,
+        "input '{}' {}".format(name, reason),
+        "profile-unusable",
+        "give a range that fits: profile.{}=MIN:OPT:MAX, e.g. 1x3x224x224:4x3x224x224:8x3x224x224".format(name),
+    )
+
+
+def trtexec(model: str, options: Mapping[str, str], used: Mapping[str, Shapes], *, strong: bool) -> str:
+    """Return the trtexec command line that builds the same, for whoever has only that."""
+    words: List[str] = ["trtexec", "--onnx=" + model]
+    precision = options.get("precision", "tf32")
+    if strong:
+        words.append("--stronglyTyped")
+    elif precision in _WEAK:
+        words.append("--" + precision)
+    words += ["--" + name for name in options.get("fallback", "").split("+") if name]
+    if precision == "fp32":
+        words.append("--noTF32")
+    for place, head in enumerate(("--minShapes=", "--optShapes=", "--maxShapes=")):
+        if used:
+            words.append(head + ",".join("{}:{}".format(n, "x".join(map(str, v[place]))) for n, v in used.items()))
+    plain = {
+        "opt_level": "--builderOptimizationLevel=", "workspace": "--memPoolSize=workspace:",
+        "timing_cache": "--timingCacheFile=", "build_route": "--setBuildRoute=", "avg_timing": "--avgTiming=",
+        "device": "--device=",
+    }  # fmt: skip
+    words += [head + options[key] for key, head in plain.items() if key in options]
+    if "tactic_sources" in options:
+        words.append("--tacticSources=" + ",".join(_signed(options["tactic_sources"])))
+    if "plugins" in options:
+        words += ["--dynamicPlugins=" + path for path in options["plugins"].split("+")]
+    if options.get("deterministic") == "true":
+        words.append("--maxAuxStreams=0")
+    words += [
+        name for key, name in (("sparse", "--sparsity=enable"), ("refit", "--refit")) if options.get(key) == "true"
+    ]
+    words.append("--profilingVerbosity=detailed")
+    return " ".join(_quoted(text) for text in words)
+
+
+def _signed(words: str) -> Sequence[str]:
+    return [text if text.startswith("-") else "+" + text for text in words.split("+") if text]
+
+
+def _quoted(text: str) -> str:
+    return "'{}'".format(text) if any(letter in text for letter in " '()[]*?;&|<>") else text
+
+
+def open_timing_cache(config: Any, path: str, *, editable: bool, trt: Any) -> Any:
+    """Give a configuration the timing cache of a file (an empty one when there is none); return the cache.
+
+    Raises:
+        AdapterError: When the file is a cache of another release, device or configuration.
+    """
+    if editable:
+        flag(trt, config, "EDITABLE_TIMING_CACHE", "editable timing cache (editable)")
+    data = b""
+    if path and os.path.exists(path):
+        with open(path, "rb") as file:
+            data = file.read()
+    cache = config.create_timing_cache(data)
+    if cache is None or not config.set_timing_cache(cache, False):
+        raise AdapterError(
+            Failure.USAGE,
+            "timing cache {} does not fit this TensorRT and device".format(path),
+            "timing-cache-mismatch",
+            "use another file: it is made anew when it does not exist",
+        )
+    return cache
+
+
+def timing_cache_bytes(config: Any) -> bytes:
+    """Return the timing cache of a configuration after a build; empty where there is none."""
+    cache = config.get_timing_cache()
+    return b"" if cache is None else bytes(memoryview(cache.serialize()))
+
+
+def severity_rank(name: str) -> int:
+    """Return how serious a log line is, 0 being the most serious."""
+    order = ("INTERNAL_ERROR", "ERROR", "WARNING", "INFO", "VERBOSE")
+    return order.index(name) if name in order else len(order)

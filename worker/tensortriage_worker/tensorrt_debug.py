@@ -1,0 +1,80 @@
+"""Looking inside of a running engine with TensorRT's debug listener (10.0 and later).
+
+The listener is called in the middle of a run, on memory that is gone when it returns; what it returns is ignored and
+what it raises is lost. So it copies at once, keeps its own errors, and gives up values that nobody wants.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.tensorrt_memory import Cuda
+from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of, word
+
+
+def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any]) -> Any:
+    """Return an ``IDebugListener`` that keeps the tensors it is shown, in order.
+
+    Args:
+        trt: TensorRT's module.
+        cuda: Copies from the device.
+        wanted: Names to keep; None for all.
+    """
+
+    class Listener(trt.IDebugListener):  # type: ignore[misc]
+        """What it was shown is in ``items``; names it was shown at all in ``names``."""
+
+        def __init__(self) -> None:
+            trt.IDebugListener.__init__(self)
+            self.items: Dict[str, Item] = {}
+            self.names: List[str] = []
+            self.error: Optional[BaseException] = None
+
+        def process_debug_tensor(self, addr: Any, location: Any, type: Any, shape: Any, name: str, stream: Any) -> bool:
+            try:
+                self.names.append(name)
+                if wanted is None or name in wanted:
+                    self.items[name] = self._copied(addr, location, type, shape, name, stream)
+            except BaseException as error:
+                self.error = self.error or error
+            return True
+
+        def _copied(self, addr: Any, location: Any, type: Any, shape: Any, name: str, stream: Any) -> Item:
+            label, dims = label_of(type), tuple(int(size) for size in shape)
+            size = byte_count(label, dims)
+            if word(location) == "HOST":
+                data = np.frombuffer(ctypes.string_at(_address(addr), size), np.uint8)
+            else:
+                data = cuda.download(_address(addr), size, int(stream))
+            return Item(name, from_bytes(data, label, dims), label)
+
+    return Listener()
+
+
+def watch(
+    session: Any, trt: Any, cuda: Cuda, feed: Mapping[str, Item], arguments: Mapping[str, Any]
+) -> Tuple[Dict[str, Any], List[Item]]:
+    """Run once and return what the listener was shown, and the outputs, in one list; see `TensorRtSession.answer`.
+
+    Outputs come under their name behind ``output:``, so that an output that is also shown is not lost.
+    """
+    wanted = arguments.get("wanted")
+    listener = make_listener(trt, cuda, None if wanted is None else frozenset(wanted))
+    outputs = session.watched(feed, listener)
+    if listener.error is not None:
+        raise listener.error
+    shown = list(listener.items.values())
+    return {"shown": listener.names}, [*shown, *(item._replace(name="output:" + item.name) for item in outputs)]
+
+
+def _address(pointer: Any) -> int:
+    """Return an address that the binding hands over as an integer or as a capsule."""
+    if isinstance(pointer, int):
+        return pointer
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(get(pointer, None) or 0)

@@ -1,0 +1,102 @@
+"""What a TensorRT log says about a build, read line by line while it goes on.
+
+The log is the only place where TensorRT tells that weights do not fit a format, or that a constraint was not kept. A
+`LogMiner` keeps the lines that say so and the last ones of any kind for an error's reason, and hands every line on to
+who reads tactics out of it; nothing else is kept, since a verbose log has gigabytes.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import sys
+import threading
+from typing import Any, Callable, Deque, Dict, List, Optional, Pattern, Tuple
+
+FINDINGS = (
+    ("weights-overflow", r"(?:would|will) overflow in (?:FP16|BF16|FP8)|overflow in FP16 detected|out of FP16 range"),
+    ("weights-subnormal", r"[Ss]ubnormal (?:FP16|BF16)? ?values detected|less than smallest positive FP16"),
+    ("weights-narrowed", r"INT64 weights|attempting to cast down to INT32|weights outside the range of INT32"),
+    ("constraint-ignored", r"No implementation (?:of|obeys)|precision constraint|requested precision|"
+                           r"cannot (?:be )?(?:honou?r|satisf)\w* .*precision|Layer .* could not obey|reformat-free"),
+    ("calibration-missing", r"Missing (?:scale and zero-point|dynamic range)|calibrator is not being used"),
+    ("layernorm-fp16", r"[Ll]ayernorm(?:alization)? (?:nodes )?.*FP16|after self-attention in FP16"),
+    ("tactic-memory", r"[Ss]kipping tactic|insufficient (?:memory|workspace)|[Tt]actic .* requested .*memory"),
+    ("timing-cache-miss", r"[Tt]iming cache (?:miss|disabled)|not found in timing cache"),
+)  # fmt: skip
+"""Kind of finding, and what a line that says it looks like (without the case of the first letter where it varies)."""
+EXAMPLES_KEPT = 5
+TAIL_LINES = 40
+_ORDER = {"INTERNAL_ERROR": 0, "ERROR": 1, "WARNING": 2, "INFO": 3, "VERBOSE": 4}
+_ERROR_HEAD = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\d+: \[[^\]]*\]\s*|^\s*(?:IBuilder::\w+|IRuntime::\w+): ")
+
+
+class LogMiner:
+    """Takes every message of a TensorRT logger; safe to call from several threads.
+
+    Args:
+        echo: Whether warnings and errors also go to stderr, where the host finds the last words of a dead process.
+
+    Attributes:
+        findings: Kind: how often, and some of the lines.
+        lines: Numbers of lines by severity.
+        also: Takes every message as well, verbose ones included; None for nobody.
+    """
+
+    def __init__(self, *, echo: bool = True) -> None:
+        self.findings: Dict[str, Dict[str, Any]] = {}
+        self.lines: collections.Counter[str] = collections.Counter()
+        self.also: Optional[Callable[[str], None]] = None
+        self._echo = echo
+        self._tail: Deque[Tuple[str, str]] = collections.deque(maxlen=TAIL_LINES)
+        self._patterns: List[Tuple[str, Pattern[str]]] = [(kind, re.compile(pattern)) for kind, pattern in FINDINGS]
+        self._lock = threading.Lock()
+
+    def __call__(self, severity: str, message: str) -> None:
+        """Take one message."""
+        with self._lock:
+            self.lines[severity] += 1
+            if self.also is not None:
+                self.also(message)
+            if _ORDER.get(severity, 0) >= _ORDER["VERBOSE"]:
+                return
+            self._tail.append((severity, message))
+            if _ORDER.get(severity, 0) <= _ORDER["WARNING"]:
+                self._mine(message)
+                if self._echo:
+                    sys.stderr.write("[TensorRT {}] {}\n".format(severity.lower(), message))
+
+    def _mine(self, message: str) -> None:
+        for kind, pattern in self._patterns:
+            if pattern.search(message):
+                found = self.findings.setdefault(kind, {"count": 0, "lines": []})
+                found["count"] += 1
+                if len(found["lines"]) < EXAMPLES_KEPT:
+                    found["lines"].append(" ".join(message.split())[:300])
+                return
+
+    def reason(self) -> str:
+        """Return the errors of the log in one line, else its last warning; empty when there is none."""
+        errors = [m for severity, m in self._tail if _ORDER.get(severity, 0) <= _ORDER["ERROR"]]
+        warnings = [m for severity, m in self._tail if severity == "WARNING"]
+        told = list(dict.fromkeys(plain(message) for message in errors)) or [plain(m) for m in warnings[-1:]]
+        return "; ".join(told[-3:])
+
+    def clear_tail(self) -> None:
+        """Forget the last lines, so that a later reason is not an earlier one."""
+        with self._lock:
+            self._tail.clear()
+
+    def summary(self) -> Dict[str, Any]:
+        """Return findings and counts for the host."""
+        return {"findings": self.findings, "lines": dict(self.lines)}
+
+
+def plain(message: str) -> str:
+    """Return a message of TensorRT without its error number and source place, on one line."""
+    text = " ".join(message.split())
+    while True:
+        shorter = _ERROR_HEAD.sub("", text)
+        if shorter == text:
+            return text.rstrip(". ")
+        text = shorter
