@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensortriage.testing.conformance import ConformanceReport, check_engine_conformance
-    from tensortriage.testing.faults import Fault, FaultKind, FaultyEngine
+    from tensortriage.testing.fault import Fault, FaultKind
+    from tensortriage.testing.faults import FaultyEngine
     from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 
 _HOMES = {
     "ConformanceReport": "tensortriage.testing.conformance",
-    "Fault": "tensortriage.testing.faults",
-    "FaultKind": "tensortriage.testing.faults",
+    "Fault": "tensortriage.testing.fault",
+    "FaultKind": "tensortriage.testing.fault",
     "FaultyEngine": "tensortriage.testing.faults",
     "check_engine_conformance": "tensortriage.testing.conformance",
     "conv_net": "tensortriage.testing.models",

@@ -17,7 +17,6 @@ or with the fault in the engine spec: ``script:faulty.py,kind=scale,node=/layer.
 """
 
 import dataclasses
-import enum
 import os
 import random
 import tempfile
@@ -33,41 +32,16 @@ from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
 from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
-from tensortriage.model.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.rounding import round_results
 from tensortriage.model.shapes import value_specs
 from tensortriage.testing import fault_numbers
+from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
 _BASE_OPTIONS = {"optimization": "none"}
-
-
-class FaultKind(enum.Enum):
-    """What goes wrong; the value is the word in specs. Numeric kinds are described in `fault_numbers`."""
-
-    SCALE = "scale"
-    OFFSET = "offset"
-    NOISE = "noise"
-    NONDETERMINISTIC = "nondeterministic"
-    SIGN = "sign"
-    SATURATE = "saturate"
-    NAN = "nan"
-    OFF_BY_ONE = "off-by-one"
-    ZERO_TAIL = "zero-tail"
-    PERMUTE = "permute"
-    WRONG_AXIS = "wrong-axis"
-    STALE = "stale"
-    BF16_ACCUMULATE = "bf16-accumulate"
-    CRASH = "crash"
-    HANG = "hang"
-    OUT_OF_MEMORY = "out-of-memory"
-    BUILD_FAILURE = "build-failure"
-    BUILD_CRASH = "build-crash"
-    BUILD_HANG = "build-hang"
-
 
 _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
     FaultKind.SCALE: fault_numbers.scale,
@@ -86,73 +60,6 @@ _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """One planted fault.
-
-    Attributes:
-        kind: What goes wrong; the word of a `FaultKind` will do.
-        node: Name of the ONNX node whose result is wrong; models without it run right.
-        amount: How much, in the unit of the kind; None for its default.
-        output: Which of the node's outputs.
-        fused_with: Name of a direct neighbour. The fault then shows only while both are in the model, wired to each
-            other, and no value between them is a model output: as if it came from fusing the two.
-        dtype: The fault shows only while the value has this element type (``float16``): a precision problem, cured by
-            keeping the node in another type. Empty for any.
-        build_chance: Share of builds that have the fault; below 1 builds differ.
-        seed: For kinds that draw numbers.
-    """
-
-    kind: FaultKind | str
-    node: str
-    _: dataclasses.KW_ONLY
-    amount: float | None = None
-    output: int = 0
-    fused_with: str = ""
-    dtype: str = ""
-    build_chance: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "kind", FaultKind(self.kind))
-        except ValueError:
-            raise UsageError(
-                f"'{self.kind}' is not a kind of fault",
-                slug="fault-unknown",
-                cure="use one of: " + ", ".join(kind.value for kind in FaultKind),
-            ) from None
-
-    def shows_in(self, model: Model, specs: Mapping[str, ValueSpec]) -> bool:
-        """Say whether a model holds what the fault needs to show."""
-        graph = model.graph
-        if self.node not in graph or (self.fused_with and self.fused_with not in graph):
-            return False
-        node = graph.node(self.node)
-        known = specs[self.value_of(node)].dtype
-        if known is not None and not self.shows_as(known):
-            return False
-        if not self.fused_with:
-            return True
-        other = graph.node(self.fused_with)
-        between = {*node.outputs} & {*other.uses} | {*other.outputs} & {*node.uses}
-        return bool(between) and not between & {spec.name for spec in model.outputs}
-
-    def shows_as(self, dtype: DType) -> bool:
-        """Say whether the fault shows in a value of this element type."""
-        return not self.dtype or dtype is DType.parse(self.dtype)
-
-    def value_of(self, node: Node) -> str:
-        """Return the name of the value that is wrong.
-
-        Raises:
-            UsageError: When the node has no such output.
-        """
-        if self.output < len(node.outputs) and node.outputs[self.output]:
-            return node.outputs[self.output]
-        raise UsageError(f"node '{node.name}' has no output {self.output}", slug="fault-unsupported")
-
-
 class FaultyEngine:
     """ONNX Runtime, right but for `fault`; subclass it and set `fault`, or give the fault as options.
 
@@ -166,7 +73,10 @@ class FaultyEngine:
         "node": "name of the ONNX node whose result is wrong",
         "amount": "how much, in the unit of the kind",
         "output": "which of the node's outputs (default 0)",
-        "fused_with": "direct neighbour without which, or with a marked value between, the fault does not show",
+        "fused_with": "nodes joined with + without which, or with a marked value between, the fault does not show",
+        "from_level": "level of optimization from which the fault shows (default: every one)",
+        "optimization": "level: " + ", ".join(LEVELS) + " (default all); changes nothing but whether the fault shows",
+        "plan": "false for an engine that does not tell its plan (default true)",
         "dtype": "element type of the value that the fault needs to show",
         "build_chance": "share of builds that have the fault (default 1)",
         "seed": "for kinds that draw numbers",
@@ -201,14 +111,22 @@ class FaultyEngine:
             raise BuildFailed(f"the model cannot be read: {error.message}", slug="build-failed") from error
         specs = value_specs(original)
         shows = fault is not None and fault.shows_in(original, specs) and random.random() < fault.build_chance
+        shows = (
+            shows and fault is not None and LEVELS.index(fault.from_level or LEVELS[0]) <= LEVELS.index(_level(given))
+        )
         if fault is None or not shows:
             fault = None
         elif fault.kind not in _NUMBERS:
             _misbehave_in_build(fault)
-        return FaultySession(self._base, original, fault, precision)
+        return FaultySession(self._base, original, fault, precision, tells=given.boolean("plan", default=True))
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return the levels of optimization up to the one asked for, from safe to aggressive."""
+        asked = LEVELS.index(_level(read_options(options, self.options)))
+        return [(f"optimization={level}", {**options, "optimization": level}) for level in LEVELS[: asked + 1]]
 
     def _fault(self, given: Options) -> Fault | None:
-        fields = {key: given.text(key) for key in ("kind", "node", "fused_with", "dtype") if key in given}
+        fields = {key: given.text(key) for key in ("kind", "node", "fused_with", "from_level", "dtype") if key in given}
         numbers = {key: _number(key, given.text(key)) for key in ("amount", "build_chance") if key in given}
         wholes = {key: given.integer(key, 0) for key in ("output", "seed") if key in given}
         changes = {**fields, **numbers, **wholes}
@@ -224,13 +142,22 @@ class FaultyEngine:
 class FaultySession:
     """A model that ONNX Runtime runs right, with one value made wrong on the way; made by `FaultyEngine.compile`."""
 
-    def __init__(self, base: OnnxRuntimeEngine, original: Model, fault: Fault | None, precision: Precision) -> None:
+    def __init__(
+        self,
+        base: OnnxRuntimeEngine,
+        original: Model,
+        fault: Fault | None,
+        precision: Precision,
+        *,
+        tells: bool = True,
+    ) -> None:
         self.inputs: Sequence[ValueSpec] = original.inputs
         self.outputs: Sequence[ValueSpec] = original.outputs
         self._base = base
         self._original = original
         self._fault = fault
         self._precision = precision
+        self._tells = tells
         self._previous: np.ndarray | None = None
         self._node = original.graph.node(fault.node) if fault else None
         self._value = fault.value_of(self._node) if fault and self._node else ""
@@ -306,17 +233,15 @@ class FaultySession:
         return wrong
 
     def plan(self) -> Plan | None:
-        """Return one region per node; the two nodes of a fusion fault that shows are one region."""
-        together = {self._fault.node, self._fault.fused_with} if self._fault and self._fault.fused_with else set()
-        regions: list[Region] = []
-        for node in self._original.graph.nodes:
-            if node.name in together and any(together & {*region.nodes} for region in regions):
-                regions = [r for r in regions if not together & {*r.nodes}]
-                names = tuple(n.name for n in self._original.graph.nodes if n.name in together)
-                regions.append(Region("+".join(names), names, kind="Fused"))
-            else:
-                regions.append(Region(node.name, (node.name,), kind=node.op_type))
-        return Plan(tuple(regions))
+        """Return one region per node; the nodes of a fusion fault that shows are one; None with ``plan=false``."""
+        if not self._tells:
+            return None
+        nodes = self._original.graph.nodes
+        together = {*self._fault.fused} if self._fault and self._fault.fused_with else set()
+        names = tuple(node.name for node in nodes if node.name in together)
+        regions = [Region(node.name, (node.name,), kind=node.op_type) for node in nodes if node.name not in names[:-1]]
+        fused = Region("+".join(names), names, kind="Fused")
+        return Plan(tuple(fused if names and region.name == names[-1] else region for region in regions))
 
     def close(self) -> None:
         """Release the session and its temporary files."""
@@ -329,6 +254,10 @@ class FaultySession:
 def _precision(given: Options) -> Precision:
     known = (Precision.FP32, Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
     return given.precision("precision", known, Precision.FP32)
+
+
+def _level(given: Options) -> str:
+    return given.choice("optimization", {level: level for level in LEVELS}, LEVELS[-1])
 
 
 def _number(key: str, text: str) -> float:

@@ -189,6 +189,31 @@ def test_the_plan_shows_the_fused_pair(model, marked):
         assert regions <= names
 
 
+def test_a_fault_of_three_fused_nodes_needs_them_wired_to_each_other(model, marked, tmp_path):
+    fault = Fault("scale", node="soft", amount=2, fused_with="mul+sub")
+    right, wrong = healthy(model)["y"], run(model, fault)["y"]
+    assert not np.allclose(wrong, right)
+    np.testing.assert_array_equal(run(marked, fault)["y"], right)
+    whole = Model.load(model)
+    assert fault.shows_in(whole, recorded(whole, healthy(marked)))
+    apart = Fault("scale", node="soft", amount=2, fused_with="mean")  # no value goes from one to the other
+    np.testing.assert_array_equal(run(model, apart)["y"], right)
+
+
+def test_a_fault_from_one_level_of_optimization_on(model):
+    engine, fault = FaultyEngine(), {"kind": "scale", "node": "mul", "amount": "2", "from_level": "basic"}
+    rungs = engine.ladder({**fault, "optimization": "all"})
+    assert [label for label, _ in rungs] == ["optimization=none", "optimization=basic", "optimization=all"]
+    shown = []
+    for _, options in rungs:
+        session = engine.compile(model, options)
+        shown.append(not np.array_equal(session.run(X)["y"], healthy(model)["y"]))
+        session.close()
+    assert shown == [False, True, True]
+    with pytest.raises(UsageError, match="level of optimization"):
+        Fault("scale", node="mul", from_level="extreme")
+
+
 def test_a_fault_of_one_element_type(model, tmp_path):
     fault = Fault("scale", node="mul", amount=2, dtype="float16")
     np.testing.assert_array_equal(run(model, fault)["y"], healthy(model)["y"])
