@@ -214,3 +214,24 @@ def test_polygraphys_command_lines_work(inside, tmp_path):
     for line in lines:
         done = inside(*line.split(), cwd=tmp_path)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+def test_without_its_data_files_the_structure_of_a_model_is_edited(inside, tmp_path):
+    whole = tmp_path / "whole"
+    inside("convert", VIT, "--save-external-data", "w.bin", "-o", whole / "m.onnx", cwd=tmp_path)
+    (tmp_path / "bare").mkdir()
+    shutil.copy(whole / "m.onnx", tmp_path / "bare/m.onnx")
+    words = ["--scope", "blocks.0", "--ignore-external-data"]
+    found = document(inside("surgeon", "extract", "bare/m.onnx", *words, "-o", "bare/cut.onnx", "--json", cwd=tmp_path))
+    assert (found["proof"]["verified"], found["proof"]["reason"]) == (False, "external data are ignored")
+    assert found["notices"] == []
+    # Beside the weights the cut is the same as one that was made with them.
+    shutil.copy(tmp_path / "bare/cut.onnx", whole / "cut.onnx")
+    document(inside("surgeon", "extract", whole / "m.onnx", "--scope", "blocks.0", "-o", "other.onnx", "--json"))
+    assert Model.load(whole / "cut.onnx").fingerprint == Model.load(tmp_path / "other.onnx").fingerprint
+    elsewhere = inside("surgeon", "extract", "bare/m.onnx", *words, "-o", "cut.onnx", cwd=tmp_path)
+    assert "they have to be beside it" in elsewhere.stdout
+    refused(inside("surgeon", "prune", "bare/m.onnx", "--ignore-external-data", "-o", "p.onnx", cwd=tmp_path),
+            "weight-ignored", tmp_path / "p.onnx")  # fmt: skip
+    insist = inside("surgeon", "extract", "bare/m.onnx", *words, "--verify", "-o", "v.onnx", cwd=tmp_path)
+    refused(insist, "verify-impossible", tmp_path / "v.onnx")

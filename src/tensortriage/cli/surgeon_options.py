@@ -72,6 +72,15 @@ def file_options(function: F) -> F:
                 help="Where external data are when not beside the model.",
             ),
             option(
+                "--ignore-external-data",
+                "ignore_external_data",
+                is_flag=True,
+                heading=FILES,
+                rare=True,
+                help="Never look for external data; OUT refers to them as MODEL did. Numbers are not known then, and "
+                "nothing is proven.",
+            ),
+            option(
                 "--model-type",
                 type=click.Choice(["onnx"]),
                 expose_value=False,
@@ -156,7 +165,7 @@ def source_of(model: Path, given: Mapping[str, Any]) -> "Source":
     """Return the model to edit."""
     from tensortriage.workflows.surgery import Source
 
-    return Source(model, given["external_data_dir"])
+    return Source(model, given["external_data_dir"], given["ignore_external_data"])
 
 
 def layout_of(given: Mapping[str, Any], default: "ExternalData") -> "ExternalData | ExternalLayout":

@@ -27,6 +27,7 @@ from tensortriage.model.cleaning import clean_in_place
 from tensortriage.model.model import Model
 from tensortriage.model.naming import restorer_of_names
 from tensortriage.model.quoting import first_line
+from tensortriage.model.serializing import lacks_numbers
 from tensortriage.model.surgery import Names, initializer, is_standard
 from tensortriage.model.walk import all_graphs, all_nodes
 
@@ -117,7 +118,11 @@ class _Folding:
         opset = self._model.opset_imports.get("", 0)
         left_alone = {op for op, version in _WRITTEN_FOR.items() if opset < version}
         left_alone |= set() if self._options.shapes else _SHAPE_SOURCES
-        self._hide(n for n in all_nodes(self._model) if is_standard(n, *left_alone) or _loses_attributes(n))
+        self._hide(
+            node
+            for node in all_nodes(self._model)
+            if is_standard(node, *left_alone) or _loses_attributes(node) or _lacks_numbers(node)
+        )
         try:
             self._fold()
         finally:
@@ -196,6 +201,11 @@ class _Folding:
 def _loses_attributes(node: ir.Node) -> bool:
     """Say whether onnxscript 0.7 would replace a node by one without its attributes: the saturate of CastLike."""
     return is_standard(node, "CastLike") and bool(node.attributes)
+
+
+def _lacks_numbers(node: ir.Node) -> bool:
+    """Say whether a node computes with a weight whose numbers were stripped or are ignored."""
+    return any(value is not None and lacks_numbers(value.const_value) for value in node.inputs)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -331,6 +341,7 @@ def _fold_several_results(model: ir.Model, decide: Callable[[ir.Node], bool | No
             or not operands
             or not is_standard(node, node.op_type)
             or bodies(node)
+            or _lacks_numbers(node)
             or any(value.const_value is None or value.is_graph_input() for value in operands)
             or any(value in model.graph.outputs for value in node.outputs)
             or decide(node) is False

@@ -55,18 +55,23 @@ class Model:
         self.path = path
 
     @classmethod
-    def load(cls, path: Path | str, *, external_data_dir: Path | None = None) -> Self:
+    def load(
+        cls, path: Path | str, *, external_data_dir: Path | None = None, ignore_external_data: bool = False
+    ) -> Self:
         """Load an ONNX file; large weights stay on disk and are read when asked for.
 
         Args:
             path: The file.
             external_data_dir: Where external data are, when not beside the file.
+            ignore_external_data: Whether external data are never looked for; see `tensortriage.model.absent`. Such a
+                model has no path, because engines cannot load it.
 
         Raises:
             ModelError: When anything is wrong with it; see the table above.
         """
         path = Path(path)
-        return cls.from_ir(read_model(path, external_data_dir=external_data_dir), path)
+        found = read_model(path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data)
+        return cls.from_ir(found, None if ignore_external_data else path)
 
     @classmethod
     def from_ir(cls, model: ir.Model, path: Path | None = None) -> Self:

@@ -13,9 +13,11 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.absent import AbsentTensor
+from tensortriage.model.extension import ExtensionFailed, call_extension
 from tensortriage.model.inlining import inline_functions
 from tensortriage.model.model import Model
-from tensortriage.model.serializing import hollow_proto
+from tensortriage.model.serializing import TRAINING, hollow_proto, to_bytes
 from tensortriage.model.surgery import STANDARD_DOMAINS
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -54,9 +56,10 @@ def require_opset(model: Model, version: int) -> Model:
     if {weight.name for weight in proto.graph.initializer} - {value.name for value in proto.graph.input}:
         proto.ir_version = max(proto.ir_version, _FREE_INITIALIZERS)
     try:
-        converted = ir.from_proto(onnx.version_converter.convert_version(proto, version))
-    except Exception as error:  # the converter is C++ behind pybind and raises RuntimeError, IndexError and its own
-        raise _too_old(model, version, str(error).strip().partition("\n")[0][:200]) from error
+        call = f"extension.version_converter.convert_version(model, {int(version)})"
+        converted = ir.from_proto(onnx.ModelProto.FromString(call_extension(call, to_bytes(proto))))
+    except ExtensionFailed as error:
+        raise _too_old(model, version, str(error)) from error
     _restore(converted, original)
     _restore_annotations(converted, original)
     for key, function in original.functions.items():
@@ -93,7 +96,9 @@ def _restore(converted: ir.Model, original: ir.Model) -> None:
     real_inputs = {value.name for value in original.graph.inputs}
     inputs: dict[str | None, Any] = {value.name: value for value in converted.graph.inputs}
     for name, old in original.graph.initializers.items():
-        if name not in converted.graph.initializers and name in inputs:
+        if isinstance(old.const_value, AbsentTensor) and name in converted.graph.initializers:
+            converted.graph.initializers[name].const_value = old.const_value
+        elif name not in converted.graph.initializers and name in inputs:
             value = inputs[name]
             value.const_value = old.const_value
             converted.graph.register_initializer(value)
@@ -106,6 +111,7 @@ def _restore(converted: ir.Model, original: ir.Model) -> None:
 def _restore_annotations(converted: ir.Model, original: ir.Model) -> None:
     """Put back what the converter does not copy: metadata of the graph and its nodes, types and shapes of values."""
     converted.graph.metadata_props.update(original.graph.metadata_props)
+    converted.graph.meta.update({TRAINING: original.graph.meta[TRAINING]} if TRAINING in original.graph.meta else {})
     nodes = {node.name: node for node in original.graph}
     values = {value.name: value for node in original.graph for value in node.outputs}
     for node in converted.graph:

@@ -12,11 +12,12 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.absent import AbsentTensor
 from tensortriage.model.external import ExternalFiles
 from tensortriage.model.foreign_types import take_foreign_types
 from tensortriage.model.message import read_message
 from tensortriage.model.quoting import first_line
-from tensortriage.model.serializing import Hollow
+from tensortriage.model.serializing import TRAINING, Hollow
 from tensortriage.model.tensors import is_stripped
 from tensortriage.model.walk import replace_tensors
 from tensortriage.model.weights import MappedTensor, WeightFile
@@ -24,12 +25,13 @@ from tensortriage.model.weights import MappedTensor, WeightFile
 logging.getLogger("onnx_ir").addHandler(logging.NullHandler())  # else its warnings go to stderr unasked
 
 
-def read_model(path: Path, *, external_data_dir: Path | None = None) -> ir.Model:
+def read_model(path: Path, *, external_data_dir: Path | None = None, ignore_external_data: bool = False) -> ir.Model:
     """Read an ONNX file; large weights, external or not, stay on disk.
 
     Args:
         path: The file.
         external_data_dir: Where external data are, when not beside the file.
+        ignore_external_data: Whether external data are never looked for.
 
     Raises:
         ModelError: Whatever is wrong with the file; see the table of slugs in `tensortriage.model.model`.
@@ -38,13 +40,15 @@ def read_model(path: Path, *, external_data_dir: Path | None = None) -> ir.Model
     proto, places = message.proto, message.places
     foreign_types = take_foreign_types(proto.graph)
     model = _deserialize(proto, path)
+    if proto.training_info:  # onnx_ir does not know it; metadata of a graph survive its clones
+        model.graph.meta[TRAINING] = tuple(proto.training_info)
     foreign_types.attach(model.graph)
     for tensor in filter(is_stripped, proto.graph.initializer):
         value = model.graph.initializers[tensor.name]
         value.const_value = Hollow(value.const_value)
     _leave_in_file(model, path, {proto.graph.initializer[i].name: offset for i, (offset, _) in places.items()})
-    files = ExternalFiles.of(path, external_data_dir)
-    replace_tensors(model, lambda tensor: files.bind(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor)
+    bind = AbsentTensor.of if ignore_external_data else ExternalFiles.of(path, external_data_dir).bind
+    replace_tensors(model, lambda tensor: bind(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor)
     return model
 
 

@@ -13,8 +13,12 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.absent import AbsentTensor
 from tensortriage.model.foreign_types import restore_foreign_types
 from tensortriage.model.quoting import first_cause, first_line
+
+TRAINING = "tensortriage.training-info"
+"""Key of the training information of a model among the metadata of its main graph, which are not written as such."""
 
 _lock = threading.Lock()
 
@@ -48,13 +52,18 @@ def _no_numbers() -> NoReturn:
     )
 
 
+def lacks_numbers(tensor: Any) -> bool:
+    """Say whether a tensor's numbers were stripped or are ignored, so that asking for them is an error."""
+    return isinstance(tensor, Hollow | AbsentTensor)
+
+
 def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
     """Return the tensors of the main graph's initializers beyond a size by name; strings do not count."""
     return {
         name: value.const_value
         for name, value in model.graph.initializers.items()
         if value.const_value is not None
-        and not isinstance(value.const_value, Hollow)
+        and not lacks_numbers(value.const_value)
         and value.const_value.dtype != ir.DataType.STRING
         and value.const_value.nbytes > above_bytes
     }
@@ -78,6 +87,7 @@ def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProt
             raise cause from None
         raise ModelError(f"the model cannot be serialized: {first_line(error)}", slug="model-invalid") from error
     restore_foreign_types(proto.graph, model.graph)
+    proto.training_info.extend(model.graph.meta.get(TRAINING, ()))
     return proto
 
 

@@ -142,6 +142,7 @@ def _in_bodies(model: ir.Model, proto: onnx.ModelProto) -> list[_Weight]:
             for body in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
                 pending.extend(body.node)
                 tensors = [t for t in body.initializer if t.data_type != onnx.TensorProto.STRING]
+                tensors = [t for t in tensors if t.data_location != onnx.TensorProto.EXTERNAL]  # absent ones stay out
                 found.extend(_Weight(tensor, ir.from_proto(tensor)) for tensor in tensors)
     return [weight for weight in found if weight.nbytes > _INLINE_BYTES]
 

@@ -60,7 +60,7 @@ def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryRe
     proof = prove(stages, dataclasses.replace(request, outputs=()))
     target.write(pruned)
     done = result_of("surgeon prune", source, target, stages, proof)
-    return dataclasses.replace(done, notices=(f"pruned {_weights(len(candidates))}; accuracy is lost",))
+    return _noting(done, f"pruned {_weights(len(candidates))}; accuracy is lost")
 
 
 def weight_strip(source: Source, target: Target, *, exclude_list: Path | None) -> SurgeryResult:
@@ -80,7 +80,7 @@ def weight_strip(source: Source, target: Target, *, exclude_list: Path | None) -
     stages = [Stage("load", model), Stage("weight-strip", stripped)]
     target.write(stripped)
     done = result_of("surgeon weight-strip", source, target, stages, Proof(False, "a model without weights cannot run"))
-    return dataclasses.replace(done, notices=(f"stripped {_weights(len(names))}",))
+    return _noting(done, f"stripped {_weights(len(names))}")
 
 
 def weight_reconstruct(source: Source, target: Target, *, seed: int, request: ProofRequest) -> SurgeryResult:
@@ -97,7 +97,11 @@ def weight_reconstruct(source: Source, target: Target, *, seed: int, request: Pr
     target.write(filled)
     stages = [Stage("load", model), Stage("weight-reconstruct", filled)]
     done = result_of("surgeon weight-reconstruct", source, target, stages, proof)
-    return dataclasses.replace(done, notices=(f"made up {_weights(len(names))}",))
+    return _noting(done, f"made up {_weights(len(names))}")
+
+
+def _noting(done: SurgeryResult, notice: str) -> SurgeryResult:
+    return dataclasses.replace(done, notices=(*done.notices, notice))
 
 
 def _weights(count: int) -> str:

@@ -10,6 +10,7 @@ from tensortriage.compare.figures import error_of, say
 from tensortriage.compare.metrics import measure_many
 from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.absent import absent_weights
 from tensortriage.model.annotating import with_inferred_shapes
 from tensortriage.model.cut import extract as cut
 from tensortriage.model.lifting import LiftedBody, lift_body
@@ -25,6 +26,7 @@ from tensortriage.workflows.boundary import Boundary, boundary_of, with_boundary
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.judging import FloorJudge
 from tensortriage.workflows.proving import (
+    IGNORED,
     LARGE_BYTES,
     MOST_FEEDS,
     PLAIN,
@@ -115,7 +117,7 @@ class _Extracting:
         request.target.write(result)
         done = result_of("surgeon extract", request.source, request.target, stages, proof)
         files = self._write_data(boundary, result) if request.keep_data else ()
-        return dataclasses.replace(done, files=files, notices=tuple(self.notices))
+        return dataclasses.replace(done, files=files, notices=(*done.notices, *self.notices))
 
     def _typed(self, boundary: Boundary, specs: dict[str, ValueSpec]) -> dict[str, ValueSpec]:
         """Return specs that know type and rank of every input of the cut, by running the model when it takes that."""
@@ -176,7 +178,9 @@ class _Extracting:
             return Proof(False, "not asked for")
         nbytes = weight_bytes(self.model)
         reason = ""
-        if verify is Verify.AUTO and nbytes > LARGE_BYTES and not self.request.keep_data:
+        if absent_weights(self.model.ir):
+            reason = IGNORED
+        elif verify is Verify.AUTO and nbytes > LARGE_BYTES and not self.request.keep_data:
             reason = f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same"
         else:
             made_up = not (self.request.feeding.paths or self.request.feeding.script)

@@ -19,6 +19,7 @@ from tensortriage.compare.tolerance import Judgement
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.absent import absent_weights
 from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
 from tensortriage.runs.runner import Runner
@@ -29,6 +30,7 @@ from tensortriage.workflows.judging import FloorJudge
 
 PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
 MOST_FEEDS = 8
+IGNORED = "external data are ignored"
 LARGE_BYTES = 2 << 30
 """Weights beyond which a model is not run unless asked to: running takes as much memory."""
 
@@ -141,6 +143,8 @@ def prove(stages: Sequence[Stage], request: ProofRequest) -> Proof:
     if request.verify is Verify.NEVER:
         return Proof(False, "not asked for")
     try:
+        if absent_weights(stages[0].model.ir):
+            raise _Unprovable(IGNORED)
         if request.verify is Verify.AUTO:
             _check_size(stages[0].model)
         with Workspace() as workspace:

@@ -71,10 +71,11 @@ def sanitize(request: SanitizeRequest) -> SurgeryResult:
         TriageError: For whatever is wrong; nothing is written then.
     """
     proof = format_proof(request.proof, Precision.FP16) if request.to_fp16 else request.proof
-    return operate("surgeon sanitize", request.source, request.target, lambda model: _passes(model, request), proof)
+    return operate("surgeon sanitize", request.source, request.target, lambda model: passes_of(model, request), proof)
 
 
-def _passes(model: Model, request: SanitizeRequest) -> Sequence[Pass]:
+def passes_of(model: Model, request: SanitizeRequest) -> Sequence[Pass]:
+    """Return what a request does to a model, pass by pass, each from a model to another one."""
     passes: list[Pass] = []
     outputs = chosen_values(model, request.outputs)
     if list(outputs) != [spec.name for spec in model.outputs]:

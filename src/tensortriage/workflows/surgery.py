@@ -1,11 +1,13 @@
 """What all edits of a model have in common: load, apply passes one after another, prove, write, tell what was done."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tensortriage.errors import UsageError
+from tensortriage.model.absent import absent_weights
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
+from tensortriage.model.serializing import TRAINING
 from tensortriage.workflows.proving import Proof, ProofRequest, Stage, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
@@ -19,14 +21,18 @@ class Source:
     Attributes:
         path: ONNX file.
         external_data_dir: Where external data are when not beside the model.
+        ignore_external_data: Whether external data are never looked for; what is written refers to them as before.
     """
 
     path: Path
     external_data_dir: Path | None = None
+    ignore_external_data: bool = False
 
     def load(self) -> Model:
         """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""
-        model = Model.load(self.path, external_data_dir=self.external_data_dir)
+        model = Model.load(
+            self.path, external_data_dir=self.external_data_dir, ignore_external_data=self.ignore_external_data
+        )
         return model if self.external_data_dir is None else Model.from_ir(model.ir)
 
 
@@ -148,4 +154,14 @@ def result_of(command: str, source: Source, target: Target, stages: Sequence[Sta
             for stage, size, before in zip(stages[1:], sizes[1:], sizes, strict=False)
         ),
         proof=proof,
+        notices=tuple(_notices(source, target, stages)),
     )
+
+
+def _notices(source: Source, target: Target, stages: Sequence[Stage]) -> Iterator[str]:
+    """Say what a user may not expect of the file that was written."""
+    before, after = stages[0].model.ir, stages[-1].model.ir
+    if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:
+        yield f"{target.path} refers to external data by their names in {source.path}; they have to be beside it"
+    if TRAINING in before.graph.meta and TRAINING not in after.graph.meta:
+        yield "the training information of the model belongs to the whole of it, and was left out"
