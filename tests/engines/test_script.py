@@ -278,9 +278,14 @@ def test_memory_of_child_processes_counts(compiled):
         compiled(run_body(body), limits).run(FEED)
 
 
-def test_a_memory_error_is_out_of_memory(compiled):
+def test_a_memory_error_of_the_allocator_is_out_of_memory(compiled):
     with pytest.raises(EngineOutOfMemory):
-        compiled(run_body("raise MemoryError()")).run(FEED)
+        compiled(run_body("np.ones(1 << 55)")).run(FEED)
+
+
+def test_a_memory_error_that_a_script_raises_is_its_own(compiled):
+    with pytest.raises(RunFailed, match="MemoryError: the pool is full"):
+        compiled(run_body("raise MemoryError('the pool is full')")).run(FEED)
 
 
 @pytest.mark.parametrize("new_session", [False, True])

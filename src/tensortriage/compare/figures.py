@@ -94,3 +94,13 @@ def say(error: float | None) -> str:
     if error is None:
         return "not measured"
     return "NaN/Inf" if math.isinf(error) else f"{error:.1e}"
+
+
+def say_ratio(ratio: float | None) -> str:
+    """Return error over floor for a sentence: ``12x its floor``; a floor of zero, or an infinite error, has no ratio.
+
+    Example:
+        >>> say_ratio(12.345), say_ratio(float("inf"))
+        ('12.3x its floor', 'beyond any floor')
+    """
+    return f"{ratio:.3g}x its floor" if ratio is not None and math.isfinite(ratio) else "beyond any floor"

@@ -7,7 +7,7 @@ So the same weighing serves faults that stay finite and faults that do not.
 import dataclasses
 import math
 
-from tensortriage.compare.figures import ratio_of, say
+from tensortriage.compare.figures import ratio_of, say, say_ratio
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import (
@@ -95,15 +95,8 @@ def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: 
         local_error=error,
         influence=seen.alone.get(value),
         floor_ratio=ratio,
-        reason=f"on golden inputs its result has relative error {say(error)}, {ratio_words(ratio)} its floor",
+        reason=f"on golden inputs its result has relative error {say(error)}, {say_ratio(ratio)}",
     )
-
-
-def ratio_words(ratio: float | None) -> str:
-    """Return a ratio for a sentence."""
-    if ratio is None:
-        return "beyond"
-    return "infinitely above" if math.isinf(ratio) else f"{ratio:.3g}x"
 
 
 def misled(inv: Investigation, evidence: Evidence, node: Node) -> bool:

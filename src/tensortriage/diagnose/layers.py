@@ -76,6 +76,7 @@ class OutputRow:
         within: Whether it passes.
         nonfinite_target: NaN and Inf elements that the reference does not have.
         feed: Name of the worst feed.
+        predicted: Relative RMS error that rounding to the target's format predicts; equals ``floor`` for fp32.
     """
 
     name: str
@@ -88,6 +89,7 @@ class OutputRow:
     within: bool
     nonfinite_target: int = 0
     feed: str = ""
+    predicted: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say, sqnr_db
+from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
 from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.floors import Floors, floors_of
 from tensortriage.diagnose.investigation import Investigation, Measured, compare_all
@@ -142,7 +142,7 @@ def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool
     failing = sum(not result.passes for result in results)
     inv.answered(
         "does it fail above the noise floor?",
-        f"{'yes' if fails else 'no'}: output '{name}' has relative error {say(error)}, {ratio:.3g}x its floor"
+        f"{'yes' if fails else 'no'}: output '{name}' has relative error {say(error)}, {say_ratio(ratio)}"
         + (f", on {failing} of {len(results)} feeds" if fails else ""),
         since=since,
         output=name,
@@ -182,6 +182,7 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
                 feed=result.feed.name,
             )
         )
+                predicted=result.floors.target.get(name),
     return tuple(rows)
 
 

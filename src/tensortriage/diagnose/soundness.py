@@ -30,7 +30,7 @@ WORDS = {
     OutcomeKind.BUILD_FAILED: "refuses to build the model",
     OutcomeKind.RUN_FAILED: "builds the model but fails to run it",
     OutcomeKind.CRASH: "crashes",
-    OutcomeKind.OUT_OF_MEMORY: "exceeds its memory limit",
+    OutcomeKind.OUT_OF_MEMORY: "runs out of memory",
     OutcomeKind.HANG: "exceeds its time limit",
 }
 

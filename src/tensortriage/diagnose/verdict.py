@@ -52,6 +52,7 @@ class Culprit:
         influence: Relative RMS error at the model's outputs when only this local error is injected into the reference.
         floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
         reason: One sentence: what this op does wrong, with magnitudes.
+        anatomy: What is peculiar about the error of its result, sentences, the strongest first.
     """
 
     node: str
@@ -61,6 +62,7 @@ class Culprit:
     influence: float | None = None
     floor_ratio: float | None = None
     reason: str = ""
+    anatomy: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,3 +130,9 @@ class Verdict:
     def kind(self) -> VerdictKind:
         """The verdict as an enum member."""
         return VerdictKind(self.verdict)
+        anatomy: What is peculiar about the error of the worst output, sentences, the strongest first.
+        shapes: What happened at each shape of a sweep; empty when none was asked for.
+        breakers: Tensors that restore the target's answer on every feed when they are marked as outputs; verified there.
+    anatomy: tuple[str, ...] = ()
+    shapes: tuple[ShapeRow, ...] = ()
+    breakers: tuple[str, ...] = ()

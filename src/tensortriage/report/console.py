@@ -207,10 +207,13 @@ def _reasons(culprits: tuple[Culprit, ...]) -> list[Text]:
     for number, culprit in enumerate(culprits, 1):
         if culprit.reason:
             numbers.setdefault(culprit.reason, []).append(str(number))
-    return [
+    told = [
         Text.assemble((f"{', '.join(who)}: ", "dim"), _text(reason))
         for reason, who in list(numbers.items())[:MAX_REASONS]
     ]
+    for number, culprit in enumerate(culprits[:MAX_REASONS], 1):
+        told += [Text.assemble((f"{number}, error: ", "dim"), _text(sentence)) for sentence in culprit.anatomy[:2]]
+    return told
 
 
 def _more(number: int, noun: str) -> Text:
@@ -239,20 +242,30 @@ def _outputs(report: Report, width: int) -> RenderableType | None:
         return None
     rows = [
         [
-            Text("within", style="green") if row.within else Text("OUTSIDE", style="bold red"),
+            _judgement(report.judgement(row)),
             _text(row.name),
             _text(f"{row.dtype} {shape(row.shape)}", "dim"),
             Text(decibel(row.sqnr_db)),
             Text(magnitude(row.relative_rms_error)),
             Text(magnitude(row.floor)),
+            Text(magnitude(row.predicted if row.predicted != row.floor else None)),
             Text(magnitude(row.max_abs_error)),
             Text(str(row.nonfinite_target or "-")),
         ]
         for row in outputs[:MAX_ROWS]
     ]
-    titles = ("", "output", "type", ">SQNR dB", ">rel. RMS", ">floor", ">max abs", ">NaN/Inf")
-    table = _table(titles, rows, width, elastic={1: 3, 2: 2})
-    return Group(table, _more(len(outputs) - MAX_ROWS, "output")) if len(outputs) > MAX_ROWS else table
+    titles = ("", "output", "type", ">SQNR dB", ">rel. RMS", ">floor", ">predicted", ">max abs", ">NaN/Inf")
+    parts: list[RenderableType] = [_table(titles, rows, width, elastic={1: 3, 2: 2})]
+    if len(outputs) > MAX_ROWS:
+        parts.append(_more(len(outputs) - MAX_ROWS, "output"))
+    parts += [Text.assemble(("error: ", "dim"), _text(sentence)) for sentence in report.verdict.anatomy]
+    return Group(*parts)
+
+
+def _judgement(word: str) -> Text:
+    """Return how an output stands, loud when it is outside."""
+    style = {"within": "green", "as predicted": "cyan"}.get(word, "bold red")
+    return Text(word.upper() if word == "outside" else word, style=style)
 
 
 def _next_commands(report: Report, console: Console) -> None:

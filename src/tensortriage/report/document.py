@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tensortriage.diagnose.layers import LayerRow, Layers, OutputRow, Outputs
-from tensortriage.diagnose.verdict import Culprit, Verdict
+from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import StoreError
 from tensortriage.report.words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts
@@ -107,6 +107,12 @@ class Report:
         if not error or culprit.influence is None or not math.isfinite(culprit.influence):
             return None
         return min(1.0, culprit.influence / error)
+
+    def judgement(self, row: OutputRow) -> str:
+        """Return how an output stands: ``within`` its floor, ``as predicted`` by rounding alone, or ``outside``."""
+        if row.within:
+            return "within"
+        return "as predicted" if self.verdict.kind is VerdictKind.ROUNDING else "outside"
 
     @property
     def has_layer_errors(self) -> bool:

@@ -29,6 +29,7 @@ MAX_ROWS = 12
 _LONGEST_NAME = 200
 _LONGEST_TEXT = 600
 _LONGEST_EVIDENCE = 1500
+_WITHIN = {"within": "yes", "as predicted": "as predicted", "outside": "**no**"}
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
 _BLOCK_START = re.compile(r"^(?:()([-+#=])|(\d+)([.)])(?=\s|$))")
 _REFERENCE = re.compile(r"([@#](?=\w)|:(?=//))")
@@ -87,7 +88,8 @@ def _culprits(report: Report) -> Iterable[str]:
         (
             (
                 cell_code(c.op_type), cell_code(c.node), magnitude(c.local_error), times(c.floor_ratio),
-                magnitude(c.influence), percent(report.explained_share(c)), plain(c.reason) or "-",
+                magnitude(c.influence), percent(report.explained_share(c)),
+                "; ".join(filter(None, (plain(c.reason), *map(plain, c.anatomy)))) or "-",
             )
             for c in culprits[:MAX_ROWS]
         ),
@@ -103,17 +105,22 @@ def _outputs(report: Report) -> Iterable[str]:
     yield "### Outputs"
     yield ""
     yield from _table(
-        ("output", "type", "SQNR dB", "relative RMS error", "floor", "max abs error", "NaN/Inf", "within"),
+        ("output", "type", "SQNR dB", "relative RMS error", "floor", "predicted", "max abs error", "NaN/Inf", "within"),
         (
             (
                 cell_code(row.name), plain(f"{row.dtype} {shape(row.shape)}"), decibel(row.sqnr_db),
-                magnitude(row.relative_rms_error), magnitude(row.floor), magnitude(row.max_abs_error),
-                str(row.nonfinite_target or "-"), "yes" if row.within else "**no**",
+                magnitude(row.relative_rms_error), magnitude(row.floor), magnitude(row.predicted),
+                magnitude(row.max_abs_error), str(row.nonfinite_target or "-"), _WITHIN[report.judgement(row)],
             )
             for row in rows[:MAX_ROWS]
         ),
     )  # fmt: skip
     yield from _more(len(rows), "output")
+    if report.verdict.anatomy:
+        yield ""
+        yield "The error of the worst output:"
+        yield ""
+        yield from (f"- {plain(sentence)}" for sentence in report.verdict.anatomy)
     yield ""
 
 
