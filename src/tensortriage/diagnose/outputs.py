@@ -180,9 +180,9 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
                 within=result.within[name],
                 nonfinite_target=metrics.nonfinite_mismatch,
                 feed=result.feed.name,
+                predicted=result.floors.target.get(name),
             )
         )
-                predicted=result.floors.target.get(name),
     return tuple(rows)
 
 
