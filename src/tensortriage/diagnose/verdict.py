@@ -85,6 +85,33 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """What happened at one shape of a sweep.
+
+    Attributes:
+        shape: Sizes of the swept dimensions, e.g. ``batch=8, seq=16``.
+        outcome: ``match``, ``rounding`` (explained by the format), ``wrong``, the word of the verdict that a failure of
+            the target stands for, ``reference-failed``, or ``not-asked``.
+        output: The worst output; empty when none was compared.
+        error: Its relative RMS error.
+        floor_ratio: ``error`` over the fp32 noise floor.
+        message: Why there is no answer; empty when there is.
+    """
+
+    shape: str
+    outcome: str
+    output: str = ""
+    error: float | None = None
+    floor_ratio: float | None = None
+    message: str = ""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the target is wrong, or gives no answer, at this shape."""
+        return self.outcome not in ("match", "rounding", "reference-failed", "not-asked")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
     """What the diagnosis cost.
 
@@ -113,6 +140,9 @@ class Verdict:
         steps: The path taken through the guide.
         next: Commands to run next, the most useful first.
         cost: What it took.
+        anatomy: What is peculiar about the error of the worst output, sentences, the strongest first.
+        shapes: What happened at each shape of a sweep; empty when none was asked for.
+        breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
         format: Version of this file format.
     """
 
@@ -124,15 +154,12 @@ class Verdict:
     steps: tuple[Step, ...] = ()
     next: tuple[str, ...] = ()
     cost: Cost = Cost()
+    anatomy: tuple[str, ...] = ()
+    shapes: tuple[ShapeRow, ...] = ()
+    breakers: tuple[str, ...] = ()
     format: str = VERDICT_FORMAT
 
     @property
     def kind(self) -> VerdictKind:
         """The verdict as an enum member."""
         return VerdictKind(self.verdict)
-        anatomy: What is peculiar about the error of the worst output, sentences, the strongest first.
-        shapes: What happened at each shape of a sweep; empty when none was asked for.
-        breakers: Tensors that restore the target's answer on every feed when they are marked as outputs; verified there.
-    anatomy: tuple[str, ...] = ()
-    shapes: tuple[ShapeRow, ...] = ()
-    breakers: tuple[str, ...] = ()
