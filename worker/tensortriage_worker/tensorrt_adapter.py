@@ -19,7 +19,7 @@ import numpy as np
 from tensortriage_worker import tensorrt_config as settings
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.exchange import Item
-from tensortriage_worker.tensorrt_library import features, load, load_plugins, make_logger
+from tensortriage_worker.tensorrt_library import DEVICE, features, load, load_plugins, make_logger
 from tensortriage_worker.tensorrt_logs import LogMiner
 from tensortriage_worker.tensorrt_memory import Cuda
 from tensortriage_worker.tensorrt_network import (
@@ -83,13 +83,15 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
     miner = LogMiner()
     logger = make_logger(trt, miner)
     if question == "build":
+        if "device" in options:
+            Cuda(int(options["device"]))
         build = Build(trt, logger, miner, model, options)
         build.make()
         return build.info, [blob("engine", build.plan), blob("timing_cache", build.timing_cache)]
     if question == "capability":
         from tensortriage_worker.tensorrt_support import support
 
-        return support(trt, logger, model), []
+        return support(trt, make_builder(trt, logger, miner), logger, model), []
     raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
 
 
@@ -132,7 +134,7 @@ class Build:
         started = time.perf_counter()
         trt, options = self._trt, self._options
         load_plugins(trt, self._logger, [path for path in options.get("plugins", "").split("+") if path])
-        builder = self._builder()
+        builder = make_builder(trt, self._logger, self._miner)
         strong = options.get("typing") == "strong"
         parsed = Parsed(trt, builder, self._logger, strong=strong)
         parsed.parse(self._model)
@@ -158,17 +160,6 @@ class Build:
             parse_seconds=parse_seconds,
             build_seconds=time.perf_counter() - started,
         )
-
-    def _builder(self) -> Any:
-        try:
-            return self._trt.Builder(self._logger)
-        except TypeError as error:  # the binding's word for a null pointer
-            raise AdapterError(
-                Failure.MISSING,
-                "TensorRT cannot build here: {}".format(self._miner.reason() or error),
-                "device-missing",
-                "run on a machine with an NVIDIA GPU and its driver, or name one: tensorrt:worker=ssh://HOST",
-            ) from error
 
     def _restrain(self, parsed: Parsed, config: Any, strong: bool) -> None:
         """Ask for precisions of layers where the network's types do not say them."""
@@ -269,6 +260,23 @@ class TensorRtSession(Session):
         """Release everything, the serialised engine included."""
         self._build = None
         super().close()
+
+
+def make_builder(trt: Any, logger: Any, miner: LogMiner) -> Any:
+    """Return a builder.
+
+    Raises:
+        AdapterError: When this release needs a device to build, and there is none.
+    """
+    try:
+        return trt.Builder(logger)
+    except TypeError as error:  # the binding's word for a null pointer
+        raise AdapterError(
+            Failure.MISSING,
+            "TensorRT cannot build here: {}".format(miner.reason() or error),
+            "device-missing",
+            DEVICE,
+        ) from error
 
 
 def blob(name: str, data: Any) -> Item:

@@ -218,7 +218,7 @@ def trtexec(model: str, options: Mapping[str, str], used: Mapping[str, Shapes], 
         "timing_cache": "--timingCacheFile=", "build_route": "--setBuildRoute=", "avg_timing": "--avgTiming=",
         "device": "--device=",
     }  # fmt: skip
-    words += [head + options[key] for key, head in plain.items() if key in options]
+    words += [head + options[key] for key, head in plain.items() if options.get(key)]
     if "tactic_sources" in options:
         words.append("--tacticSources=" + ",".join(_signed(options["tactic_sources"])))
     if "plugins" in options:

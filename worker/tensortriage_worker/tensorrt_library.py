@@ -22,6 +22,7 @@ INSTALL = (
     "pip install tensorrt cuda-bindings, or name a Python that has both: tensorrt:worker=/path/to/python; "
     "see https://docs.nvidia.com/deeplearning/tensorrt for other ways"
 )
+DEVICE = "run on a machine with an NVIDIA GPU and its driver, or name one: tensorrt:worker=ssh://HOST"
 Sink = Callable[[str, str], None]
 """Takes a severity (``ERROR``, ``WARNING``, ``INFO``, ``VERBOSE``, ``INTERNAL_ERROR``) and a message."""
 

@@ -14,6 +14,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.tensorrt_library import DEVICE
 
 RUNTIMES = ("cuda.bindings.runtime", "cuda.cudart")
 STICKY_EXIT = 86
@@ -38,7 +39,7 @@ class Cuda:
                 Failure.MISSING,
                 "CUDA finds no device: {}".format(self._name(error) if self._failed(error) else "there is none"),
                 "device-missing",
-                "run on a machine with an NVIDIA GPU and its driver, or name one: tensorrt:worker=ssh://HOST",
+                DEVICE,
             )
         if device >= count:
             raise AdapterError(

@@ -9,14 +9,13 @@ from tensortriage_worker.tensorrt_library import support_query
 from tensortriage_worker.tensorrt_network import Parsed, problems
 
 
-def support(trt: Any, logger: Any, model: Path) -> Dict[str, Any]:
+def support(trt: Any, builder: Any, logger: Any, model: Path) -> Dict[str, Any]:
     """Ask the parser about a model.
 
     Returns:
         ``supported``: whether it takes all of it. ``groups``: runs of nodes, each with ``nodes`` (indices) and
         ``supported``. ``problems``: see `tensortriage_worker.tensorrt_network.Problem`.
     """
-    builder = trt.Builder(logger)
     parsed = Parsed(trt, builder, logger, strong=True)
     query = support_query(trt)
     groups: List[Dict[str, Any]] = []

@@ -58,4 +58,5 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         above=[row.value for row in above][:20],
         outputs_moved_by_marking=moved,
         observation="instrumented",
+        seen=dict(inv.tally.seen),
     )

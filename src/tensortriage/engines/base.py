@@ -6,7 +6,7 @@ that is an optional capability: a separate small Protocol that an engine may als
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -243,4 +243,30 @@ class ChecksOptions(Protocol):
             UsageError: For an unknown option or option value.
             EngineMissing: When the engine, its device or the precision is not to be had here.
         """
+        ...
+
+
+@runtime_checkable
+class Observes(Protocol):
+    """Capability of an engine: its sessions can show inner values while they run, without marking them as outputs.
+
+    Marking a value stops the fusion across it; what an engine shows on its own is nearer to what is deployed.
+    """
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options with which sessions satisfy `ShowsValues`; None when that cannot be had with these."""
+        ...
+
+
+@runtime_checkable
+class ShowsValues(Protocol):
+    """Capability of a session: it shows inner values of the model as it was built."""
+
+    @property
+    def observation(self) -> str:
+        """One word for how values are seen; empty when they are not."""
+        ...
+
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run once and yield ``(value name, array)`` for those of the wanted values that can be seen."""
         ...

@@ -9,6 +9,7 @@ import ctypes
 import functools
 import importlib.metadata
 import importlib.util
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,13 +32,14 @@ from tensortriage.engines.tensorrt_options import (
 )
 from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
 from tensortriage.engines.tensorrt_session import TensorRtSession
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import EngineMissing, ModelError, UsageError
 from tensortriage.values.dtype import DType, Precision
-from tensortriage_worker.tensorrt_library import INSTALL, LIBRARIES
+from tensortriage_worker.tensorrt_library import DEVICE, INSTALL, LIBRARIES
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
 
+_FORMATS = ("fp16", "bf16", "fp8", "int8")
 _CONVERTED = {"fp16": Precision.FP16, "bf16": Precision.BF16}
 _QUANTIZED = ("fp8", "int8")
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
@@ -69,7 +71,7 @@ class TensorRtEngine:
                 usable=False,
                 version=_version(installed),
                 reason="TensorRT is installed, but there is no NVIDIA driver",
-                cure="run on a machine with an NVIDIA GPU, or name one: tensorrt:worker=ssh://HOST",
+                cure=DEVICE,
             )
         return Availability(usable=True, version=_version(installed), device="CUDA")
 
@@ -85,6 +87,15 @@ class TensorRtEngine:
         if word == AUTO:
             return Precision.TF32.value
         return Precision.FP32.value if word == MIXED else Precision.parse(word).value
+
+    def check(self, options: Mapping[str, str]) -> None:
+        """Ask the worker whether there is a device, and this release has the precision; see `ChecksOptions`."""
+        settings = read_settings(read_options(options, self.options))
+        found = self._features(settings)
+        if not found["device"]:
+            raise EngineMissing(f"TensorRT cannot run here: {found['reason']}", slug="device-missing", cure=DEVICE)
+        if settings.typing == "weak" and settings.precision in _FORMATS and settings.precision not in found["weak"]:
+            raise _no_weak(settings.precision)
 
     def features(self, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the release and the device behind these options offer; starts a worker the first time.
@@ -132,6 +143,17 @@ class TensorRtEngine:
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
         return "load_engine" not in options
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options with which inner values are shown: those that fusion leaves (10.12 and later), else all.
+
+        None for releases without a debug listener (8.5), and where the options say how to observe.
+        """
+        if "observe" in options or "load_engine" in options:
+            return None
+        features = self.features(options)
+        word = "unfused" if features["unfused_debug"] else "debug" if features["mark_debug"] else ""
+        return {**options, "observe": word} if word else None
 
     def build_only(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Build without running, and write the files that the options name; return what the adapter tells.
@@ -214,22 +236,24 @@ class _Prepared:
         words = {**settings.words, **range_words({**settings.ranges, **self._ranges})}
         if "load_engine" in words:
             return self._model, words
+        if not Path(words.get("timing_cache", "")).is_file():
+            words.update({"timing_cache": ""} if "timing_cache" in words else {})
         weak = self._features(settings)["weak"] if settings.typing != "strong" else []
         precision = settings.precision
         if precision == AUTO:
             precision = MIXED if is_typed(self._loaded) else "tf32"
         words["precision"] = precision
+        if words.get("observe") == "debug":
+            words["observe"] = json.dumps(
+                [value for node in self._loaded.graph.nodes for value in node.outputs if value]
+            )
         if precision in weak or (precision in ("fp32", "tf32") and weak and not is_typed(self._loaded)):
             words["typing"] = "weak"
             if settings.kept:
                 words["kept"] = kept_words(self._known(settings.kept), _makers(self._loaded))
             return self._model, words
         if settings.typing == "weak":
-            raise UsageError(
-                f"this TensorRT has no weak typing for {precision}",
-                slug="typing-unavailable",
-                cure="leave typing out: the model is converted instead",
-            )
+            raise _no_weak(precision)
         words["typing"] = "strong"
         if precision in _CONVERTED:
             return self._converted(_CONVERTED[precision]), words
@@ -291,8 +315,16 @@ def _open_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
     )
 
 
+def _no_weak(precision: str) -> UsageError:
+    return UsageError(
+        f"this TensorRT has no weak typing for {precision}",
+        slug="typing-unavailable",
+        cure="leave typing out: the model is converted instead",
+    )
+
+
 def _files(words: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(key for key in FILES if key in words and Path(words[key]).exists())
+    return tuple(key for key in FILES if words.get(key))
 
 
 def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], bytes]) -> None:

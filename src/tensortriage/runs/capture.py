@@ -1,23 +1,30 @@
-"""Capturing intermediate values: mark them as outputs and run, all at once or in batches that fit memory.
+"""Capturing intermediate values: let the engine show them, or mark them as outputs, all at once or in batches.
 
-Marking changes what engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs
-with the deployed ones and says whether they moved. Values are yielded one at a time and not kept, so a consumer that
+An engine that can show inner values by itself is asked first; what it does not show is marked. Marking changes what
+engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed
+ones and says whether they moved. Values are yielded one at a time and not kept, so a consumer that
 compares or stores as it goes holds at most one batch.
 """
 
+import collections
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
+from tensortriage.engines.base import Limits, Observes, ShowsValues
+from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
+
+MARKED = "marked"
+"""In `Tally.seen`: captured by marking outputs."""
 
 UNKNOWN_BYTES = 4 << 20
 """Assumed size of a value whose shape is not known before it is captured."""
@@ -86,9 +93,45 @@ def capture(
     Raises:
         EngineError: When the engine refuses or fails the marked model.
     """
-    for group in batches(values, specs, batch_bytes=batch_bytes):
+    tally = tally or Tally()
+    shown = _shown(spec, model, feed, values, workspace, limits, tally)
+    waiting = collections.deque(values)
+    unseen = [value for value in values if value not in shown]
+    for group in batches(unseen, specs, batch_bytes=batch_bytes):
         marked = select_outputs(model, group)
         with Runner(spec, marked, workspace=workspace, limits=limits, tally=tally) as runner:
             outputs = dict(runner.run(feed))
-        for value in group:
-            yield value, outputs.pop(value)
+        tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(group)
+        while waiting and (waiting[0] in outputs or waiting[0] in shown):
+            value = waiting.popleft()
+            yield value, outputs.pop(value) if value in outputs else shown.pop(value)
+    for value in waiting:
+        yield value, shown.pop(value)
+
+
+def _shown(
+    spec: EngineSpec,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    workspace: Workspace,
+    limits: Limits | None,
+    tally: Tally,
+) -> dict[str, np.ndarray]:
+    """Return the wanted values that the engine shows by itself; none when it cannot, or fails when it is to."""
+    engine = create(spec, limits=limits)
+    options = engine.observing(spec.options) if isinstance(engine, Observes) else None
+    if options is None or not values:
+        return {}
+    try:
+        with Runner(EngineSpec(spec.name, options), model, workspace=workspace, limits=limits, tally=tally) as runner:
+            session = runner.build()
+            if not isinstance(session, ShowsValues):
+                return {}
+            shown = dict(session.captured(feed.tensors, values))
+            if shown:
+                tally.checks += 1
+                tally.seen[session.observation] = tally.seen.get(session.observation, 0) + len(shown)
+            return shown
+    except EngineError:  # an engine that refuses to be watched may still take marked outputs
+        return {}

@@ -19,7 +19,7 @@ from tensortriage.model.shapes import value_specs
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
-_AS_TYPED = ("auto", "dynamic")
+_AS_TYPED = ("auto", "dynamic", "mixed")
 _ROUNDS_NOTHING = MOVES_DATA | {
     "Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size", "Pad", "Dropout", "OneHot",
 }  # fmt: skip
