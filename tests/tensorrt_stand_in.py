@@ -19,10 +19,6 @@ DataType = enum.Enum(
     ["FLOAT", "HALF", "INT8", "INT32", "BOOL", "UINT8", "FP8", "BF16", "INT64", "INT4", "FP4", "E8M0"],
     start=0,
 )
-    "DataType",
-    ["FLOAT", "HALF", "INT8", "INT32", "BOOL", "UINT8", "FP8", "BF16", "INT64", "INT4", "FP4", "E8M0"],
-    start=0,
-)
 TensorIOMode = enum.Enum("TensorIOMode", ["NONE", "INPUT", "OUTPUT"], start=0)
 TensorLocation = enum.Enum("TensorLocation", ["DEVICE", "HOST"], start=0)
 LayerInformationFormat = enum.Enum("LayerInformationFormat", ["ONELINE", "JSON"], start=0)

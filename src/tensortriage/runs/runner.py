@@ -30,17 +30,17 @@ class Tally:
         build_seconds: Wall time in builds.
         run_seconds: Wall time in runs.
         reference_run_seconds: The longest that one run of the reference took; other engines may take a multiple of it.
-    """
         seen: How many inner values were captured, by the way they were seen: ``marked`` as outputs, or an engine's own
             word (`tensortriage.engines.base.ShowsValues`).
+    """
 
     builds: int = 0
     checks: int = 0
     build_seconds: float = 0.0
     run_seconds: float = 0.0
     reference_run_seconds: float = 0.0
-
     seen: dict[str, int] = dataclasses.field(default_factory=dict)
+
 
 class Runner:
     """A model compiled for an engine; building happens on the first run (or `build`).
