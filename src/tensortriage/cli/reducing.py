@@ -187,6 +187,8 @@ def summary(reduction: Reduction) -> Iterator[str]:
             f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs; "
             f"every node is needed with {reduction.confidence:.0%} confidence"
         )
+    for opened in reduction.opened:
+        yield f"{'opened' if opened.done else 'not opened'}: {opened.op_type} '{opened.node}': {opened.detail}"
     for shrunk in reduction.shrunk:
         yield f"{shrunk.what}: {shrunk.detail}"
     for other in reduction.others:

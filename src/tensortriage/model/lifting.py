@@ -1,4 +1,4 @@
-"""Make a model of its own out of the body of an If, Loop or Scan, and know what the first turn feeds to it.
+"""Make a model of its own out of the body of an If, Loop or Scan, and know what every turn feeds to it.
 
 A body uses values from around it (captures) and, in a Loop or Scan, gets others at every turn. Both become inputs.
 Constants among the captures come along as constants.
@@ -20,7 +20,7 @@ from tensortriage.values.spec import ValueSpec
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """Where an input of a body comes from in the first turn.
+    """Where an input of a body comes from in the first turn; slices of a Scan in every turn.
 
     Attributes:
         value: Value of the main graph; empty for a constant.
@@ -34,15 +34,15 @@ class Source:
     axis: int | None = None
     from_end: bool = False
 
-    def take(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return what the input holds in the first turn, from recorded values of the main graph."""
+    def take(self, values: Mapping[str, np.ndarray], turn: int = 0) -> np.ndarray:
+        """Return what the input holds in the first turn, or a later slice, from recorded values of the main graph."""
         if self.constant is not None:
             return self.constant
         array = values[self.value]
         if self.axis is None:
             return array
-        first: np.ndarray = np.take(array, -1 if self.from_end else 0, axis=self.axis)
-        return first
+        part: np.ndarray = np.take(array, -1 - turn if self.from_end else turn, axis=self.axis)
+        return part
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -52,10 +52,33 @@ class LiftedBody:
     Attributes:
         model: The model; names of nodes and values are those of the body.
         sources: Where each of its inputs comes from in the first turn.
+        own: Those of its inputs that are the body's own, in its order; the others are values from around it.
     """
 
     model: Model
     sources: Mapping[str, Source]
+    own: tuple[str, ...] = ()
+
+    def next_turn(self, fed: Mapping[str, np.ndarray], made: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return what a Loop, or a Scan but for its slices, feeds to the turn after one.
+
+        Args:
+            fed: What was fed to that turn.
+            made: What it gave, by output name.
+        """
+        results = [made[spec.name] for spec in self.model.outputs]
+        following = dict(fed)
+        if self._counts:
+            number, *states = self.own
+            following[number] = fed[number] + 1
+        else:
+            states = [name for name in self.own if self.sources[name].axis is None]
+        return following | dict(zip(states, results, strict=False))
+
+    @property
+    def _counts(self) -> bool:
+        """Whether this is the body of a Loop, whose first input is the number of the turn."""
+        return bool(self.own) and self.sources[self.own[0]].constant is not None
 
 
 def lift_body(model: Model, node: str, branch: str = "", *, specs: Mapping[str, ValueSpec]) -> LiftedBody:
@@ -102,7 +125,8 @@ def lift_body(model: Model, node: str, branch: str = "", *, specs: Mapping[str, 
         stand_in.shape = ir.Shape(spec.shape) if spec is not None and spec.shape is not None else stand_in.shape
         sources[stand_in.name or ""] = Source(value.name or "")
     _declare(copy, body, holder, types)
-    return LiftedBody(Model.from_ir(with_graph(model.ir, copy)), sources)
+    own = tuple(value.name or "" for value in copy.inputs[: len(body.inputs)])
+    return LiftedBody(Model.from_ir(with_graph(model.ir, copy)), sources, own)
 
 
 def _pick(holder: ir.Node, branch: str) -> ir.Graph:

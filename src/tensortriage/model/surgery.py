@@ -97,6 +97,10 @@ class Names:
             for body in bodies(node):
                 self._taken.update(value.name for value in (*body.inputs, *body.initializers.values()))
 
+    def release(self, names: Iterable[str | None]) -> None:
+        """Let names be given again."""
+        self._taken.difference_update(names)
+
     def fresh(self, wanted: str) -> str:
         """Return the wanted name, with ``_2``, ``_3`` ... appended while it is taken, and take it."""
         name, count = wanted, 1

@@ -47,6 +47,7 @@ class EngineOracle:
         limits: Of the target.
         notes: Keeps how the whole failed, for when its answers come from the cache.
         identity: Digest of all that answers depend on besides the piece.
+        wanted: Only failures of this kind will do for the whole; None for any.
         expected: How the whole failed; None while that is being found out.
         tally: Counts builds and runs of the target.
         last: How the last candidate failed.
@@ -63,6 +64,7 @@ class EngineOracle:
     limits: Limits
     notes: Cache
     identity: str
+    wanted: FailureKind | None = None
     expected: Failure | None = None
     tally: Tally = dataclasses.field(default_factory=Tally)
     last: Failure | None = None
@@ -78,6 +80,8 @@ class EngineOracle:
         if self.last is None and self.expected is None and self.closest[1]:
             largest, output = self.closest
             return Verdict(CheckOutcome.PASS, detail=f"largest error: {largest:.2g} at output '{output}'")
+        if self.last is not None and self.expected is None and self.wanted not in (None, self.last.kind):
+            return Verdict(CheckOutcome.OTHER, self.last.signature, self.last.describe())
         if self.last is not None and self.expected is None and self.notes.get(self._note, Failure) is None:
             self.notes.put(self._note, "how the whole fails", self.last, seconds=0.0)
         return verdict_on(self.last, self.expected)

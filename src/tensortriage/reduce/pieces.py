@@ -38,6 +38,7 @@ class Pieces:
 
     Attributes:
         model: The model.
+        specs: Types and shapes of its values.
         items: First node of every item, in topological order.
     """
 
@@ -50,7 +51,7 @@ class Pieces:
         frozen: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self.model = model
-        self._specs = specs
+        self.specs = specs
         self._ends = ends
         self._frozen = frozen or {}
         units = inseparable_units(model)
@@ -121,7 +122,7 @@ class Pieces:
         """
         if self.is_whole(nodes):
             return self.model
-        piece = extract(self.model, nodes, specs=self._specs, outputs=self.results(nodes))
+        piece = extract(self.model, nodes, specs=self.specs, outputs=self.results(nodes))
         constants = {spec.name: self._frozen[spec.name] for spec in piece.inputs if spec.name in self._frozen}
         return freeze(piece, constants) if constants else piece
 

@@ -58,6 +58,25 @@ class Shrunk:
     detail: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Opened:
+    """A node with a body, or a call of a function, that was left when no node could be left out.
+
+    Attributes:
+        node: Its name.
+        op_type: Its operator.
+        what: ``then_branch``, ``else_branch``, ``body`` or ``function``.
+        done: Whether the search went on inside.
+        detail: What took its place, or why nothing did.
+    """
+
+    node: str
+    op_type: str
+    what: str
+    done: bool
+    detail: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
     """A finished reduction.
@@ -84,6 +103,7 @@ class Reduction:
         local: How the result fails by itself, when engines were asked.
         verified: Whether the written result failed again, in a process of its own; None when that was not asked.
         shrunk: What else was made smaller.
+        opened: What became of the nodes with bodies that were left.
         others: Pieces that fail in another way.
         files: Files written, by what they are: ``result``, ``min-good``, ``repro``.
     """
@@ -109,6 +129,7 @@ class Reduction:
     local: Failure | None = None
     verified: bool | None = None
     shrunk: tuple[Shrunk, ...] = ()
+    opened: tuple[Opened, ...] = ()
     others: tuple[OtherFailure, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     format: str = REDUCTION_FORMAT

@@ -7,7 +7,7 @@ and the result is seen to fail again before it is called one.
 import contextlib
 import dataclasses
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,10 +19,10 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.annotating import with_input_shapes
 from tensortriage.model.model import Model
-from tensortriage.reduce.asking import Asking, Effort, Finish
+from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
-from tensortriage.reduce.result import KeptNode, OtherFailure, Reduction
+from tensortriage.reduce.result import KeptNode, Opened, OtherFailure, Reduction
 from tensortriage.reduce.searching import Search
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
@@ -35,6 +35,7 @@ from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.piece_shapes import ShapeSource
 from tensortriage.workflows.reduce_engines import EngineAsking
+from tensortriage.workflows.reduce_inside import Found, Opens, go_inside
 from tensortriage.workflows.reduce_staged import Person, StagedAsking, StagedRequest, UndoError
 
 PREMISE = 3
@@ -148,32 +149,50 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     if request.input_shapes:
         model = with_input_shapes(model, request.input_shapes)
-    with Case(request.case) as case, contextlib.closing(_asking(request, model, case, listener)) as asking:
+    with Case(request.case) as case, contextlib.ExitStack() as entered:
+        asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener)))
         good = _Good()
-        search = Search(
-            pieces=asking.pieces,
-            oracle=asking.oracle,
-            identity=asking.identity,
-            cache=asking.cache,
-            repeats=asking.repeats,
-            budget=request.budget,
-            passes=passes(request.mode, asking.pieces, request.ends),
-            observe=_observer(listener, good),
+        found = _find(request, asking, request.budget, listener, good)
+        path: Sequence[Found] = [found]
+        opened: tuple[Opened, ...] = ()
+        if request.ends is Ends.BOTH and request.mode in (Mode.AUTO, Mode.BLOCKS):
+            path, opened = go_inside(
+                found,
+                lambda inner, budget: _find(request, inner, budget, listener, _Good()),
+                budget=request.budget,
+                enter=entered,
+                say=listener.progress,
+            )
+        last = path[-1]
+        effort = Effort.WRITE if last.result.stop is Stop.INTERRUPTED else Effort.FULL
+        finish = last.asking.finish(last.nodes, request.output, last.result.rate, effort)
+        reduction = dataclasses.replace(
+            _reduction(request, path, finish),
+            opened=opened,
+            files=_files(request, asking.pieces, good, finish, len(last.nodes)),
+            others=_others(path, case),
         )
-        premise, result = _search(request, asking, search, listener)
-        nodes = asking.pieces.nodes(result.kept)
-        effort = Effort.WRITE if result.stop is Stop.INTERRUPTED else Effort.FULL
-        finish = asking.finish(nodes, request.output, result.rate, effort)
-        reduction = _reduction(request, asking, premise, result, finish)
-        files = _files(request, asking.pieces, good, finish, len(nodes))
-        others = _others(asking.pieces, result, case)
-        reduction = dataclasses.replace(reduction, files=files, others=others)
         case.write("reduction.json", reduction)
     return reduction
 
 
+def _find(request: ReduceRequest, asking: Opens, budget: Budget, listener: ReduceListener, good: "_Good") -> Found:
+    """See that the whole fails, and search."""
+    search = Search(
+        pieces=asking.pieces,
+        oracle=asking.oracle,
+        identity=asking.identity,
+        cache=asking.cache,
+        repeats=asking.repeats,
+        budget=budget,
+        passes=passes(request.mode, asking.pieces, request.ends),
+        observe=_observer(listener, good),
+    )
+    return Found(asking, *_search(request, asking, search, listener))
+
+
 def _search(
-    request: ReduceRequest, asking: EngineAsking | StagedAsking, search: Search, listener: ReduceListener
+    request: ReduceRequest, asking: Opens, search: Search, listener: ReduceListener
 ) -> tuple[SearchResult[str], SearchResult[str]]:
     """Return what the premise and the search gave; begins again, with the answers so far, when one is taken back."""
     while True:
@@ -273,35 +292,29 @@ def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceLi
     )
 
 
-def _reduction(
-    request: ReduceRequest,
-    asking: Asking,
-    premise: SearchResult[str],
-    result: SearchResult[str],
-    finish: Finish,
-) -> Reduction:
+def _reduction(request: ReduceRequest, path: Sequence[Found], finish: Finish) -> Reduction:
     """Put together what a reduction ends with."""
-    pieces = asking.pieces
-    before = {id(step): step.cached for step in premise.history}
+    outside, last = path[0], path[-1]
+    result, pieces = last.result, outside.asking.pieces
     return Reduction(
-        asked=asking.word,
+        asked=outside.asking.word,
         command=command_line(),
         model=str(request.model),
         sha256=pieces.model.fingerprint,
         nodes_before=len(pieces.nodes(pieces.items)),
-        kept=tuple(_kept(pieces, result)),
+        kept=tuple(_kept(last.asking.pieces, result)),
         minimality=result.minimality.value,
         block_items=result.block_items,
         stop=result.stop.value,
-        checks=result.checks,
-        cache_hits=result.cache_hits - sum(not cached for cached in before.values()),
-        candidates=result.candidates,
-        seconds=premise.seconds + result.seconds,
+        checks=sum(found.result.checks for found in path),
+        cache_hits=sum(found.cache_hits for found in path),
+        candidates=sum(found.result.candidates for found in path),
+        seconds=sum(found.premise.seconds + found.result.seconds for found in path),
         failed_runs=result.rate.failed,
         runs=result.rate.runs,
         confidence=result.confidence,
-        signature=result.verdict.signature,
-        failure=asking.failure(),
+        signature=outside.result.verdict.signature,
+        failure=outside.asking.failure(),
         local=finish.local,
         verified=finish.verified,
         shrunk=finish.shrunk,
@@ -331,15 +344,15 @@ def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: Finish, 
     return files
 
 
-def _others(pieces: Pieces, result: SearchResult[str], case: Case) -> tuple[OtherFailure, ...]:
+def _others(path: Sequence[Found], case: Case) -> tuple[OtherFailure, ...]:
     """Save the pieces that fail in another way."""
     found: list[OtherFailure] = []
-    for number, other in enumerate(result.others):
+    for pieces, other in [(step.asking.pieces, other) for step in path for other in step.result.others]:
         nodes = pieces.nodes(other.candidate)
-        path = Path("interesting") / f"{number}.onnx"
+        place = Path("interesting") / f"{len(found)}.onnx"
         try:
-            pieces.cut(nodes).save(case.folder / path)
-            written = str(path)
+            pieces.cut(nodes).save(case.folder / place)
+            written = str(place)
         except ModelError:
             written = ""
         found.append(OtherFailure(len(nodes), other.verdict.signature, other.verdict.detail, written))

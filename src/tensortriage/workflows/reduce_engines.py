@@ -4,15 +4,19 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Self
+
+import numpy as np
 
 from tensortriage.compare.figures import error_of
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.model.model import Model
+from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.shapes import value_specs
 from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.engine_oracle import EngineOracle
-from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.failing import Failure, FailureKind
+from tensortriage.reduce.opening import Opening, turns
 from tensortriage.reduce.pack import write_pack
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.repro import Repro, ReproOracle, ReproSample, failure_of
@@ -45,6 +49,7 @@ class EngineAsking:
         shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
         repeats: How often things are asked.
         listener: Who hears of progress.
+        wanted: How the whole has to fail; None for any way.
     """
 
     word = "engines"
@@ -58,7 +63,10 @@ class EngineAsking:
         shrink_seconds: float,
         repeats: Repeats,
         listener: Listener,
+        wanted: FailureKind | None = None,
     ) -> None:
+        self._case = case
+        self._ends = ends
         self._inv = Investigation(question, case, listener=listener)
         self._listener = listener
         self._shrink_seconds = shrink_seconds
@@ -78,6 +86,7 @@ class EngineAsking:
             repr(question.tolerance),
             dataclasses.asdict(question.limits),
             ends.value,
+            wanted,
         )
         self.oracle = EngineOracle(
             pieces=self.pieces,
@@ -90,6 +99,7 @@ class EngineAsking:
             limits=question.limits,
             notes=self.cache,
             identity=self.identity,
+            wanted=wanted,
         )
 
     @contextlib.contextmanager
@@ -141,9 +151,46 @@ class EngineAsking:
             local = self._local(repro, local) or local
         return self._written(repro, local, shrunk, result)
 
-    def model(self, nodes: tuple[str, ...]) -> Model:
-        """Return the model of a piece."""
-        return self.pieces.cut(nodes)
+    def taken(self, condition: str) -> bool | None:
+        """Return what a condition was on the sample that fails worst."""
+        return bool(self._recorded(condition).reshape(-1)[0])
+
+    def inside(self, opening: Opening) -> Self:
+        """Return the same way of asking about an opened piece, fed with golden values of the sample that fails worst.
+
+        Raises:
+            TriageError: When the reference cannot run what is inside.
+        """
+        question = self._inv.question
+        feeds = tuple(self._feeds(opening, next(feed.origin for feed in question.feeds)))
+        failure = self.failure()
+        return type(self)(
+            dataclasses.replace(question, model=opening.model, feeds=feeds, tolerance=None),
+            self._case,
+            ends=self._ends,
+            shrink_seconds=self._shrink_seconds,
+            repeats=self.repeats,
+            listener=self._listener,
+            wanted=failure.kind if failure else None,
+        )
+
+    def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:
+        if opening.lifted is None:
+            yield Feed("inside", {spec.name: self._recorded(spec.name) for spec in opening.model.inputs}, origin)
+            return
+        values = {name: self._recorded(name) for name in opening.needs}
+        with self._inv.new_runner(self._inv.question.reference, opening.model) as runner:
+            for turn, tensors in enumerate(turns(opening, values, runner.run)):
+                yield Feed(f"turn {turn}", tensors, origin)
+
+    def _recorded(self, value: str) -> np.ndarray:
+        """Return a constant, or what a value was on the sample that fails worst."""
+        graph = self.pieces.model.graph
+        if value in graph.constants:
+            return graph.weight(value)
+        failure = self.failure()
+        worst = next((s for s in self._samples if failure is not None and s.name == failure.sample), self._samples[0])
+        return worst[value]
 
     def close(self) -> None:
         """Release every session and temporary file."""

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cleaning import clean
@@ -12,6 +12,7 @@ from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
 from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.opening import Opening
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.revisable import Revisable
@@ -161,6 +162,18 @@ class StagedAsking:
                 piece.save(result)
         verified = self._fails(piece, len(nodes), attempts) if asks else None
         return Finish(verified=verified, shrunk=() if shrunk is None else (shrunk,))
+
+    def taken(self, condition: str) -> bool | None:
+        """Return what a condition is if it is a constant."""
+        graph = self.pieces.model.graph
+        return bool(graph.weight(condition).reshape(-1)[0]) if condition in graph.constants else None
+
+    def inside(self, opening: Opening) -> Self:
+        """Return the same way of asking about an opened piece, which must end its check as the whole did."""
+        request = dataclasses.replace(self._request, model=opening.model, save_replay=None, load_replay=None)
+        inner = type(self)(request, self._case)
+        inner.oracle.expected = self.oracle.expected
+        return inner
 
     def undo(self) -> None:
         """Forget the last answer of a person."""

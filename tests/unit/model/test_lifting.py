@@ -76,3 +76,21 @@ def test_what_is_no_body_is_an_error(node, branch, slug):
     with pytest.raises(UsageError) as caught:
         lift_body(model, node, branch, specs=value_specs(model))
     assert caught.value.slug == slug
+
+
+def test_later_turns():
+    """A Loop hands on its state and counts; a Scan hands on its state and the next slices."""
+    x = np.array([2.0, -3.0], np.float32)
+    lifted, made = first_turn(models.with_loop(), {"x": x}, "loop")
+    fed = lifted.next_turn({"i": np.array(0), "more": np.array(True), "state": x, "step": np.abs(x)}, made)
+    assert (fed["i"], fed["more"]) == (1, True)
+    np.testing.assert_array_equal(fed["state"], made["next"])
+    np.testing.assert_array_equal(fed["step"], np.abs(x))
+    rng = np.random.default_rng(0)
+    feed = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in (("s", 2), ("x", (2, 3)))}
+    feed["r"] = rng.standard_normal((3, 2)).astype(np.float32)
+    lifted, made = first_turn(models.parse(SCAN), feed, "scan")
+    following = lifted.next_turn({name: source.take(feed) for name, source in lifted.sources.items()}, made)
+    np.testing.assert_array_equal(following["before"], made["after"])
+    np.testing.assert_array_equal(lifted.sources["column"].take(feed, 1), feed["x"][:, 1])
+    np.testing.assert_array_equal(lifted.sources["row"].take(feed, 1), feed["r"][-2])

@@ -1,0 +1,149 @@
+"""Going on inside: once no node can be left out, what is in the If, Loop, Scan or function that is left is searched.
+
+Inside, it is a reduction like any other, whose whole is the opened piece. That must fail the same way first; where it
+does not, the fault needs the node itself, and the result says so.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Protocol, Self
+
+from tensortriage.errors import TriageError
+from tensortriage.reduce.asking import Asking
+from tensortriage.reduce.opening import Opening, openings
+from tensortriage.reduce.result import Opened
+from tensortriage.search.result import Budget, SearchResult, Stop
+
+
+class Opens(Asking, Protocol):
+    """A way of asking that can go on inside a piece."""
+
+    def taken(self, condition: str) -> bool | None:
+        """Return what a condition is; None when that is not known."""
+        ...
+
+    def inside(self, opening: Opening) -> Self:
+        """Return the same way of asking about an opened piece; errors as when a reduction begins."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """What a search has found.
+
+    Attributes:
+        asking: Who was asked.
+        premise: What was asked about the whole.
+        result: The search.
+    """
+
+    asking: Opens
+    premise: SearchResult[str]
+    result: SearchResult[str]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes of the result."""
+        return self.asking.pieces.nodes(self.result.kept)
+
+    @property
+    def cache_hits(self) -> int:
+        """Answers that were there before this command; those that the search took over from the premise are not."""
+        return self.result.cache_hits - sum(not step.cached for step in self.premise.history)
+
+
+Find = Callable[[Opens, Budget], Found]
+
+
+def go_inside(
+    found: Found, find: Find, *, budget: Budget, enter: contextlib.ExitStack, say: Callable[[str], None]
+) -> tuple[list[Found], tuple[Opened, ...]]:
+    """Search inside what is left as long as that leads on.
+
+    Args:
+        found: What was found outside.
+        find: Searches.
+        budget: What all searches together may cost.
+        enter: Closes what is opened.
+        say: Told what is under way.
+
+    Returns:
+        What was found outside and then inside, each inside the one before; and what became of every node with a body.
+    """
+    path = [found]
+    told: dict[str, Opened] = {}
+    while path[-1].result.stop is Stop.FINISHED:
+        following = _one_step(path, find, told, budget=budget, enter=enter, say=say)
+        if following is None:
+            break
+        path.append(following)
+    last = path[-1]
+    graph = last.asking.pieces.model.graph
+    for name in last.nodes:
+        node = graph.node(name)
+        if node.has_body and name not in told:
+            reason = "it is kept as one: other nodes are needed with it, or the search was cut short"
+            told[name] = Opened(name, node.op_type, "body", False, reason)
+    return path, tuple(told.values())
+
+
+def _one_step(
+    path: list[Found],
+    find: Find,
+    told: dict[str, Opened],
+    *,
+    budget: Budget,
+    enter: contextlib.ExitStack,
+    say: Callable[[str], None],
+) -> Found | None:
+    """Return what was found inside the piece that is left; None when no way in leads on."""
+    asking = path[-1].asking
+    ways = _ways(path[-1], told)
+    for opening in ways:
+        say(f"looking into {opening.op_type} '{opening.node}'")
+        try:
+            inner = enter.enter_context(contextlib.closing(asking.inside(opening)))
+            found = find(inner, _rest(budget, path))
+        except TriageError as error:
+            told[opening.node] = _not_opened(opening, error)
+            continue
+        told[opening.node] = Opened(opening.node, opening.op_type, opening.what, True, _opened(opening))
+        return found
+    return None
+
+
+def _ways(found: Found, told: dict[str, Opened]) -> Iterator[Opening]:
+    """Yield the ways into a piece; one that cannot be made is told of."""
+    pieces, nodes = found.asking.pieces, found.nodes
+    try:
+        yield from openings(pieces.cut(nodes), pieces.specs, found.asking.taken)
+    except TriageError as error:
+        for name in nodes:
+            node = pieces.model.graph.node(name)
+            if node.has_body:
+                told[name] = Opened(name, node.op_type, "body", False, f"it cannot be opened: {error.message}")
+
+
+def _opened(opening: Opening) -> str:
+    if opening.lifted is not None:
+        return "its body became the model, fed as in its turns"
+    return "its nodes took its place" if opening.what == "function" else f"its {opening.what} took its place"
+
+
+def _not_opened(opening: Opening, error: TriageError) -> Opened:
+    if error.slug == "premise-not-failing":
+        reason = f"what is inside does not fail alone ({opening.what}): the fault needs the node itself"
+    else:
+        reason = f"what is inside could not be searched: {error.message}"
+    return Opened(opening.node, opening.op_type, opening.what, False, reason)
+
+
+def _rest(budget: Budget, path: list[Found]) -> Budget:
+    """Return what is left of a budget."""
+    checks = sum(found.result.checks for found in path)
+    seconds = sum(found.premise.seconds + found.result.seconds for found in path)
+    return Budget(
+        None if budget.checks is None else max(0, budget.checks - checks),
+        None if budget.seconds is None else max(0.0, budget.seconds - seconds),
+    )
