@@ -49,6 +49,20 @@ Examples:
     "--samples", type=click.IntRange(1), default=8, show_default=True, heading="Inputs", help="Most feeds to look at."
 )
 @option(
+    "--sweep",
+    multiple=True,
+    metavar="DIM=SIZE,SIZE...",
+    heading="Inputs",
+    help="At which shapes does it fail? Sizes of an open dimension, e.g. batch=1,2,8.",
+)
+@option(
+    "--no-random-data",
+    is_flag=True,
+    heading="Inputs",
+    rare=True,
+    help="Leave random data alone when real data pass.",
+)
+@option(
     "--case",
     "--output",
     "-o",
@@ -78,7 +92,21 @@ Examples:
     heading="Judgement",
     help="Relative tolerance instead of the noise floor.",
 )
+@option(
+    "--builds",
+    type=click.IntRange(0),
+    metavar="N",
+    heading="Judgement",
+    help="How often to build the target again; default: 1 (2 if it fails) where the engine's builds may differ.",
+)
 @limit_options
+@option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    heading="Limits",
+    help="Time the whole may take; what is not asked for lack of it is said.",
+)
 @option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
 @common
 def diagnose(model: Path, target: str | None, as_json: bool, **given: Any) -> None:

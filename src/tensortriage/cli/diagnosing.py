@@ -11,6 +11,7 @@ from tensortriage.compare.tolerance import PolygraphyTolerance, Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
+from tensortriage.inputs.sweep import parse_sweep
 from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
 from tensortriage.report import console, json_
 from tensortriage.report.document import Report
@@ -71,6 +72,10 @@ def request_of(model: Path, target: str, memory: int | None, **given: Any) -> Di
         limits=limits_of(given["timeout"], memory),
         external_data_dir=given["external_data_dir"],
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else BATCH_BYTES,
+        budget_seconds=given["budget"],
+        sweep=parse_sweep(given["sweep"]),
+        random_too=not given["no_random_data"],
+        builds=given["builds"],
     )
 
 
@@ -84,6 +89,6 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
         click.echo(json_.render(report))
     else:
         click.echo()
-        console.show(report, sys.stdout, sections=("Culprits", "Outputs"))
+        console.show(report, sys.stdout, sections=("Culprits", "Outputs", "Shapes"))
         click.echo(f"report: {request.case / 'report.html'}")
     sys.exit(verdict.kind.exit_code)

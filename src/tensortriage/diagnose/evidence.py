@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from tensortriage.compare.figures import error_of, ratio_of
 from tensortriage.compare.metrics import Metrics
+from tensortriage.diagnose.configuration import Configuration
 from tensortriage.diagnose.floors import Floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layers import LayerRow
 from tensortriage.diagnose.local import Influence, Local
 from tensortriage.diagnose.nonfinite import Excess
 from tensortriage.diagnose.outputs import FeedResult, worst_result
+from tensortriage.diagnose.verdict import ShapeRow
 from tensortriage.inputs.feed import Feed
 
 
@@ -26,6 +28,9 @@ class Evidence:
         in_context: Figures of every value of the instrumented target.
         local: Local errors.
         influence: Influence of the suspects.
+        configuration: Options of the target that work, and those that break it.
+        shapes: What happened at each shape of a sweep.
+        asked: Names of the rungs that were begun.
     """
 
     results: tuple[FeedResult, ...] = ()
@@ -34,6 +39,9 @@ class Evidence:
     in_context: Mapping[str, Metrics] | None = None
     local: Local | None = None
     influence: Influence | None = None
+    configuration: Configuration | None = None
+    shapes: tuple[ShapeRow, ...] = ()
+    asked: tuple[str, ...] = ()
 
     @property
     def worst(self) -> FeedResult:

@@ -16,11 +16,13 @@ import numpy as np
 
 from tensortriage.compare.metrics import Metrics, measure_many
 from tensortriage.compare.tolerance import Tolerance
+from tensortriage.diagnose.budget import Budget
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import StoreError
 from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.sweep import Shaped
 from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
@@ -73,6 +75,10 @@ class Question:
         limits: Time and memory limits of isolated engines.
         input_paths: Where the feeds came from, for the commands that a verdict suggests.
         batch_bytes: Largest amount of captured tensors held at once.
+        budget_seconds: Wall time the whole may take; None for any.
+        sweep: Feeds of other shapes.
+        random_too: Whether to look at random data as well when real data pass.
+        builds: How often the target is built again; None for what its engine makes sensible.
     """
 
     model: Model
@@ -84,6 +90,10 @@ class Question:
     limits: Limits = dataclasses.field(default_factory=Limits)
     input_paths: Sequence[str] = ()
     batch_bytes: int | None = 1 << 30
+    budget_seconds: float | None = None
+    sweep: Sequence[Shaped] = ()
+    random_too: bool = True
+    builds: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ class Investigation:
         self.workspace = Workspace(case.temporary)
         self.tally = Tally()
         self.steps: list[Step] = []
-        self._started = time.perf_counter()
+        self.budget = Budget(question.budget_seconds)
         self._runners: dict[str, Runner] = {}
         self._golden: dict[str, TensorStore] = {}
         self._golden_outputs: dict[str, TensorStore] = {}
@@ -171,14 +181,26 @@ class Investigation:
 
     def runner(self, spec: EngineSpec, model: Model) -> Runner:
         """Return the one runner of a model on an engine, kept open until the diagnosis ends."""
+        self.budget.check()
         key = f"{spec} {model.fingerprint}"
         if key not in self._runners:
             self._runners[key] = self.new_runner(spec, model)
         return self._runners[key]
 
     def new_runner(self, spec: EngineSpec, model: Model) -> Runner:
-        """Return a runner of its own; the caller closes it."""
-        return Runner(spec, model, workspace=self.workspace, limits=self.question.limits, tally=self.tally)
+        """Return a runner of its own; the caller closes it.
+
+        Raises:
+            BudgetSpent: When there is no time left; so do `runner` and whatever else asks an engine.
+        """
+        self.budget.check()
+        limits = self.budget.within(self.question.limits)
+        return Runner(spec, model, workspace=self.workspace, limits=limits, tally=self.tally)
+
+    def drop_runner(self, spec: EngineSpec, model: Model) -> None:
+        """Let go of a runner whose session is of no more use."""
+        if (runner := self._runners.pop(f"{spec} {model.fingerprint}", None)) is not None:
+            runner.close()
 
     def golden(self, feed: Feed) -> TensorStore:
         """Return the golden values of one feed: every markable value of `model` as the reference computed it."""
@@ -222,6 +244,7 @@ class Investigation:
         specs: Mapping[str, ValueSpec],
     ) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the wanted values of a run, in batches that fit memory."""
+        self.budget.check()
         return capture(
             spec,
             model,
@@ -229,7 +252,7 @@ class Investigation:
             values,
             workspace=self.workspace,
             specs=specs,
-            limits=self.question.limits,
+            limits=self.budget.within(self.question.limits),
             tally=self.tally,
             batch_bytes=self.question.batch_bytes,
         )
@@ -281,6 +304,10 @@ class Investigation:
         self.listener.step(step)
         return step
 
+    def unasked(self, *questions: str) -> None:
+        """Record what the budget did not suffice for."""
+        self.answered("what was not asked for lack of time?", "; ".join(questions), since=self.mark())
+
     def mark(self) -> "Mark":
         """Return the present, to measure a step from."""
         return Mark(time.perf_counter(), self.tally.checks)
@@ -311,14 +338,20 @@ class Investigation:
         inputs = list(self.question.input_paths)
         if command == "inspect data":
             return shlex.join(["triage", "inspect", "data", *(inputs or ["INPUTS"])])
-        model = str(self.question.model.path or "MODEL")
-        words = ["triage", *command.split(), model, *options, *(["--inputs", *inputs] if inputs else [])]
-        return shlex.join(words)
+        return self.command_without_inputs(command, *options, *(["--inputs", *inputs] if inputs else []))
+
+    def command_without_inputs(self, command: str, *options: str) -> str:
+        """Return a command line on this model as `command` does, on made-up data."""
+        return shlex.join(["triage", *command.split(), str(self.question.model.path or "MODEL"), *options])
+
+    def refreshed(self, verdict: Verdict) -> Verdict:
+        """Return a verdict with the steps that were made since it was reached."""
+        return dataclasses.replace(verdict, steps=tuple(self.steps), cost=self.cost)
 
     @property
     def cost(self) -> Cost:
         """What has been spent so far."""
-        return Cost(round(time.perf_counter() - self._started, 3), self.tally.builds, self.tally.checks)
+        return Cost(round(time.perf_counter() - self.budget.started, 3), self.tally.builds, self.tally.checks)
 
     def close(self) -> None:
         """Release every session and temporary file."""

@@ -6,6 +6,7 @@ Each rung is a function of the investigation and the evidence so far that return
 from collections.abc import Callable
 
 from tensortriage.compare.figures import say
+from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
@@ -15,8 +16,10 @@ from tensortriage.diagnose.origin import nonfinite
 from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_to_run
 from tensortriage.diagnose.overflow import out_of_range
 from tensortriage.diagnose.predicted import rounding
+from tensortriage.diagnose.random_data import random_data
 from tensortriage.diagnose.soundness import reference_is_sound
 from tensortriage.diagnose.suggest import reduce_command
+from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 
 Rung = Callable[[Investigation, Evidence], Verdict | None]
@@ -32,6 +35,24 @@ def climb(inv: Investigation, evidence: Evidence) -> Verdict:
         inv: The investigation.
         evidence: Filled on the way; complete as far as the ladder was climbed, also when an error ends it.
     """
+    try:
+        verdict = first_decisive(inv, evidence)
+    except BudgetSpent:
+        verdict = out_of_budget(inv, evidence)
+    if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
+        try:
+            verdict = random_data(inv, evidence) or verdict
+        except BudgetSpent:
+            inv.unasked(words_of(random_data))
+    return with_shapes(inv.refreshed(verdict), evidence.shapes)
+
+
+def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
+    """Climb until an answer is decisive.
+
+    Raises:
+        BudgetSpent: When the time is over before.
+    """
     if verdict := reference_is_sound(inv):
         return verdict
     changed = inv.question.target_model
@@ -40,14 +61,17 @@ def climb(inv: Investigation, evidence: Evidence) -> Verdict:
             return verdict
         inv.focus(changed)
     evidence.results, verdict = compare_outputs(inv)
+    evidence.shapes, of_shapes = sweep(inv)
     if verdict:
         return verdict
+    evidence.results += of_shapes
     fails = above_the_floor(inv, evidence.results)
     if verdict := run_to_run(inv, evidence.results):
         return verdict
     if not fails:
-        return match(inv, evidence)
+        return broken_shape(inv, evidence.shapes) or match(inv, evidence)
     for rung in RUNGS:
+        evidence.asked = (*evidence.asked, rung.__name__)
         if verdict := rung(inv, evidence):
             return verdict
     return inconclusive(inv, evidence)
@@ -87,3 +111,28 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
             inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all"),
         ],
     )
+
+
+def out_of_budget(inv: Investigation, evidence: Evidence) -> Verdict:
+    """The time is over: say what is known, and what was not asked any more."""
+    left = [words_of(rung) for rung in RUNGS if rung.__name__ not in evidence.asked[:-1]]
+    inv.unasked(*left)
+    if evidence.results and not evidence.worst.passes:
+        name, error, _ = evidence.worst.worst
+        known = f"{inv.question.target} fails (output '{name}', relative error {say(error)})"
+    elif evidence.results:
+        known = f"{inv.question.target} agrees on {len(evidence.results)} feeds, as far as was seen"
+    else:
+        known = f"nothing is known of {inv.question.target} yet"
+    return inv.verdict(
+        VerdictKind.INCONCLUSIVE,
+        0.5,
+        f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; the same command with a larger budget "
+        "goes on from here",
+        next=[inv.command("diagnose", "--target", str(inv.question.target), "--case", str(inv.case.folder))],
+    )
+
+
+def words_of(rung: Rung) -> str:
+    """Return the name of a rung in words."""
+    return rung.__name__.replace("_", " ")

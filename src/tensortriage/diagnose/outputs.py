@@ -16,6 +16,7 @@ from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of
+from tensortriage.search.repeats import Rate
 from tensortriage.values.store import MemoryStore
 
 FLOOR_FEEDS = 2
@@ -151,6 +152,7 @@ def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool
         floor_ratio=ratio,
         limit=limit,
         failing_feeds=failing,
+        failing_share_95=Rate(failing, len(results)).interval(0.95),
         feeds=len(results),
         floor_source=worst.floors.source,
     )

@@ -3,9 +3,11 @@
 import math
 
 from tensortriage.compare.figures import decibels, gap_allowance_db, ratio_of, say
+from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED
 from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.outputs import FeedResult
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 
 
@@ -19,14 +21,8 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     unexplained: list[str] = []
     for name, error in evidence.worst.errors.items():
         metrics, predicted = evidence.worst.metrics[name], evidence.floors.target.get(name, 0.0)
-        if metrics.exact:
-            expected = predicted * metrics.count
-            explained = metrics.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0))
-            gaps[name] = 0.0 if explained else math.inf
-        else:
-            gaps[name] = decibels(ratio_of(error, predicted) or 0.0)
-            explained = gaps[name] <= gap_allowance_db(metrics.count)
-        if not explained:
+        gaps[name] = gap_db(metrics, error, predicted)
+        if gaps[name] > gap_allowance_db(metrics.count):
             unexplained.append(name)
     worst = max(gaps, key=lambda name: gaps[name])
     inv.answered(
@@ -48,3 +44,26 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame",
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
+
+
+def gap_db(metrics: Metrics, error: float, predicted: float) -> float:
+    """Return by how many dB an error exceeds its prediction.
+
+    For exact types it is inf or 0: mismatches within three standard deviations of their expected number are explained.
+    """
+    if not metrics.exact:
+        return decibels(ratio_of(error, predicted) or 0.0)
+    expected = predicted * metrics.count
+    return 0.0 if metrics.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0)) else math.inf
+
+
+def beyond_format(inv: Investigation, result: FeedResult) -> bool:
+    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
+    for name, within in result.within.items():
+        metrics, error = result.metrics[name], result.errors[name]
+        if within:
+            continue
+        rounded = inv.precision in ROUNDED and inv.question.tolerance is None and math.isfinite(error)
+        if not rounded or gap_db(metrics, error, result.floors.target.get(name, 0.0)) > gap_allowance_db(metrics.count):
+            return True
+    return False

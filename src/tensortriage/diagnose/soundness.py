@@ -78,6 +78,8 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
 def failed(inv: Investigation, error: EngineError) -> Verdict:
     """Return the verdict for a target that could not be built or run at all."""
     outcome = Outcome.of(error)
+    if outcome.kind is OutcomeKind.HANG:
+        inv.budget.check()  # what ended it may be the budget, not the time limit
     kind = FAILURES[outcome.kind]
     summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
     return inv.verdict(kind, 1.0, summary, next=[inv.command("run", "--target", str(inv.question.target))])

@@ -59,7 +59,7 @@ def render(report: Report) -> str:
     return _trimmed(buffer.getvalue())
 
 
-SECTIONS = ("Culprits", "Path taken", "Outputs")
+SECTIONS = ("Culprits", "Path taken", "Outputs", "Shapes")
 """What comes between the verdict and the next commands."""
 
 
@@ -101,6 +101,7 @@ def _show(report: Report, console: Console, sections: Collection[str] = SECTIONS
         ("Culprits", _culprits(report, console.width)),
         ("Path taken", _steps(report)),
         ("Outputs", _outputs(report, console.width)),
+        ("Shapes", _shapes(report, console.width)),
     ):
         if body is not None and title in sections:
             console.print(Text(title, style="bold"))
@@ -260,6 +261,24 @@ def _outputs(report: Report, width: int) -> RenderableType | None:
         parts.append(_more(len(outputs) - MAX_ROWS, "output"))
     parts += [Text.assemble(("error: ", "dim"), _text(sentence)) for sentence in report.verdict.anatomy]
     return Group(*parts)
+
+
+def _shapes(report: Report, width: int) -> RenderableType | None:
+    rows = report.verdict.shapes
+    if not rows:
+        return None
+    cells = [
+        [
+            _text(row.outcome, "bold red" if row.fails else "green"),
+            _text(row.shape),
+            _text(row.output),
+            Text(magnitude(row.error)),
+            Text(times(row.floor_ratio)),
+            _text(row.message),
+        ]
+        for row in rows
+    ]
+    return _table(("", "shape", "output", ">rel. RMS", ">x floor", "why"), cells, width, elastic={2: 1, 5: 2})
 
 
 def _judgement(word: str) -> Text:

@@ -37,7 +37,15 @@ _REFERENCE = re.compile(r"([@#](?=\w)|:(?=//))")
 
 def render(report: Report) -> str:
     """Return GitHub-flavoured Markdown."""
-    sections = (_head(report), _environment(report), _culprits(report), _outputs(report), _steps(report), _next(report))
+    sections = (
+        _head(report),
+        _environment(report),
+        _culprits(report),
+        _outputs(report),
+        _shapes(report),
+        _steps(report),
+        _next(report),
+    )
     return "\n".join(itertools.chain.from_iterable(sections))
 
 
@@ -121,6 +129,25 @@ def _outputs(report: Report) -> Iterable[str]:
         yield "The error of the worst output:"
         yield ""
         yield from (f"- {plain(sentence)}" for sentence in report.verdict.anatomy)
+    yield ""
+
+
+def _shapes(report: Report) -> Iterable[str]:
+    if not report.verdict.shapes:
+        return
+    yield "### Shapes"
+    yield ""
+    yield from _table(
+        ("shape", "outcome", "output", "relative RMS error", "x floor", "why"),
+        (
+            (
+                plain(row.shape), f"**{plain(row.outcome)}**" if row.fails else plain(row.outcome),
+                cell_code(row.output) if row.output else "-", magnitude(row.error), times(row.floor_ratio),
+                plain(row.message) or "-",
+            )
+            for row in report.verdict.shapes
+        ),
+    )  # fmt: skip
     yield ""
 
 

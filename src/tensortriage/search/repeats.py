@@ -79,6 +79,15 @@ class Rate:
                 low = middle
         return low
 
+    def at_most(self, confidence: float) -> float:
+        """Return the one-sided upper confidence bound, likewise."""
+        return 1.0 - Rate(self.runs - self.failed, self.runs).at_least(confidence)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the two-sided interval: half of what is left over lies on either side."""
+        side = (1.0 + confidence) / 2.0
+        return self.at_least(side), self.at_most(side)
+
 
 def _tail(failed: int, runs: int, rate: float) -> float:
     """Return the chance of ``failed`` or more failures in ``runs`` at a rate."""

@@ -1,7 +1,7 @@
 """Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tensortriage.compare.tolerance import Tolerance, check_names
@@ -17,6 +17,7 @@ from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
 from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.sweep import swept
 from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
@@ -51,7 +52,9 @@ class DiagnoseRequest:
         external_data_dir: Where external data are when not beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
         budget_seconds: Wall time that the diagnosis may take; what is not asked for lack of it is said. None for any.
+        sweep: Sizes by open dimension; every combination is looked at too.
         random_too: Whether random data are looked at as well when real data pass.
+        builds: How often the target is built again; None for what its engine makes sensible.
     """
 
     model: Path
@@ -65,7 +68,9 @@ class DiagnoseRequest:
     external_data_dir: Path | None = None
     batch_bytes: int | None = BATCH_BYTES
     budget_seconds: float | None = None
+    sweep: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     random_too: bool = True
+    builds: int | None = None
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -93,7 +98,9 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         input_paths=tuple(request.feeding.paths),
         batch_bytes=request.batch_bytes,
         budget_seconds=request.budget_seconds,
+        sweep=swept(samples[0], model.inputs, request.sweep) if request.sweep else (),
         random_too=request.random_too,
+        builds=request.builds,
     )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))
