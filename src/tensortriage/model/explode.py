@@ -45,6 +45,7 @@ def explode(
     *,
     specs: Mapping[str, ValueSpec],
     shape_values: Mapping[str, np.ndarray] = _NO_VALUES,
+    ends_only: bool = False,
 ) -> Exploded:
     """Return one model in which every unit is fed by its own golden inputs.
 
@@ -60,6 +61,8 @@ def explode(
         shape_values: Golden values that may become constants: where such a value is a shape operand (the target of a
             Reshape, the bounds of a Slice, ...) or is used to compute one, the use gets a constant ``frozen::VALUE``,
             because engines want shapes known at build time. Uses as data stay inputs.
+        ends_only: Whether only what no node of the unit uses becomes an output (and what is one of the model): a value
+            that is used within the unit is then never marked, as marking would break a fusion across it.
 
     Raises:
         UsageError: For an unknown node, an empty unit (``unit-empty``) or a node in two units (``unit-overlap``).
@@ -80,7 +83,8 @@ def explode(
         for node in group:
             for value in node.outputs:
                 users = model.graph.consumers(value.name or "")
-                inside = bool(users) and all(user.name in names for user in users) and value.name not in graph_outputs
+                used_inside = (any if ends_only else all)(user.name in names for user in users)
+                inside = bool(users) and used_inside and value.name not in graph_outputs
                 if value.name and not inside and isinstance(types.get(value, _TENSOR), ir.TensorType):
                     outputs.append(made[value.name])
     if not outputs:

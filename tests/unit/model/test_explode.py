@@ -153,3 +153,16 @@ def test_bad_units(units, slug):
     with pytest.raises(UsageError) as caught:
         explode(model, units, specs=specs)
     assert caught.value.slug == slug
+
+
+def test_only_the_ends_of_a_unit_are_outputs_when_asked():
+    model = models.parse("""
+        g (float[2] x) => (float[2] y, float[2] c) {
+            [a] b = Neg(x) [c] c = Abs(b) [d] y = Exp(c) [e] z = Sin(b) }""")
+    _, specs = running.record(model, {"x": X[0, :2]})
+    leaving = explode(model, [["a", "c"], ["d"]], specs=specs)
+    ends = explode(model, [["a", "c"], ["d"]], specs=specs, ends_only=True)
+    assert set(leaving.outputs) == {"b", "c", "y"}  # b is used outside, by e
+    assert set(ends.outputs) == {"c", "y"}  # but marking it would part a and c
+    whole = explode(model, [["a", "c", "d"]], specs=specs, ends_only=True)
+    assert set(whole.outputs) == {"c", "y"}  # an output of the model stays one
