@@ -1,8 +1,9 @@
 """A user's Python file as an engine: anything with ``compile(model_path, options)`` whose result has ``run(feed)``.
 
-Everything else is optional. A session may declare ``inputs`` and ``outputs`` (objects or mappings with name, dtype and
-shape, or such triples), a ``plan()`` (regions as objects or mappings, or an object with ``regions``), ``tactics()``
-(what it chose while building: objects or mappings with layer and tactic) and a ``close()``.
+Everything else is optional. The engine may have a ``ladder(options)``. A session may declare ``inputs`` and ``outputs``
+(objects or mappings with name, dtype and shape, or such triples), a ``plan()`` (regions as objects or mappings, or an
+object with ``regions``), ``tactics()`` (what it chose while building: objects or mappings with layer and tactic) and a
+``close()``.
 The file is executed anew for every compile, so that an edited script is an edited engine.
 """
 
@@ -29,8 +30,11 @@ _CHOICE_LISTS = ("inputs", "outputs", "nodes")
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
-    """Return nothing: only running a script could tell more."""
-    return {}
+    """Return the script's ``ladder``: pairs of words and options, from safe to aggressive; empty when it has none."""
+    path = Path(options["file"])
+    tell = getattr(_engine(_load(path), path, options.get("attribute", "")), "ladder", None)
+    rungs = tell(_own(options)) if callable(tell) else ()
+    return {"ladder": [[str(words), {str(k): str(v) for k, v in dict(given).items()}] for words, given in rungs]}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "Session":
@@ -38,8 +42,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "Session":
     path = Path(options["file"])
     module = _load(path)
     engine = _engine(module, path, options.get("attribute", ""))
-    rest = {key: value for key, value in options.items() if key not in ("file", "attribute")}
-    session = engine.compile(model, rest)
+    session = engine.compile(model, _own(options))
     if not callable(getattr(session, "run", None)):
         raise AdapterError(
             Failure.BUILD,
@@ -48,6 +51,10 @@ def compile(model: Path, options: Mapping[str, str]) -> "Session":
             "return an object with run(feed) -> dict of arrays",
         )
     return Session(session, path.name)
+
+
+def _own(options: Mapping[str, str]) -> Dict[str, str]:
+    return {key: value for key, value in options.items() if key not in ("file", "attribute")}
 
 
 class Session:

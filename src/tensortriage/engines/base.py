@@ -6,7 +6,7 @@ that is an optional capability: a separate small Protocol that an engine may als
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -269,4 +269,29 @@ class ShowsValues(Protocol):
 
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Run once and yield ``(value name, array)`` for those of the wanted values that can be seen."""
+        ...
+
+
+@runtime_checkable
+class OffersLadder(Protocol):
+    """Capability of an engine: its options go from safe to aggressive, and the first rung that is wrong tells much."""
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return rungs of configuration: what each sets, in words, and all of its options.
+
+        The first is the safest, the last is ``options`` themselves; what they set otherwise (threads, device) stays.
+        """
+        ...
+
+
+@runtime_checkable
+class NamesPasses(Protocol):
+    """Capability of an engine: it tells which optimizer passes changed a model, and can leave passes out."""
+
+    def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
+        """Return the passes that change a model with these options, in order of application; empty when not known."""
+        ...
+
+    def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
+        """Return the options with some passes left out, besides those that they leave out already."""
         ...

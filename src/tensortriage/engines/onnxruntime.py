@@ -29,6 +29,7 @@ from tensortriage.engines.feeding import (
     without_source_place,
 )
 from tensortriage.engines.options import read_options
+from tensortriage.engines.ortpasses import InSteps
 from tensortriage.engines.ortsettings import CONVERTED, PRECISIONS, Settings, nominal_precision, read_settings
 from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
 from tensortriage.values.dtype import DType, Precision
@@ -42,9 +43,13 @@ _BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DTy
 _TYPE_NAMES = {f"tensor({d.name.lower()})": d for d in DType}
 _SILENT = 4
 _NOTHING = ctypes.c_uint8()
+BUILD_LOG_LEVEL = _SILENT
+"""Severity from which a build logs to standard error; `ortpasses` lowers it in a process of its own."""
+_WEIGHTS = "session.model_external_initializers_file_folder_path"
+_AS_THEY_ARE = "session.disable_prepacking"
 
 
-class OnnxRuntimeEngine:
+class OnnxRuntimeEngine(InSteps):
     """The engine ``onnxruntime``. It works in this process, so `Limits` do not apply."""
 
     name: ClassVar[str] = "onnxruntime"
@@ -270,7 +275,7 @@ def _build(model: Path, settings: Settings, *, save_to: Path | None = None) -> A
 
 def _session_options(ort: Any, settings: Settings, save_to: Path | None) -> Any:
     options = ort.SessionOptions()
-    options.log_severity_level = _SILENT
+    options.log_severity_level = BUILD_LOG_LEVEL
     levels = ort.GraphOptimizationLevel  # older releases lack the one between extended and all
     options.graph_optimization_level = getattr(levels, settings.level, levels.ORT_ENABLE_ALL)
     options.enable_cpu_mem_arena = False

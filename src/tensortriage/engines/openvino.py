@@ -9,7 +9,7 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,6 +26,7 @@ AUTO = "auto"
 DYNAMIC = "dynamic"
 _PRECISIONS = (Precision.FP32, Precision.BF16, Precision.FP16)
 _WORDS = (AUTO, DYNAMIC)
+_DYNAMIC_QUANTIZATION = "config.DYNAMIC_QUANTIZATION_GROUP_SIZE"
 _HINTS = ("performance", "execution", "requests")
 
 
@@ -73,6 +74,18 @@ class OpenVinoEngine:
     def check(self, options: Mapping[str, str]) -> None:
         """Ask OpenVINO whether the device has what the options ask for; see `ChecksOptions`."""
         self._isolated.probe(_settings(read_options(options, self.options)))
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return the safest settings for accuracy first: fp32, the accuracy hint, no dynamic quantization."""
+        wide = {**options, "precision": Precision.FP32.value}
+        safest = {**wide, "hint.execution": "accuracy", _DYNAMIC_QUANTIZATION: "0"}
+        rungs = [
+            ("precision=fp32, hint.execution=accuracy, no dynamic quantization", safest),
+            ("precision=fp32, hint.execution=accuracy", {**safest, _DYNAMIC_QUANTIZATION: ""}),
+            ("precision=fp32", wide),
+        ]
+        known = [(words, {key: value for key, value in rung.items() if value}) for words, rung in rungs]
+        return [*(rung for rung in known if rung[1] != dict(options)), ("as given", dict(options))]
 
     def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
         """Build an ONNX file in a worker.

@@ -109,6 +109,26 @@ def nominal_precision(given: Options) -> str:
     return "tf32" if first in _TF32_PROVIDERS and own.get("use_tf32", "1") != "0" else "fp32"
 
 
+def ladder(options: Mapping[str, str], precision: str) -> list[tuple[str, Mapping[str, str]]]:
+    """Return rungs from no optimization to the options given, with the words for what each sets.
+
+    Args:
+        options: As written in the engine spec.
+        precision: The precision word they mean.
+    """
+    asked = options.get("optimization", "all").strip().lower()
+    levels = list(_LEVELS)[: list(_LEVELS).index(asked) + 1] if asked in _LEVELS else []
+    rungs: list[tuple[str, Mapping[str, str]]] = []
+    if precision in {item.value for item in CONVERTED}:
+        wide = {**options, "precision": Precision.FP32.value}
+        rungs = [
+            ("precision=fp32,optimization=none", {**wide, "optimization": "none"}),
+            (f"precision=fp32,optimization={asked}", wide),
+        ]
+    rungs += [(f"optimization={level}", {**options, "optimization": level}) for level in levels[:-1]]
+    return [*rungs, (f"optimization={asked}", dict(options))]
+
+
 def _providers(words: Sequence[str], known: ProviderList) -> tuple[str, ...]:
     """Return full provider names; the CPU provider, which ONNX Runtime always falls back to, goes last."""
     available, every = known.get_available_providers(), known.get_all_providers()

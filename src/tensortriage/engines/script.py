@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits
 from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
-from tensortriage.errors import UsageError
+from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -50,6 +50,22 @@ class ScriptEngine:
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
         """Pass the file on as option ``load_tactics``; a script whose sessions have ``tactics()`` is to honour it."""
         return {**options, "load_tactics": str(record.absolute())}
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return what the script's own ``ladder(options)`` does, run in a worker; only the options themselves without.
+
+        A script on another machine is not asked.
+        """
+        file, whole = Path(options.get("file", "")).expanduser().absolute(), [("as given", dict(options))]
+        if "worker" in options:
+            return whole
+        isolated = IsolatedEngine("script", title=file.name, limits=self.limits)
+        try:
+            rungs = isolated.probe({**options, "file": str(file)}).get("ladder", ())
+        except TriageError:
+            return whole
+        place = {key: options[key] for key in ("file", "attribute") if key in options}
+        return [(words, {**place, **given}) for words, given in rungs] or whole
 
     def compile(self, model: Path, options: Mapping[str, str]) -> IsolatedSession:
         """Let the script build a model in a worker.
