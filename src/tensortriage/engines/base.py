@@ -8,11 +8,14 @@ that is an optional capability: a separate small Protocol that an engine may als
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from tensortriage.values.spec import ValueSpec
+
+if TYPE_CHECKING:
+    from tensortriage.model.in_place import InPlace
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -247,6 +250,19 @@ class ChecksOptions(Protocol):
 
 
 @runtime_checkable
+class CompilesInPlace(Protocol):
+    """Capability of an engine: it builds a model that is in no file, its weights mapped from where they are."""
+
+    def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> Session:
+        """Build a message whose external data lie in a directory; errors as with `Engine.compile`.
+
+        Raises:
+            UsageError: Also for options under which the model would be rewritten (``engine-option-value``).
+        """
+        ...
+
+
+@runtime_checkable
 class Observes(Protocol):
     """Capability of an engine: its sessions can show inner values while they run, without marking them as outputs.
 
@@ -255,6 +271,15 @@ class Observes(Protocol):
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return options with which sessions satisfy `ShowsValues`; None when that cannot be had with these."""
+        ...
+
+
+@runtime_checkable
+class RepeatsBuild(Protocol):
+    """Capability of a session: its build can be repeated with the vendor's own tool."""
+
+    def command(self) -> str:
+        """Return the command line; empty as long as nothing is built."""
         ...
 
 

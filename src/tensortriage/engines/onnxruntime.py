@@ -36,17 +36,18 @@ from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
+    from tensortriage.model.in_place import InPlace
     from tensortriage.model.model import Model
 
 NAME = "ONNX Runtime"
 _BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DType.STRING)
 _TYPE_NAMES = {f"tensor({d.name.lower()})": d for d in DType}
 _SILENT = 4
-_NOTHING = ctypes.c_uint8()
 BUILD_LOG_LEVEL = _SILENT
 """Severity from which a build logs to standard error; `ortpasses` lowers it in a process of its own."""
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
 _AS_THEY_ARE = "session.disable_prepacking"
+_NOTHING = ctypes.c_uint8()
 
 
 class OnnxRuntimeEngine(InSteps):
@@ -115,12 +116,27 @@ class OnnxRuntimeEngine(InSteps):
                 )
             raise
 
+    def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> "OnnxRuntimeSession":
+        """Build a session on a message whose weights are mapped from the files where they are, and used as they are.
+
+        Kernels that would rather have their weights in another order add in another order then, so results may differ
+        from those of `compile` by rounding.
+
+        Raises:
+            UsageError: For options under which the model would be rewritten (slug ``engine-option-value``).
+            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
+            BuildFailed: When ONNX Runtime refuses the model.
+        """
+        given = read_options(options, self.options)
+        given.precision("precision", [p for p in PRECISIONS if p not in CONVERTED], Precision.FP32)
+        return OnnxRuntimeSession(model, read_settings(given, library()))
+
 
 class OnnxRuntimeSession:
     """A model built by ONNX Runtime.
 
     Args:
-        model: The ONNX file.
+        model: The ONNX file, or a message with the directory of its external data.
         settings: How to build it.
         folder: Temporary directory that holds the file, removed on close; None when the file is the user's.
         original: The file that the model was made from, whose nodes `plan` names; None when it is the model itself.
@@ -132,7 +148,7 @@ class OnnxRuntimeSession:
 
     def __init__(
         self,
-        model: Path,
+        model: "Path | InPlace",
         settings: Settings,
         *,
         folder: tempfile.TemporaryDirectory[str] | None = None,
@@ -173,10 +189,13 @@ class OnnxRuntimeSession:
     def plan(self) -> Plan | None:
         """Return the optimized graph, each kernel with the original nodes fused into it.
 
-        Costs one more build: ONNX Runtime tells its optimized graph only by writing it to a file.
+        Costs one more build: ONNX Runtime tells its optimized graph only by writing it to a file. None for a model that
+        is in no file.
         """
         if self._session is None:
             raise closed(NAME)
+        if not isinstance(self._original, Path):
+            return None
         from tensortriage.engines.fusion import fused_regions
         from tensortriage.model.model import Model
 
@@ -249,12 +268,15 @@ def library() -> Any:
     return onnxruntime
 
 
-def _build(model: Path, settings: Settings, *, save_to: Path | None = None) -> Any:
+def _build(model: "Path | InPlace", settings: Settings, *, save_to: Path | None = None) -> Any:
     ort = library()
     try:
         options = _session_options(ort, settings, save_to)
+        if not isinstance(model, Path):
+            options.add_session_config_entry(_WEIGHTS, str(model.folder))
+            options.add_session_config_entry(_AS_THEY_ARE, "1")
         session = ort.InferenceSession(
-            str(model),
+            str(model) if isinstance(model, Path) else model.message,
             options,
             providers=[(name, dict(own)) for name, own in settings.providers],
             disabled_optimizers=list(settings.disabled_optimizers) or None,

@@ -234,13 +234,16 @@ def _beside(path: Path) -> Path:
 
 
 def _refer(weight: _Weight, location: str, offset: int) -> None:
+    refer(weight.proto, location, offset, weight.nbytes)
+
+
+def refer(message: onnx.TensorProto, location: str, offset: int, nbytes: int) -> None:
     """Replace the numbers in a message by the place where they are (onnx.proto, TensorProto.external_data)."""
-    nbytes = weight.nbytes
     for field in _DATA_FIELDS:
-        weight.proto.ClearField(field)
-    weight.proto.data_location = onnx.TensorProto.EXTERNAL
+        message.ClearField(field)
+    message.data_location = onnx.TensorProto.EXTERNAL
     for key, said in (("location", location), ("offset", offset), ("length", nbytes)):
-        weight.proto.external_data.add(key=key, value=str(said))
+        message.external_data.add(key=key, value=str(said))
 
 
 def _initializer(proto: onnx.TensorProto, weight: _Weight | None) -> tuple[bytes, Payload | None]:

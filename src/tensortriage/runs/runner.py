@@ -3,18 +3,19 @@
 import dataclasses
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
-from tensortriage.engines.base import BoundsRuns, Limits, Plan, ReportsPrecision, Session
+from tensortriage.engines.base import BoundsRuns, CompilesInPlace, Limits, Plan, RepeatsBuild, ReportsPrecision, Session
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.in_place import in_place
 from tensortriage.model.model import Model
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
@@ -32,6 +33,7 @@ class Tally:
         reference_run_seconds: The longest that one run of the reference took; other engines may take a multiple of it.
         seen: How many inner values were captured, by the way they were seen: ``marked`` as outputs, or an engine's own
             word (`tensortriage.engines.base.ShowsValues`).
+        commands: Command lines of the vendors' own tools that repeat the builds, each once.
     """
 
     builds: int = 0
@@ -40,6 +42,7 @@ class Tally:
     run_seconds: float = 0.0
     reference_run_seconds: float = 0.0
     seen: dict[str, int] = dataclasses.field(default_factory=dict)
+    commands: list[str] = dataclasses.field(default_factory=list)
 
 
 class Runner:
@@ -51,6 +54,8 @@ class Runner:
         workspace: Where temporary model files go.
         limits: Time and memory limits for engines that work in their own process.
         tally: Where to count builds and runs.
+        in_place: Whether no file is written for the model where the engine can do without, which leaves large weights
+            where they are; such a session knows no plan.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class Runner:
         workspace: Workspace,
         limits: Limits | None = None,
         tally: Tally | None = None,
+        in_place: bool = False,
     ) -> None:
         self.spec = spec
         self.model = model
@@ -70,6 +76,7 @@ class Runner:
         self._engine = create(spec, limits=self._limits)
         self._session: Session | None = None
         self._path: Path | None = None
+        self._in_place = in_place
 
     def build(self) -> Session:
         """Compile the model unless that is done.
@@ -80,12 +87,20 @@ class Runner:
             UsageError: For options it does not know.
         """
         if self._session is None:
-            self._path = self._workspace.file(self.model)
+            compile_it = self._compiling()
             started = time.perf_counter()
-            self._session = self._engine.compile(self._path, self.spec.options)
+            self._session = compile_it()
             self.tally.builds += 1
             self.tally.build_seconds += time.perf_counter() - started
         return self._session
+
+    def _compiling(self) -> Callable[[], Session]:
+        """Return what compiles the model, once it is where the engine can read it."""
+        engine, options = self._engine, self.spec.options
+        if self._in_place and isinstance(engine, CompilesInPlace) and (message := in_place(self.model)) is not None:
+            return lambda: engine.compile_in_place(message, options)
+        path = self._path = self._workspace.file(self.model)
+        return lambda: engine.compile(path, options)
 
     def run(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once and return the outputs by ONNX value name.
@@ -98,6 +113,8 @@ class Runner:
             session.allow(self._limits.longest_run(self.tally.reference_run_seconds))
         started = time.perf_counter()
         outputs = session.run(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        if isinstance(session, RepeatsBuild) and (command := session.command()) not in ("", *self.tally.commands):
+            self.tally.commands.append(command)
         self.tally.checks += 1
         self.tally.run_seconds += time.perf_counter() - started
         for name, value in outputs.items():

@@ -145,10 +145,14 @@ class _Extracting:
         made = [name for name in values if graph.producer(name) is not None and name not in graph.constants]
         rows = []
         for feed, inputs in self._part_feeds():
-            arrays = {**inputs, **recorded(self.part, Feed(feed.name, inputs, feed.origin), made)}
+            arrays = {**inputs, **self._recorded(self.part, Feed(feed.name, inputs, feed.origin), made)}
             arrays |= {name: graph.weight(name) for name in values if name in graph.constants}
             rows.append((feed, {name: arrays[name] for name in values}))
         return rows
+
+    def _recorded(self, model: Model, feed: Feed, values: Sequence[str]) -> Mapping[str, np.ndarray]:
+        """Return values of a model; those that are written are what a plain session gives, to the last bit."""
+        return recorded(model, feed, values, in_place=not self.request.keep_data)
 
     def _part_feeds(self) -> list[tuple[Feed, dict[str, np.ndarray]]]:
         """Return the feeds of the model, each with the inputs of the part: of a body, those of its first turn."""
@@ -161,7 +165,7 @@ class _Extracting:
         made = [name for name in needed if graph.producer(name) is not None and name not in graph.constants]
         rows = []
         for feed in found:
-            outer = {**feed.tensors, **recorded(self.model, feed, made)}
+            outer = {**feed.tensors, **self._recorded(self.model, feed, made)}
             outer |= {name: graph.weight(name) for name in needed if name in graph.constants}
             rows.append((feed, {name: source.take(outer) for name, source in self.lifted.sources.items()}))
         return rows
@@ -202,7 +206,10 @@ class _Extracting:
     def _compare(self, boundary: Boundary, result: Model) -> Proof:
         proofs: dict[str, OutputProof] = {}
         golden = self._golden_values(boundary)
-        with Workspace() as workspace, Runner(PLAIN, result, workspace=workspace) as runner:
+        with (
+            Workspace() as workspace,
+            Runner(PLAIN, result, workspace=workspace, in_place=not self.request.keep_data) as runner,
+        ):
             judge = FloorJudge(result, reference=PLAIN, target=PLAIN, folder=workspace.folder)
             for feed, arrays in golden:
                 inside = Feed(feed.name, {name: arrays[name] for name in boundary.inputs}, feed.origin)

@@ -240,7 +240,7 @@ class _Proving:
 
     def _run(self, engine: EngineSpec, model: Model) -> list[Arrays]:
         """Run a model on every feed."""
-        with Runner(engine, model, workspace=self._workspace) as runner:
+        with Runner(engine, model, workspace=self._workspace, in_place=True) as runner:
             return [dict(runner.run(_fitted(feed, model))) for feed in self._feeds]
 
     def _fails(self, model: Model) -> bool:
@@ -270,7 +270,7 @@ class _Proving:
     def _refuse(self, feed: Feed, before: Arrays, name: str, error: float, judgement: Judgement) -> NoReturn:
         """Raise for an output that moved, unless it moves from run to run as well."""
         self._feeds = [feed]
-        with Runner(PLAIN, self._before, workspace=self._workspace) as runner:
+        with Runner(PLAIN, self._before, workspace=self._workspace, in_place=True) as runner:
             runner.run(_fitted(feed, self._before))  # a new session draws the numbers that the first one drew
             again = dict(runner.run(_fitted(feed, self._before)))
         if not all(judged.within for _, judged in self._compare(feed, before, again).values()):

@@ -139,11 +139,18 @@ def specs_by_running(model: Model, feeding: FeedRequest) -> Mapping[str, ValueSp
     return found
 
 
-def recorded(model: Model, feed: Feed, values: Sequence[str]) -> Mapping[str, np.ndarray]:
-    """Return values that nodes make, as ONNX Runtime without optimizations computes them; nothing else is computed."""
+def recorded(model: Model, feed: Feed, values: Sequence[str], *, in_place: bool = False) -> Mapping[str, np.ndarray]:
+    """Return values that nodes make, as ONNX Runtime without optimizations computes them; nothing else is computed.
+
+    Args:
+        model: The model.
+        feed: Its inputs.
+        values: Names of the values.
+        in_place: Whether the weights are used where they are, which is quicker and rounds otherwise.
+    """
     if not values:
         return {}
     pruned = clean(select_outputs(model, values))
     names = {spec.name for spec in pruned.inputs}
-    with Workspace() as workspace, Runner(PLAIN, pruned, workspace=workspace) as runner:
+    with Workspace() as workspace, Runner(PLAIN, pruned, workspace=workspace, in_place=in_place) as runner:
         return dict(runner.run({name: array for name, array in feed.tensors.items() if name in names}))
