@@ -81,7 +81,7 @@ def search_options(function: Any) -> Any:
             option("--no-reduce-outputs", is_flag=True, heading=SEARCH,
                    help="Keep the outputs; cut at the beginning only."),
             option("--jobs", "-j", type=click.IntRange(1), default=1, show_default=True, metavar="N", heading=SEARCH,
-                   help="Checks at once, each in a folder of its own."),
+                   help="Checks at once; commands each in a folder of its own."),
             option("--premise", type=click.IntRange(1), default=3, show_default=True, metavar="N", heading=SEARCH,
                    help="Runs of the whole before the search; more for a fault that seldom shows."),
             option("--max-checks", type=click.IntRange(1), metavar="N", heading=SEARCH,

@@ -1,11 +1,13 @@
 """Does a piece, fed with golden values, fail on the target as the whole does? Asked of the engine itself.
 
 Every piece is built anew for every question, so that faults of a build come and go as they do for the user, and runs on
-all samples in their order, so that faults which depend on earlier runs can show.
+all samples in their order, so that faults which depend on earlier runs can show. Several threads may ask at once: only
+the target works for them side by side, and no answer depends on which comes first.
 """
 
 import dataclasses
 import math
+import threading
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -50,7 +52,6 @@ class EngineOracle:
         wanted: Only failures of this kind will do for the whole; None for any.
         expected: How the whole failed; None while that is being found out.
         tally: Counts builds and runs of the target.
-        last: How the last candidate failed.
         closest: Largest error at an output of the whole that does not fail, and that output.
     """
 
@@ -67,32 +68,36 @@ class EngineOracle:
     wanted: FailureKind | None = None
     expected: Failure | None = None
     tally: Tally = dataclasses.field(default_factory=Tally)
-    last: Failure | None = None
     closest: tuple[float, str] = (0.0, "")
+    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
     def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
         """Check a candidate."""
         try:
-            self.last = self.failure(self.pieces.nodes(candidate))
+            failure = self.failure(self.pieces.nodes(candidate))
         except (ModelError, DataError) as error:
-            self.last = None
             return Verdict(CheckOutcome.UNRESOLVED, detail=error.message)
-        if self.last is None and self.expected is None and self.closest[1]:
+        if self.expected is None:
+            return self._verdict_on_the_whole(failure, attempt)
+        return verdict_on(failure, self.expected)
+
+    def _verdict_on_the_whole(self, failure: Failure | None, attempt: int) -> Verdict:
+        if failure is None and self.closest[1]:
             largest, output = self.closest
             return Verdict(CheckOutcome.PASS, detail=f"largest error: {largest:.2g} at output '{output}'")
-        if self.last is not None and self.expected is None and self.wanted not in (None, self.last.kind):
-            return Verdict(CheckOutcome.OTHER, self.last.signature, self.last.describe())
-        if self.last is not None and self.expected is None and self.notes.get(self._note, Failure) is None:
-            self.notes.put(self._note, "how the whole fails", self.last, seconds=0.0)
-        return verdict_on(self.last, self.expected)
+        if failure is not None and self.wanted not in (None, failure.kind):
+            return Verdict(CheckOutcome.OTHER, failure.signature, failure.describe())
+        if failure is not None:
+            self.notes.put(self._note(attempt), "how the whole fails", failure, seconds=0.0)
+        return verdict_on(failure, None)
 
     def expect(self, premise: SearchResult[str]) -> None:
-        """Take the failure that was seen first as the one that is searched for."""
-        self.expected = self.notes.get(self._note, Failure)
+        """Take the failure of the first run that failed as the one that is searched for."""
+        first = next(step.attempt for step in premise.history if step.outcome is CheckOutcome.SAME)
+        self.expected = self.notes.get(self._note(first), Failure)
 
-    @property
-    def _note(self) -> str:
-        return digest(self.identity, "how the whole fails")
+    def _note(self, attempt: int) -> str:
+        return digest(self.identity, "how the whole fails", attempt)
 
     def failure(self, nodes: Sequence[str]) -> Failure | None:
         """Return how a piece fails; None when it does not.
@@ -101,7 +106,8 @@ class EngineOracle:
             ModelError: When it cannot be cut out.
             DataError: When there is no golden value for one of its inputs.
         """
-        piece = self.pieces.cut(nodes)
+        with self._lock:
+            piece = self.pieces.cut(nodes)
         feeds = [_feed(sample, piece.inputs) for sample in self.samples]
         found: list[Failure] = []
         name = ""
@@ -149,15 +155,16 @@ class EngineOracle:
         asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
         outputs = list(asked) or [spec.name for spec in self.pieces.model.outputs]
         try:
-            reached = carry(
-                self.pieces.model,
-                wrong,
-                outputs,
-                sample=sample,
-                specs=self.specs,
-                engine=self.reference,
-                workspace=self.workspace,
-            )
+            with self._lock:
+                reached = carry(
+                    self.pieces.model,
+                    wrong,
+                    outputs,
+                    sample=sample,
+                    specs=self.specs,
+                    engine=self.reference,
+                    workspace=self.workspace,
+                )
         except EngineError:  # the reference chokes on these values: they are wrong, however much
             value = max(errors, key=lambda name: errors[name])
             return Failure(FailureKind.WRONG, value, errors[value], sample=sample.name)
@@ -179,7 +186,8 @@ class EngineOracle:
         failing = {name: found[name] for name in self._failing(sample, figures, found)}
         if not failing:
             if self.expected is None:
-                self.closest = max([self.closest, *((error, name) for name, error in found.items())])
+                with self._lock:
+                    self.closest = max([self.closest, *((error, name) for name, error in found.items())])
             return None
         output = max(failing, key=lambda name: self._weight(sample, name, failing[name]))
         errors = dict(inside) or failing
@@ -190,7 +198,8 @@ class EngineOracle:
 
     def _failing(self, sample: Sample, figures: Mapping[str, Metrics], errors: Mapping[str, float]) -> list[str]:
         if self.expected is None:
-            failing = self.judge.failing(figures)
+            with self._lock:
+                failing = self.judge.failing(figures)
             return [name for name in figures if name in failing]
         heavy = [name for name in figures if self._weight(sample, name, errors[name]) >= BAND]
         return [name for name in heavy if not self.judge.excuses(name, figures[name])]

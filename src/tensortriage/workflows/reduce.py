@@ -269,6 +269,7 @@ def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceLi
         shrink_seconds=request.shrink_seconds,
         repeats=Repeats(premise=request.premise),
         listener=listener,
+        jobs=request.jobs,
     )
 
 

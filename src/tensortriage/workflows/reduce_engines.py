@@ -24,6 +24,7 @@ from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.sample import Sample, agreed, recorded
 from tensortriage.reduce.shrinking.steps import shrink
 from tensortriage.reduce.shrinking.trials import Trials
+from tensortriage.reduce.threads import Threads
 from tensortriage.runs.case import Case, versions
 from tensortriage.runs.checks import digest
 from tensortriage.search.executors import Executor
@@ -49,6 +50,7 @@ class EngineAsking:
         shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
         repeats: How often things are asked.
         listener: Who hears of progress.
+        jobs: Checks at once.
         wanted: How the whole has to fail; None for any way.
     """
 
@@ -63,9 +65,11 @@ class EngineAsking:
         shrink_seconds: float,
         repeats: Repeats,
         listener: Listener,
+        jobs: int = 1,
         wanted: FailureKind | None = None,
     ) -> None:
         self._case = case
+        self._jobs = jobs
         self._ends = ends
         self._inv = Investigation(question, case, listener=listener)
         self._listener = listener
@@ -104,8 +108,15 @@ class EngineAsking:
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
-        """Checks run in this thread; engines that may crash have processes of their own."""
-        yield None
+        """Give threads for several checks at once; engines that may crash have processes of their own."""
+        if self._jobs == 1:
+            yield None
+            return
+        threads = Threads(self.oracle, jobs=self._jobs)
+        try:
+            yield threads
+        finally:
+            threads.close()
 
     def suspicion(self) -> Mapping[str, float]:
         """Return local error over allowance, for the sample on which the whole fails worst."""
@@ -171,6 +182,7 @@ class EngineAsking:
             shrink_seconds=self._shrink_seconds,
             repeats=self.repeats,
             listener=self._listener,
+            jobs=self._jobs,
             wanted=failure.kind if failure else None,
         )
 

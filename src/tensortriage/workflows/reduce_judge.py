@@ -44,10 +44,10 @@ class OutputJudge:
             tolerance = self.tolerance
             return frozenset(name for name, figures in outputs.items() if not tolerance.judge(name, figures).within)
         errors = {name: error_of(figures) for name, figures in outputs.items()}
+        sure = frozenset(name for name, error in errors.items() if error >= self.certain)
+        if sure or not any(errors.values()):
+            return sure
         if not self.limits:
-            sure = frozenset(name for name, error in errors.items() if error >= self.certain)
-            if sure or not any(errors.values()):
-                return sure
             self.limits = self.measure()
         return frozenset(name for name, error in errors.items() if error > self.limits.get(name, 0.0))
 
@@ -63,9 +63,19 @@ class OutputJudge:
 
 
 def judge_of(inv: Investigation, feed: Feed) -> OutputJudge:
-    """Return the judge of an investigation; how much a narrow format may err has always to be measured."""
+    """Return the judge of an investigation; how much a narrow format may err has always to be measured.
+
+    What was measured before is known again, so that a search which goes on later gets the same answers.
+    """
     certain = math.inf if inv.precision in ROUNDED else CERTAIN
-    return OutputJudge(inv.question.tolerance, lambda: output_limits(inv, feed), certain)
+    key, notes = inv.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.case.checks
+
+    def measure() -> dict[str, float]:
+        limits = output_limits(inv, feed)
+        notes.put(key, "what a healthy engine may err at the outputs", limits, seconds=0.0)
+        return limits
+
+    return OutputJudge(inv.question.tolerance, measure, certain, notes.get(key, dict[str, float]) or {})
 
 
 def output_limits(inv: Investigation, feed: Feed) -> dict[str, float]:

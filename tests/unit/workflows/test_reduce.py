@@ -91,6 +91,14 @@ def test_other_ways_of_failing(folder, kind, expected):
     assert result.verified
 
 
+def test_engines_may_be_asked_several_things_at_once(folder):
+    names = dag(folder)
+    (folder / "needs.py").write_text(NEEDS.format(needed=[names[4], names[17]]))
+    one, three = (by_engine("script:needs.py", jobs=jobs, case=Path(str(jobs))) for jobs in (1, 3))
+    assert names_in(one) == [names[4], names[17]]
+    assert dataclasses.replace(three, seconds=one.seconds) == one
+
+
 def test_every_sample_is_used(folder):
     """The fault shows the result of the run before, so the first sample alone never fails."""
     names = dag(folder)
