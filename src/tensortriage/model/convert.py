@@ -76,16 +76,38 @@ def convert(
         ModelError: When a model of an older opset cannot be upgraded (``opset-too-old``) or a function cannot be
             inlined (``function-not-inlined``).
     """
+    upgraded = require_opset(model, _opset_needed(precision))
+    lowering = decide(upgraded, specs=retyped(upgraded, specs), kept_nodes=kept_nodes, kept_op_types=kept_op_types)
+    _Conversion(lowering, precision, keep_io_types=keep_io_types).apply()
+    return Model.from_ir(lowering.model)
+
+
+def convertible(model: Model, precision: Precision, *, specs: Mapping[str, ValueSpec]) -> frozenset[str]:
+    """Return the nodes of the main graph that `convert` gives the lower type to, or some of what is in their bodies.
+
+    Raises:
+        UsageError: For another precision (``precision-not-typed``).
+        ModelError: As `convert`.
+    """
+    upgraded = require_opset(model, _opset_needed(precision))
+    lowering = decide(upgraded, specs=retyped(upgraded, specs))
+    found = _Conversion(lowering, precision, keep_io_types=True).lowered
+    return frozenset(
+        node.name or ""
+        for node in lowering.model.graph
+        if node in found
+        or any(inner in found for body in bodies(node) for inner in ir.traversal.RecursiveGraphIterator(body))
+    )
+
+
+def _opset_needed(precision: Precision) -> int:
     if precision not in _OPSETS:
         raise UsageError(
             f"a model cannot be written in {precision.value}",
             slug="precision-not-typed",
             cure="use one of: " + ", ".join(p.value for p in _OPSETS),
         )
-    upgraded = require_opset(model, _OPSETS[precision])
-    lowering = decide(upgraded, specs=retyped(upgraded, specs), kept_nodes=kept_nodes, kept_op_types=kept_op_types)
-    _Conversion(lowering, precision, keep_io_types=keep_io_types).apply()
-    return Model.from_ir(lowering.model)
+    return _OPSETS[precision]
 
 
 class _Conversion:
@@ -101,6 +123,11 @@ class _Conversion:
         self._positions = {node: found for node in lowering.lowered() if (found := self._lowerable(node))}
         self._is_low: set[ir.Value] = set()
         self._other: dict[ir.Value, ir.Value] = {}
+
+    @property
+    def lowered(self) -> frozenset[ir.Node]:
+        """Nodes with operands or results of the lower type."""
+        return frozenset(self._positions)
 
     def apply(self) -> None:
         """Edit the model in place."""

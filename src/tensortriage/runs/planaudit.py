@@ -14,7 +14,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import MOVES_DATA
+from tensortriage.model.round_nodes import MOVES_DATA
 from tensortriage.model.shapes import value_specs
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec

@@ -1,0 +1,182 @@
+"""Candidates on the engine itself: the model typed so that some nodes compute in the higher precision, built and run.
+
+An engine that is asked for a precision applies it to everything; to get a mixture it is asked to follow the types of
+the model instead, and the types say which node computes in what.
+"""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.engines.base import Limits, Plan
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
+from tensortriage.model.convert import convert
+from tensortriage.model.model import Model
+from tensortriage.model.rounding import round_results
+from tensortriage.precision.goal import Arrays, Goal, Reading, Sample, failed
+from tensortriage.precision.islands import Islands
+from tensortriage.runs.checks import CheckCache, digest
+from tensortriage.runs.planaudit import PlanAudit, audit
+from tensortriage.runs.runner import Runner, Tally, engine_identity
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+AS_TYPED = {"openvino": "dynamic", "tensorrt": "mixed"}
+"""Word for the option ``precision`` that makes an engine follow the types of the model; others just lose the option."""
+
+WARM_UP, TIMED, TIMED_SECONDS = 3, 50, 2.0
+"""Runs before timing, most runs timed, and the time after which no further run is timed."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What is needed to run anything on the engine.
+
+    Attributes:
+        spec: The engine as the user named it.
+        samples: What to run on.
+        goal: What is asked of the outputs.
+        workspace: For model files.
+        limits: Time and memory limits.
+        cache: Where readings are kept.
+        identity: Digest of all that readings depend on besides engine and candidate.
+        tally: Counts builds and runs.
+        latency: Whether to time runs.
+        heard: Told what is under way.
+    """
+
+    spec: EngineSpec
+    samples: Sequence[Sample]
+    goal: Goal
+    workspace: Workspace
+    limits: Limits
+    cache: CheckCache
+    identity: str
+    tally: Tally
+    latency: bool = False
+    heard: Callable[[str], None] = lambda text: None
+
+    def read(self, spec: EngineSpec, model: Callable[[], Model], what: str, *key: object) -> Reading:
+        """Return the reading of a model on an engine, from the cache when it is there."""
+        name = digest(self.identity, engine_identity(spec), self.latency, self.goal.words, *key)
+        found = self.cache.get(name, Reading)
+        if found is None:
+            self.heard(f"building and running {what} on {spec}")
+            started = time.perf_counter()
+            found = self._run(spec, model())
+            self.cache.put(name, f"{what} on {spec}", found, seconds=time.perf_counter() - started)
+        return found
+
+    def _run(self, spec: EngineSpec, model: Model) -> Reading:
+        try:
+            with Runner(spec, model, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
+                wanted = list(self.samples[0].outputs)
+                results: list[Arrays] = []
+                for sample in self.samples:
+                    outputs = runner.run(sample.feed)
+                    results.append({name: np.array(outputs[name]) for name in wanted if name in outputs})
+                reading = self.goal.judge(self.samples, results)
+                if self.latency:
+                    reading = dataclasses.replace(reading, latency_ms=timed(runner, self.samples[0]))
+                return reading
+        except EngineError as error:
+            return failed(error.message)
+
+
+def timed(runner: Runner, sample: Sample) -> float:
+    """Return the median time of a run in ms."""
+    for _ in range(WARM_UP):
+        runner.run(sample.feed)
+    seconds: list[float] = []
+    while len(seconds) < TIMED and (len(seconds) < WARM_UP or sum(seconds) < TIMED_SECONDS):
+        started = time.perf_counter()
+        runner.run(sample.feed)
+        seconds.append(time.perf_counter() - started)
+    return 1000.0 * statistics.median(seconds)
+
+
+class Candidates:
+    """Typed models of one original.
+
+    Args:
+        model: The original.
+        precision: The lower format.
+        islands: Completes sets of kept nodes.
+        specs: Types of the values of the original.
+        bench: Where candidates run.
+    """
+
+    def __init__(
+        self, model: Model, precision: Precision, islands: Islands, *, specs: Mapping[str, ValueSpec], bench: Bench
+    ) -> None:
+        self.bench = bench
+        self.read_sets: dict[frozenset[str], Reading] = {}
+        self._model = model
+        self._precision = precision
+        self._islands = islands
+        self._specs = specs
+        self._emulated = bench.spec.name == "emulate"
+        self.spec = deployed(bench.spec)
+
+    def model(self, kept: Collection[str]) -> Model:
+        """Return the typed model in which some nodes, and what lies between them, compute in float32."""
+        return convert(self._model, self._precision, specs=self._specs, kept_nodes=sorted(self.complete(kept)))
+
+    def complete(self, kept: Collection[str]) -> frozenset[str]:
+        """Return kept nodes with those that only hand numbers on between them."""
+        return frozenset(kept) | self._islands.carriers(kept)
+
+    def as_asked(self) -> Reading:
+        """Return the reading of the original on the engine as the user named it."""
+        return self.bench.read(self.bench.spec, lambda: self._model, "the model as it is", "as asked")
+
+    def read(self, kept: Collection[str]) -> Reading:
+        """Return the reading of a set of kept nodes; one build and one run per sample unless it is known."""
+        wanted = frozenset(kept)
+        if wanted not in self.read_sets:
+            whole = sorted(self.complete(wanted))
+            what = f"the model with {len(wanted)} nodes in fp32"
+            self.read_sets[wanted] = self.bench.read(
+                self.spec, lambda: self._built(whole), what, self._precision.value, whole
+            )
+        return self.read_sets[wanted]
+
+    def _built(self, whole: Sequence[str]) -> Model:
+        if self._emulated:
+            return round_results(self._model, self._precision, specs=self._specs, kept=whole)
+        return convert(self._model, self._precision, specs=self._specs, kept_nodes=whole)
+
+    def audited(self, kept: Collection[str]) -> PlanAudit | None:
+        """Return what the engine made of a typed model, against its types; None when it does not tell."""
+        if self._emulated:
+            return None
+        model, bench = self.model(kept), self.bench
+        path = bench.workspace.file(model)
+        typed = Model.load(path)
+        try:
+            with Runner(self.spec, typed, workspace=bench.workspace, limits=bench.limits, tally=bench.tally) as runner:
+                plan: Plan | None = runner.plan()
+            return None if plan is None else audit(plan, typed, self.spec, create(self.spec))
+        except EngineError:
+            return None
+        finally:
+            bench.workspace.release(path)
+
+
+def deployed(spec: EngineSpec) -> EngineSpec:
+    """Return the engine told to follow the types of the model.
+
+    The engine ``emulate`` has no kernels of its own: the model that it would make is run without optimizations instead.
+    """
+    if spec.name == "emulate":
+        return EngineSpec("onnxruntime", {"optimization": "none"})
+    options = {key: value for key, value in spec.options.items() if key not in ("precision", "kept")}
+    if spec.name in AS_TYPED:
+        options["precision"] = AS_TYPED[spec.name]
+    return EngineSpec(spec.name, options)

@@ -1,0 +1,203 @@
+"""When are the outputs of a mixed-precision candidate good enough? One reading per candidate says how far off it is.
+
+Everything is relative to a limit, so that outputs of any scale, several samples and a user's own tolerance can be
+weighed against each other: a ratio of 1 is just good enough. Noise of independent roundings adds in power, so ratios
+add as squares; that is what makes a choice of nodes predictable from each node's own ratio.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tensortriage.compare.figures import error_of, sqnr_db
+from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.compare.tolerance import Judgement, Tolerance
+from tensortriage.inputs.feed import Feed
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sample:
+    """A feed, and what the model's outputs should be on it."""
+
+    feed: Feed
+    outputs: Arrays
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """What one candidate does on all samples.
+
+    Attributes:
+        within: Whether it is good enough.
+        ratio: Largest error over its limit; for a task metric, which limits no tensor, the largest relative error.
+        error: Largest relative RMS error of an output.
+        elements: Elements of that output.
+        output: The output where the ratio is largest.
+        sample: The sample where it is.
+        ratios: The ratio of every output of every sample, in order.
+        metric: Mean of the task metric; None without one.
+        failure: How the engine failed; empty when it ran.
+        latency_ms: Median time of a run; None when not measured.
+    """
+
+    within: bool
+    ratio: float
+    error: float
+    elements: int
+    output: str
+    sample: str
+    ratios: tuple[float, ...]
+    metric: float | None = None
+    failure: str = ""
+    latency_ms: float | None = None
+
+    @property
+    def sqnr_db(self) -> float:
+        """Signal to noise ratio of the worst output, in dB."""
+        return sqnr_db(self.error)
+
+
+def failed(message: str) -> Reading:
+    """Return the reading of a candidate that the engine could not build or run."""
+    return Reading(False, math.inf, math.inf, 0, "", "", (), failure=message)
+
+
+class Goal(Protocol):
+    """What is asked of the outputs."""
+
+    @property
+    def words(self) -> str:
+        """What is asked, for people and for the cache."""
+        ...
+
+    @property
+    def limits(self) -> bool:
+        """Whether ratios are relative to a limit, so that 1 is good enough."""
+        ...
+
+    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
+        """Return how good the results are, one per sample."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ErrorGoal:
+    """The relative RMS error of every output is at most so much.
+
+    Attributes:
+        limit: Limit by output; of outputs that are compared exactly it is the share of unequal elements.
+        words: See `Goal`.
+    """
+
+    limit: Mapping[str, float]
+    words: str
+    limits: bool = True
+
+    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
+        """See `Goal`."""
+        entries = measured(samples, results)
+        ratios = [_over(error, self.limit[name]) for _, name, error, _ in entries]
+        return _reading(samples, entries, ratios, within=max(ratios) <= 1.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ToleranceGoal:
+    """Every output is within the user's tolerance.
+
+    Attributes:
+        tolerance: It.
+        words: See `Goal`.
+    """
+
+    tolerance: Tolerance
+    words: str
+    limits: bool = True
+
+    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
+        """See `Goal`."""
+        entries = measured(samples, results)
+        judged = [self._judged(samples[number], results[number], name, m) for number, name, _, m in entries]
+        ratios = [judgement.ratio for judgement in judged]
+        return _reading(samples, entries, ratios, within=all(judgement.within for judgement in judged))
+
+    def _judged(self, sample: Sample, result: Arrays, name: str, metrics: Metrics | None) -> Judgement:
+        if metrics is None:
+            return Judgement(False, "", math.inf)
+        return self.tolerance.judge(name, metrics, sample.outputs[name], result[name])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MetricGoal:
+    """The mean of a task metric over all samples is at least so much.
+
+    Attributes:
+        metric: Outputs and feed to a number; higher is better.
+        least: The smallest mean that will do.
+        words: See `Goal`.
+    """
+
+    metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
+    least: float
+    words: str
+    limits: bool = False
+
+    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
+        """See `Goal`."""
+        entries = measured(samples, results)
+        value = mean_metric(self.metric, samples, results)
+        reading = _reading(samples, entries, [error for _, _, error, _ in entries], within=value >= self.least)
+        return dataclasses.replace(reading, metric=value)
+
+
+def mean_metric(
+    metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float],
+    samples: Sequence[Sample],
+    results: Sequence[Arrays],
+) -> float:
+    """Return the mean of a task metric over samples."""
+    scores = [
+        float(metric(dict(result), dict(sample.feed.tensors))) for sample, result in zip(samples, results, strict=True)
+    ]
+    return sum(scores) / len(scores)
+
+
+Entry = tuple[int, str, float, Metrics | None]
+"""Number of the sample, output, relative error, figures (None where the output has no counterpart to compare)."""
+
+
+def measured(samples: Sequence[Sample], results: Sequence[Arrays]) -> list[Entry]:
+    """Return the error of every output of every sample; infinite where it is missing or has another shape."""
+    entries: list[Entry] = []
+    for number, (sample, result) in enumerate(zip(samples, results, strict=True)):
+        for name, reference in sample.outputs.items():
+            if name not in result or result[name].shape != reference.shape:
+                entries.append((number, name, math.inf, None))
+                continue
+            metrics = measure(reference, result[name])
+            entries.append((number, name, error_of(metrics), metrics))
+    return entries
+
+
+def _reading(samples: Sequence[Sample], entries: Sequence[Entry], ratios: Sequence[float], *, within: bool) -> Reading:
+    worst = max(range(len(ratios)), key=ratios.__getitem__)
+    number, output, _, metrics = entries[worst]
+    return Reading(
+        within=within,
+        ratio=ratios[worst],
+        error=max(error for _, _, error, _ in entries),
+        elements=metrics.count if metrics else 0,
+        output=output,
+        sample=samples[number].feed.name,
+        ratios=tuple(ratios),
+    )
+
+
+def _over(error: float, limit: float) -> float:
+    if error == 0.0:
+        return 0.0
+    return error / limit if limit > 0.0 else math.inf

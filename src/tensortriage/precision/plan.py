@@ -1,0 +1,187 @@
+"""What a precision search ends with; the content of ``precision.json``."""
+
+import dataclasses
+from collections.abc import Mapping
+
+PRECISION_FORMAT = "tensortriage.precision/1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Keeping:
+    """A node that computes in the higher precision.
+
+    Attributes:
+        node: Its name.
+        op_type: Its operator.
+        reason: Why, from its values; how it was found where no value tells.
+        alone: Ratio of the output error to its limit when only this node computes in the lower format; None where that
+            was not measured, or there is no limit (a task metric).
+        error_alone: The same as the largest relative RMS error of an output.
+        without: Whether the outputs were seen to fail without it: ``fails`` on the engine, ``fails in emulation``
+            with a clear margin, or empty when that was not asked.
+    """
+
+    node: str
+    op_type: str
+    reason: str
+    alone: float | None = None
+    error_alone: float | None = None
+    without: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    """A choice of nodes and what it costs.
+
+    Attributes:
+        kept: Number of nodes in the higher precision.
+        error: Largest relative RMS error of an output.
+        sqnr_db: The same as signal to noise ratio.
+        within: Whether that is good enough.
+        measured: On the engine; else in emulation.
+        latency_ms: Median time of a run; None when not measured.
+        metric: Mean of the task metric; None without one.
+    """
+
+    kept: int
+    error: float
+    sqnr_db: float
+    within: bool
+    measured: bool
+    latency_ms: float | None = None
+    metric: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ErrorFacts:
+    """What the outputs are like.
+
+    Attributes:
+        goal: What was asked of them.
+        as_asked: Largest relative RMS error of the target as the user named it; None when nobody was asked.
+        measured: The same of the written model, on the engine.
+        predicted: The same in emulation.
+        gap_db: Measured over predicted.
+        ratio: Measured error over its limit; with a task metric, which sets no limit, None.
+        metric: Mean of the task metric of the written model; None without one.
+        metric_reference: The same of the reference.
+        explained: Whether rounding to the format explains the target's error as it was named (at most 3 dB more than
+            the emulation says); False means that something else is wrong as well.
+    """
+
+    goal: str
+    as_asked: float | None
+    measured: float | None
+    predicted: float | None
+    gap_db: float | None
+    ratio: float | None
+    metric: float | None = None
+    metric_reference: float | None = None
+    explained: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Honoured:
+    """What the engine made of the types.
+
+    Attributes:
+        told: Whether the engine tells what it computes in.
+        regions: Regions it has for nodes that compute.
+        narrower: Kept nodes that it computes in a narrower type all the same.
+        wider: Lowered nodes that it computes in a wider one.
+    """
+
+    told: bool
+    regions: int = 0
+    narrower: tuple[str, ...] = ()
+    wider: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Remedy:
+    """Another way out, seen to work.
+
+    Attributes:
+        name: ``bf16``, ``layer-normalization``, ``scale-query`` or ``clamp-constants``.
+        what: What it does, one line.
+        kept: Nodes that still have to be kept then.
+        error: Largest relative RMS error of an output then, on the engine.
+        file: The model; empty when it is the original.
+    """
+
+    name: str
+    what: str
+    kept: int
+    error: float
+    file: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionPlan:
+    """A finished search.
+
+    Attributes:
+        kept: Names of the nodes that compute in the higher precision, in topological order, with those that hand
+            numbers on between them. Casts are not counted.
+        builds: Models built on the target.
+        checks: Runs on the target, or runs of the check command.
+        error: What the outputs are like.
+        precision: The lower format.
+        higher: The format of the kept nodes.
+        asked: Who judged: ``engine`` or ``check``.
+        mode: How the nodes were chosen.
+        minimality: ``one-minimal``: without any one of the kept nodes that round it is not good enough (seen on the
+            engine, or in emulation with a clear margin); ``prefix``: one of Polygraphy's modes; else ``budget``.
+        nodes: The kept nodes that round, with reasons.
+        candidates: Nodes that could have been kept.
+        fixed: Nodes that the format has no way to write, which stay in the higher precision.
+        low_share: Share of the multiplications of MatMul, Gemm and Conv that are left in the lower format; None when
+            their sizes are not known.
+        casts: Cast nodes that the written model has more than the original; None when none was written.
+        pareto: Choices that were looked at, by number of nodes.
+        honoured: What the engine made of the types; None when it was not asked.
+        settings: The same choice in the words of other tools, by tool.
+        remedies: Other ways out.
+        next: Commands to run next.
+        files: Files written, by what they are.
+        emulated: Runs of the emulation.
+        seconds: Wall-clock time.
+        interrupted: Whether it was ended early.
+        model: Path of the model.
+        sha256: Its fingerprint.
+        target: The engine, as named.
+        deployed: The engine as the written model wants it.
+        inputs: ``real`` or ``random``.
+        command: The command line.
+    """
+
+    kept: tuple[str, ...]
+    builds: int
+    checks: int
+    error: ErrorFacts
+    precision: str
+    higher: str
+    asked: str
+    mode: str
+    minimality: str
+    nodes: tuple[Keeping, ...]
+    candidates: int
+    fixed: tuple[str, ...]
+    low_share: float | None
+    casts: int | None
+    pareto: tuple[Point, ...] = ()
+    honoured: Honoured | None = None
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    remedies: tuple[Remedy, ...] = ()
+    next: tuple[str, ...] = ()
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    emulated: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+    model: str = ""
+    sha256: str = ""
+    target: str = ""
+    deployed: str = ""
+    inputs: str = ""
+    command: str = ""
+    format: str = PRECISION_FORMAT

@@ -1,0 +1,84 @@
+"""Why a node needs more bits, told from the values it reads and makes in the reference run: a range scan of one node.
+
+A format fails in few ways: a value beyond its largest number, a value so small that it falls between its smallest
+numbers, a difference of large numbers that leaves a small one. What is none of these is plain rounding that matters.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tensortriage.model.graph import Graph, Node
+from tensortriage.values.dtype import Precision
+
+_WIDE = (np.float32, np.float64)
+CANCELS = 100.0
+"""Operands this many times the result are a cancellation: two decimal digits are gone."""
+LOST_SHARE = 0.01
+"""Share of nonzero elements below the smallest normal number from which underflow is named."""
+
+
+def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, precision: Precision) -> str:
+    """Return in a few words why a node does not do in a format; empty when its values tell nothing.
+
+    Args:
+        node: The node.
+        values: What the reference computed, inputs of the model included; others are not looked at.
+        graph: Its graph, for constants.
+        precision: The format.
+    """
+    if not precision.dtype.is_float:
+        return ""
+    finfo = precision.dtype.finfo
+    largest, smallest = float(finfo.max), float(finfo.smallest_normal)
+    made = [values[name] for name in node.outputs if name in values]
+    read = dict(_operands(node, values, graph))
+    if (reach := _reach(made)) > largest:
+        return f"max {reach:.3g} > {largest:.6g}"
+    for name, array in read.items():
+        if (reach := _reach([array])) > largest:
+            kind = "constant" if name in graph.constants else "operand"
+            return f"{kind} '{name}' reaches {reach:.3g} > {largest:.6g}"
+    if (share := _underflow(made, smallest)) > LOST_SHARE:
+        return f"{share:.0%} of its result is below {smallest:.2g}"
+    if node.op_type in ("Add", "Sub", "Sum", "MatMul", "Gemm", "ReduceMean", "ReduceSum") and made:
+        before, after = _rms(read.values()), _rms(made)
+        if after > 0.0 and before / after > CANCELS:
+            return f"cancellation: operands of {before:.2g} leave {after:.2g}"
+    return ""
+
+
+def _operands(node: Node, values: Mapping[str, np.ndarray], graph: Graph) -> Iterable[tuple[str, np.ndarray]]:
+    for name in node.uses:
+        if name in values:
+            array = values[name]
+        elif name in graph.constants and graph.constants[name].dtype is not None:
+            array = graph.weight(name)
+        else:
+            continue
+        if array.dtype in _WIDE:
+            yield name, array
+
+
+def _reach(arrays: Iterable[np.ndarray]) -> float:
+    reach = 0.0
+    for array in arrays:
+        if array.dtype in _WIDE and array.size:
+            finite = np.abs(array[np.isfinite(array)])
+            reach = max(reach, float(finite.max()) if finite.size else 0.0)
+    return reach
+
+
+def _underflow(arrays: Iterable[np.ndarray], smallest: float) -> float:
+    share = 0.0
+    for array in arrays:
+        if array.dtype in _WIDE and array.size:
+            magnitude = np.abs(array)
+            share = max(share, float(np.mean((magnitude > 0) & (magnitude < smallest))))
+    return share
+
+
+def _rms(arrays: Iterable[np.ndarray]) -> float:
+    squares = [float(np.mean(np.square(a, dtype=np.float64))) for a in arrays if a.dtype in _WIDE and a.size]
+    return math.sqrt(max(squares, default=0.0))

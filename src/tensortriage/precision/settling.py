@@ -1,0 +1,213 @@
+"""From the emulation's choice to one that the engine has shown to be enough, in as few builds as possible.
+
+The first candidate is what the emulation says. Where the engine does worse, the emulation is asked for the same under a
+stricter limit, by as much as the engine missed it; where that fails too, everything is kept once: if that is not enough
+either, no precision will help and the fault lies elsewhere. Where the engine does better (it fuses, and holds more in
+registers than the format), prefixes of the ranking are halved. What is left is thinned out node by node.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+from tensortriage.compare.figures import decibels, gap_allowance_db
+from tensortriage.errors import EngineError
+from tensortriage.precision.choosing import Choice, prune
+from tensortriage.precision.goal import Reading
+from tensortriage.search.driver import minimize
+from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget
+
+STRICTER = 2
+"""Times that the emulation is asked for more before everything is kept."""
+MARGIN_DB = 1.0
+"""How much stricter than the engine's miss the next limit is."""
+CLOSE_DB = 6.0
+"""An emulated ratio this far above the limit is taken for the engine's answer too, when both agree elsewhere."""
+
+
+class NotPrecisionError(EngineError):
+    """The target fails with every node in the higher precision: its fault has another cause."""
+
+    exit_code = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settled:
+    """What the engine has confirmed.
+
+    Attributes:
+        kept: Nodes to keep, most influential first.
+        reading: What the engine's outputs are like then.
+        predicted: What the emulation said of the same nodes.
+        tried_without: Kept nodes without which the engine, or the emulation with a clear margin, is not good enough.
+        complete: Whether every kept node is one of those.
+        interrupted: Whether the user, or the budget, ended the search early.
+    """
+
+    kept: tuple[str, ...]
+    reading: Reading
+    predicted: Reading
+    tried_without: frozenset[str]
+    complete: bool
+    interrupted: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Questions:
+    """Whom to ask what.
+
+    Attributes:
+        engine: Reading of a set of kept nodes on the engine; costs a build.
+        emulated: The same in emulation.
+        stricter: The emulation's choice when its ratio may be 1 / this.
+        items: All nodes that can be kept.
+        suspicion: What speaks against each.
+        limited: Whether ratios are relative to a limit.
+        builds_left: Builds that may still be made.
+    """
+
+    engine: Callable[[frozenset[str]], Reading]
+    emulated: Callable[[frozenset[str]], Reading]
+    stricter: Callable[[float], Choice | None]
+    items: Sequence[str]
+    suspicion: Callable[[str], float]
+    limited: bool
+    builds_left: Callable[[], int]
+
+
+def gap_db(measured: Reading, predicted: Reading) -> float | None:
+    """Return by how many dB a measured error exceeds its prediction; None where one of them is not a number."""
+    if not (math.isfinite(measured.error) and math.isfinite(predicted.error)):
+        return None
+    if measured.error == 0.0 or predicted.error == 0.0:
+        return None
+    return decibels(measured.error / predicted.error)
+
+
+def explained(measured: Reading, predicted: Reading) -> bool:
+    """Whether rounding to the format explains what an engine does: at most 3 dB more than the emulation.
+
+    For outputs of few elements, whose errors scatter, it may be more; see `gap_allowance_db`.
+    """
+    if measured.failure or (math.isinf(measured.error) and math.isfinite(predicted.error)):
+        return False
+    gap = gap_db(measured, predicted)
+    return gap is None or gap <= gap_allowance_db(max(measured.elements, 1))
+
+
+def settle(first: Choice, ask: Questions) -> Settled:
+    """Confirm a choice on the engine, enlarge it as far as needed, and thin it out.
+
+    Raises:
+        NotPrecisionError: When the engine fails with everything kept (``precision-not-the-cause``).
+    """
+    kept = _enough(first, ask)
+    try:
+        return _thinned(kept, ask)
+    except KeyboardInterrupt:
+        return _settled(kept, ask, frozenset(), interrupted=True)
+
+
+def _enough(first: Choice, ask: Questions) -> list[str]:
+    """Return nodes that are enough on the engine."""
+    kept, strict = list(first.kept), 1.0
+    reading = ask.engine(frozenset(kept))
+    for _ in range(STRICTER if ask.limited else 0):
+        if reading.within or math.isinf(reading.ratio):
+            break
+        strict *= max(reading.ratio, 1.0) * 10.0 ** (MARGIN_DB / 20.0)
+        choice = ask.stricter(strict)
+        if choice is None or set(choice.kept) == set(kept):
+            break
+        kept, reading = list(choice.kept), ask.engine(frozenset(choice.kept))
+    if reading.within:
+        return kept
+    everything = ask.engine(frozenset(ask.items))
+    if not everything.within:
+        raise not_precision(everything, "on the target")
+    return _searched(ask)
+
+
+def not_precision(everything: Reading, where: str) -> NotPrecisionError:
+    """Return the error for outputs that are not good enough with every node in the higher precision."""
+    how = everything.failure or f"error {everything.error:.1e}"
+    return NotPrecisionError(
+        f"with every node in fp32 the outputs are not good enough {where} either ({how}): the fault is not precision",
+        slug="precision-not-the-cause",
+        cure="find it with triage diagnose, or its smallest case with triage debug reduce",
+    )
+
+
+def _searched(ask: Questions) -> list[str]:
+    """Return enough nodes found by asking the engine alone, the emulation serving as a hint only."""
+
+    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+        return Verdict(Outcome.SAME if ask.engine(frozenset(candidate)).within else Outcome.PASS)
+
+    largest = max((s for s in map(ask.suspicion, ask.items) if math.isfinite(s)), default=1.0)
+    suspicion = {item: min(ask.suspicion(item), 10.0 * largest) for item in ask.items}
+    problem = Problem(tuple(ask.items), oracle, key=repr, suspicion=suspicion)
+    result = minimize(problem, budget=Budget(checks=1 + max(ask.builds_left(), 1)), repeats=Repeats(premise=1))
+    return sorted(result.kept, key=lambda item: -suspicion[item])
+
+
+def _thinned(kept: list[str], ask: Questions) -> Settled:
+    """Drop what the engine does not need."""
+    needed: set[str] = set()
+    agrees = _agrees(kept, ask)
+    if kept and not agrees:
+        kept = _halved(kept, ask)
+
+    def hopeless(node: str) -> bool:
+        rest = ask.emulated(frozenset(kept).difference([node]))
+        clear = rest.ratio > 10.0 ** (CLOSE_DB / 20.0) if ask.limited else not rest.within
+        return agrees and clear
+
+    needed.update(node for node in kept if hopeless(node))
+
+    def enough(rest: Sequence[str]) -> bool:
+        if ask.builds_left() <= 0:
+            return False
+        passed = ask.engine(frozenset(rest)).within
+        dropped = set(left) - set(rest)
+        if not passed and len(dropped) == 1:
+            needed.update(dropped)
+        if passed:
+            left[:] = rest
+        return passed
+
+    left = list(kept)
+    kept = prune(kept, enough, needed=lambda node: node in needed)
+    return _settled(kept, ask, frozenset(needed), interrupted=False)
+
+
+def _agrees(kept: Sequence[str], ask: Questions) -> bool:
+    """Whether the engine's error is what the emulation says, within 3 dB either way."""
+    gap = gap_db(ask.engine(frozenset(kept)), ask.emulated(frozenset(kept)))
+    return gap is not None and abs(gap) <= 3.0
+
+
+def _halved(kept: list[str], ask: Questions) -> list[str]:
+    """Return the shortest prefix that is enough on an engine that does better than its emulation."""
+    low, high = -1, len(kept)
+    while high - low > 1 and ask.builds_left() > 0:
+        middle = (low + high) // 2
+        if ask.engine(frozenset(kept[:middle])).within:
+            high = middle
+        else:
+            low = middle
+    return kept[:high]
+
+
+def _settled(kept: Sequence[str], ask: Questions, needed: frozenset[str], *, interrupted: bool) -> Settled:
+    chosen = frozenset(kept)
+    return Settled(
+        tuple(kept),
+        ask.engine(chosen),
+        ask.emulated(chosen),
+        needed & chosen,
+        complete=chosen <= needed,
+        interrupted=interrupted,
+    )

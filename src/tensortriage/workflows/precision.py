@@ -1,0 +1,29 @@
+"""Precision: the fewest nodes that must compute in more bits, and the model in which they do.
+
+Whoever judges, an engine or a command, candidates are typed models, and the emulation of the format says which to try
+first.
+"""
+
+from tensortriage.precision.plan import PrecisionPlan
+from tensortriage.runs.case import Case
+from tensortriage.values.serial import dump
+from tensortriage.workflows.precision_check import by_command
+from tensortriage.workflows.precision_engine import by_engine
+from tensortriage.workflows.precision_request import PrecisionListener, PrecisionRequest
+
+
+def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) -> PrecisionPlan:
+    """Find the fewest nodes to keep in higher precision, write the mixed model, and ``precision.json`` beside it.
+
+    Ctrl-C ends the search; what was asked so far is kept in the case, and a set that was seen to be enough is written.
+
+    Raises:
+        TriageError: For bad input, an engine that is missing, a goal that nothing reaches, or a target that fails with
+            every node in the higher precision.
+    """
+    with Case(request.case) as case:
+        plan = by_engine(request, case, listener) if request.target else by_command(request, case, listener)
+        case.write("precision.json", plan)
+    if request.output is not None:
+        dump(plan, request.output.with_name("precision.json"))
+    return plan

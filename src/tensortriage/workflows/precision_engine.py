@@ -1,0 +1,368 @@
+"""Searching a precision with an engine as judge: emulation chooses, the engine confirms."""
+
+import contextlib
+import dataclasses
+import math
+import time
+from functools import cached_property
+
+from tensortriage.diagnose.investigation import Investigation, Question
+from tensortriage.diagnose.verdict import Step
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.precision.candidates import Bench, Candidates
+from tensortriage.precision.choosing import Choice, choose
+from tensortriage.precision.emulation import Emulation
+from tensortriage.precision.goal import MetricGoal, Reading, mean_metric
+from tensortriage.precision.influence import Influences
+from tensortriage.precision.plan import ErrorFacts, Honoured, Keeping, Point, PrecisionPlan
+from tensortriage.precision.prefixes import bisected, linear
+from tensortriage.precision.settings import settings_for
+from tensortriage.precision.settling import Questions, Settled, explained, gap_db, not_precision, settle
+from tensortriage.precision.work import low_share
+from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.planaudit import Match, PlanAudit
+from tensortriage.runs.runner import Tally, precision_of
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.diagnose import usable
+from tensortriage.workflows.feeding import feeds
+from tensortriage.workflows.precision_parts import (
+    TYPED,
+    Watch,
+    casts_in,
+    emulation_of,
+    goal_of,
+    identity_of,
+    in_order,
+    influences_of,
+    keepings,
+    raised,
+    samples_of,
+    stage_of,
+)
+from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest
+
+CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Numbers of kept nodes at which the emulation draws the curve of accuracy."""
+
+
+@dataclasses.dataclass
+class _Heard:
+    """Passes what an investigation says on to the listener of a search."""
+
+    listener: PrecisionListener
+
+    def step(self, step: Step) -> None:
+        """Ignore the steps of a diagnosis."""
+
+    def progress(self, text: str) -> None:
+        """Pass on."""
+        self.listener.progress(text)
+
+
+def by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+    """Find the nodes to keep by asking an engine; see `tensortriage.workflows.precision.find_precision`."""
+    target, reference = usable(request.target), usable(request.reference)
+    precision = low_precision(request, target)
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    question = Question(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=reference,
+        target=target,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+    )
+    inv = Investigation(question, case, listener=_Heard(listener))
+    with contextlib.closing(inv), contextlib.closing(_Search(request, inv, case, listener, precision)) as search:
+        return search.plan()
+
+
+def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> Precision:
+    """Return the lower format.
+
+    Raises:
+        UsageError: When nobody names one (``precision-low-missing``).
+    """
+    found = request.low or (precision_of(target) if target is not None else None)
+    if found is None or found in (Precision.FP32, Precision.TF32, Precision.FP64):
+        raise UsageError(
+            f"{target} computes in {found.value}: there is no lower format to keep nodes out of"
+            if target is not None and found is not None
+            else "which format are the nodes that are not kept to compute in?",
+            slug="precision-low-missing",
+            cure="name it: --target ENGINE:precision=fp16, or --fp16, --bf16, --fp8",
+        )
+    return found
+
+
+class _Search:
+    """One search."""
+
+    def __init__(
+        self,
+        request: PrecisionRequest,
+        inv: Investigation,
+        case: Case,
+        listener: PrecisionListener,
+        precision: Precision,
+    ) -> None:
+        self._request = request
+        self._inv = inv
+        self._listener = listener
+        self._precision = precision
+        self._started = time.perf_counter()
+        self._target = inv.question.target
+        typed = precision in TYPED
+        if not typed and (request.output is not None or self._target.name != "emulate"):
+            raise UsageError(
+                f"a model cannot be typed in {precision.value}: that takes Q/DQ nodes",
+                slug="precision-not-typed",
+                cure=f"leave -o away and use --target emulate:precision={precision.value} to learn the nodes",
+            )
+        feed = inv.question.feeds[0]
+        listener.progress("recording the reference")
+        specs = inv.specs(feed)
+        self._samples = samples_of(inv)
+        self._goal = goal_of(request.goal, inv, self._samples, precision)
+        model = raised(inv.model, precision)
+        self._stage = stage_of(model, precision, specs, typed=typed)
+        identity = identity_of(model, inv.question.feeds, precision, self._goal, str(inv.question.reference))
+        self._watch = Watch(listener)
+        self._tally = Tally()
+        self.emulation: Emulation = emulation_of(
+            self._stage,
+            self._samples,
+            self._goal,
+            workspace=inv.workspace,
+            case=case,
+            identity=identity,
+            watch=self._watch,
+        )
+        bench = Bench(
+            spec=self._target,
+            samples=self._samples,
+            goal=self._goal,
+            workspace=inv.workspace,
+            limits=request.limits,
+            cache=case.checks,
+            identity=identity,
+            tally=self._tally,
+            latency=request.latency,
+            heard=listener.progress,
+        )
+        self._candidates = Candidates(model, precision, self._stage.islands, specs=specs, bench=bench)
+
+    def close(self) -> None:
+        """Release the session of the emulation."""
+        self.emulation.close()
+
+    @property
+    def builds(self) -> int:
+        """Models asked about, the original included; those answered from the case count as well."""
+        return 1 + len(self._candidates.read_sets)
+
+    @cached_property
+    def influences(self) -> Influences:
+        """What each node does alone."""
+        return influences_of(self.emulation, self._watch, seconds=self._request.budget_seconds)
+
+    def plan(self) -> PrecisionPlan:
+        """Search, and put together what came of it."""
+        asked = self._candidates.as_asked()
+        self._listener.tell(f"{self._target}: {self._say(asked)}; wanted: {self._goal.words}")
+        rounding = self.emulation.read(frozenset())
+        reason = explained(asked, rounding)
+        self._listener.tell(
+            f"{self._precision.value} alone, emulated: {self._say(rounding)}"
+            + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
+        )
+        settled = self._settled()
+        return self._finished(asked, settled, explains=reason)
+
+    def _say(self, reading: Reading) -> str:
+        if reading.failure:
+            return f"failed: {reading.failure}"
+        number = "NaN or Inf" if math.isinf(reading.error) else f"error {reading.error:.1e} ({reading.sqnr_db:.1f} dB)"
+        metric = "" if reading.metric is None else f", metric {reading.metric:.6g}"
+        return number + metric + (", good enough" if reading.within else ", not good enough")
+
+    def _settled(self) -> Settled:
+        if self._request.mode is not Mode.AUTO:
+            return self._prefix()
+        first = self._chosen(1.0)
+        if first is None:
+            raise not_precision(self.emulation.read(frozenset(self._stage.items)), "in emulation")
+        self._listener.tell(
+            f"emulation keeps {len(first.kept)} of {len(self._stage.items)} nodes: {self._say(first.reading)} "
+            f"({self.emulation.runs} runs)"
+        )
+        return settle(
+            first,
+            Questions(
+                engine=self._engine,
+                emulated=self.emulation.read,
+                stricter=self._chosen,
+                items=self._stage.items,
+                suspicion=self.influences.ratio,
+                limited=self._goal.limits,
+                builds_left=lambda: self._request.max_builds - self.builds,
+            ),
+        )
+
+    def _chosen(self, strict: float) -> Choice | None:
+        if self.emulation.read(frozenset()).within and strict == 1.0:
+            return Choice((), self.emulation.read(frozenset()))
+        return choose(self.influences, self.emulation.read, strict=strict, limited=self._goal.limits)
+
+    def _engine(self, kept: frozenset[str]) -> Reading:
+        known = kept in self._candidates.read_sets
+        reading = self._candidates.read(kept)
+        if not known:
+            self._listener.tell(f"build {self.builds}: {len(kept)} nodes kept: {self._say(reading)}")
+        return reading
+
+    def _prefix(self) -> Settled:
+        """Return what Polygraphy's modes find."""
+        items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
+        kept: list[str] = []
+        if not self._engine(frozenset()).within:
+            if not (everything := self._engine(frozenset(items))).within:
+                raise not_precision(everything, "on the target")
+            find = bisected if self._request.mode is Mode.BISECT else linear
+            kept = find(items, lambda prefix: self._engine(frozenset(prefix)).within)
+        chosen = frozenset(kept)
+        return Settled(tuple(kept), self._engine(chosen), self.emulation.read(chosen), frozenset(), complete=False)
+
+    # -- putting together ----------------------------------------------------------------------------------------
+
+    def _finished(self, asked: Reading, settled: Settled, *, explains: bool) -> PrecisionPlan:
+        request, stage = self._request, self._stage
+        rounding = set(settled.kept)
+        whole = in_order(stage.model, self._candidates.complete(rounding))
+        files: dict[str, str] = {}
+        casts = None
+        if request.output is not None:
+            made = self._candidates.model(rounding)
+            made.save(request.output)
+            casts = casts_in(made) - casts_in(stage.model)
+            files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
+        points = self._pareto(asked, settled)
+        wide = {*whole, *stage.fixed}
+        return PrecisionPlan(
+            kept=whole,
+            builds=self.builds,
+            checks=self.builds * len(self._samples),
+            error=self._facts(asked, settled, explains=explains),
+            precision=self._precision.value,
+            higher=Precision.FP32.value,
+            asked="engine",
+            mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
+            minimality=_minimality(request.mode, settled),
+            nodes=self._nodes(settled),
+            candidates=len(stage.items),
+            fixed=stage.fixed,
+            low_share=low_share(stage.model.graph, stage.specs, wide),
+            casts=casts,
+            pareto=points,
+            honoured=self._honoured(settled) if not settled.interrupted else None,
+            settings=settings_for(stage.model.graph, whole, self._precision),
+            next=self._next(explains=explains),
+            files=files,
+            emulated=self.emulation.runs,
+            seconds=round(time.perf_counter() - self._started, 2),
+            interrupted=settled.interrupted,
+            model=str(request.model),
+            sha256=stage.model.fingerprint,
+            target=str(self._target),
+            deployed=str(self._target if self._target.name == "emulate" else self._candidates.spec),
+            inputs=self._inv.inputs_word,
+            command=command_line(),
+        )
+
+    def _facts(self, asked: Reading, settled: Settled, *, explains: bool) -> ErrorFacts:
+        reading, goal = settled.reading, self._goal
+        own = None
+        if isinstance(goal, MetricGoal):
+            own = mean_metric(goal.metric, self._samples, [sample.outputs for sample in self._samples])
+        return ErrorFacts(
+            goal=goal.words,
+            as_asked=asked.error,
+            measured=reading.error,
+            predicted=settled.predicted.error,
+            gap_db=gap_db(reading, settled.predicted),
+            ratio=reading.ratio if goal.limits else None,
+            metric=reading.metric,
+            metric_reference=own,
+            explained=explains,
+        )
+
+    def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:
+        feed = next(
+            (f for f in self._inv.question.feeds if f.name == self.emulation.read(frozenset()).sample),
+            self._inv.question.feeds[0],
+        )
+        found = self.influences if self._request.mode is Mode.AUTO and settled.kept else None
+        made = keepings(self._stage, settled.kept, found, self._inv.golden(feed), feed, limited=self._goal.limits)
+        chosen = frozenset(settled.kept)
+
+        def seen(node: str) -> str:
+            if node not in settled.tried_without:
+                return ""
+            return "fails" if chosen - {node} in self._candidates.read_sets else "fails in emulation"
+
+        return tuple(dataclasses.replace(keeping, without=seen(keeping.node)) for keeping in made)
+
+    def _pareto(self, asked: Reading, settled: Settled) -> tuple[Point, ...]:
+        """Return every choice measured on the engine, and the emulated curve in between."""
+        request = self._request
+        if request.latency:  # the two ends of the curve
+            for end in (frozenset[str](), frozenset(self._stage.items)):
+                self._engine(end)
+        points = [_point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]
+        if request.mode is Mode.AUTO and not settled.interrupted and settled.kept:
+            order = self.influences.order()
+            for count in CURVE:
+                if count < len(order):
+                    points.append(_point(count, self.emulation.read(frozenset(order[:count])), measured=False))
+        return tuple(sorted(points, key=lambda point: (point.kept, point.measured)))
+
+    def _honoured(self, settled: Settled) -> Honoured | None:
+        if self._precision not in TYPED:
+            return None
+        self._listener.progress("reading back what the engine made of the types")
+        found = self._candidates.audited(settled.kept)
+        return None if found is None else _read_back(found, self._candidates.complete(settled.kept))
+
+    def _next(self, *, explains: bool) -> tuple[str, ...]:
+        commands = []
+        if not explains:
+            commands.append(self._inv.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
+        if self._request.output is not None and self._target.name != "emulate":
+            commands.append(
+                self._inv.command(
+                    "run", "--target", str(self._candidates.spec), "--target-model", str(self._request.output)
+                )
+            )
+        return tuple(commands)
+
+
+def _minimality(mode: Mode, settled: Settled) -> str:
+    if mode is not Mode.AUTO:
+        return "prefix"
+    return "one-minimal" if settled.complete and not settled.interrupted else "budget"
+
+
+def _point(count: int, reading: Reading, *, measured: bool) -> Point:
+    return Point(count, reading.error, reading.sqnr_db, reading.within, measured, reading.latency_ms, reading.metric)
+
+
+def _read_back(found: PlanAudit, kept: frozenset[str]) -> Honoured:
+    """Return what an audit says of kept and lowered nodes."""
+    judged = [region for region in found.regions if region.match is not Match.NOT_JUDGED]
+    narrower = [n for region in judged if region.match is Match.NARROWER for n in region.nodes if n in kept]
+    wider = [n for region in judged if region.match is Match.WIDER for n in region.nodes if n not in kept]
+    own = [name for name in wider if not name.startswith("cast::")]
+    return Honoured(any(region.built for region in found.regions), len(judged), tuple(narrower), tuple(own))
