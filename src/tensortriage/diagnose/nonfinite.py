@@ -16,11 +16,9 @@ from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Local
-from tensortriage.diagnose.verdict import Culprit
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.graph import Graph, Node
 from tensortriage.values.dtype import DType, Precision
-from tensortriage.values.store import TensorStore
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,6 +112,24 @@ def born(graph: Graph, figures: Mapping[str, Metrics], excess: Sequence[Excess] 
     return origins(graph, nonfinite, tainted=tainted)
 
 
+def sources(graph: Graph, figures: Mapping[str, Metrics], outputs: Collection[str]) -> list[Node]:
+    """Return every origin that the non-finite outputs lead back to through non-finite values, in topological order.
+
+    Where no output among the figures is non-finite (marking tensors made it vanish) every origin counts.
+    """
+    bad = {name for name, metrics in figures.items() if metrics.nonfinite_mismatch}
+    found = born(graph, figures)
+    reached, pending = set[str](), [name for name in outputs if name in bad]
+    if not pending:
+        return found
+    while pending:
+        node = graph.producer(pending.pop())
+        if node is not None and node.name not in reached:
+            reached.add(node.name)
+            pending += [name for name in node.uses if name in bad]
+    return [node for node in found if node.name in reached]
+
+
 def nonfinite_alone(inv: Investigation, local: Local) -> list[Node]:
     """Return the nodes that make a NaN or Inf out of golden operands."""
     graph = inv.model.graph
@@ -128,37 +144,6 @@ def wide_nodes(graph: Graph, excess: Sequence[Excess]) -> set[str]:
         if not item.constant:
             nodes |= {node.name for node in graph.consumers(item.value)}
     return nodes
-
-
-def explain(inv: Investigation, node: Node, feed: Feed, excess: Sequence[Excess]) -> Culprit:
-    """Return a node as culprit with the magnitude that does not fit, or the operand values that made the NaN."""
-    golden = inv.golden(feed)
-    limit = largest_number(inv.precision)
-    value = next((name for name in node.outputs if name in golden), node.outputs[0])
-    mine = [item for item in excess if item.node == node.name]
-    word = inv.precision.value
-    if any(item.constant for item in mine):
-        item = next(item for item in mine if item.constant)
-        reason = (
-            f"constant '{item.value}' has magnitude {item.magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
-        )
-    elif mine:
-        reason = f"its result reaches {mine[0].magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
-    else:
-        reason = f"turns finite inputs into NaN or Inf: {operands(node, golden, feed, inv.model.graph)}"
-    return Culprit(node.name, node.op_type, value, local_error=math.inf, reason=reason)
-
-
-def operands(node: Node, golden: TensorStore, feed: Feed, graph: Graph) -> str:
-    """Return the ranges of a node's operands in the reference run, for a sentence."""
-    words = []
-    for name in node.inputs:
-        array = golden[name] if name in golden else feed.tensors.get(name)
-        if array is None and name in graph.constants:
-            array = graph.weight(name)
-        if array is not None and array.size and DType.from_numpy(array.dtype).is_float:
-            words.append(f"'{name}' in [{float(np.min(array)):.3g}, {float(np.max(array)):.3g}]")
-    return ", ".join(words) or "no floating-point operand"
 
 
 def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Collection[str]) -> Floors:

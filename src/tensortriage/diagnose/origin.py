@@ -6,7 +6,8 @@ from tensortriage.diagnose.blame import blame, misled
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation, Mark
 from tensortriage.diagnose.local import local_errors
-from tensortriage.diagnose.nonfinite import born, explain, nonfinite_alone
+from tensortriage.diagnose.nonfinite import born, nonfinite_alone, sources
+from tensortriage.diagnose.provenance import explain, provenance
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -19,7 +20,8 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     since = inv.mark()
     question = "where is the NaN or Inf born?"
-    nodes = born(inv.model.graph, evidence.in_context or {})
+    figures = evidence.in_context or {}
+    nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
     seen_in, confidence = "the instrumented run", 0.97
     if not nodes or any(misled(inv, evidence, node) for node in nodes):
         try:
@@ -37,18 +39,23 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if not nodes:
         inv.answered(question, "unknown: not once tensors are marked, nor in any op alone", since=since)
         return None
-    culprits = [explain(inv, node, evidence.feed, evidence.excess) for node in nodes]
+    how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
+    culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
+    first, others = culprits[0], len(culprits) - 1
+    independent = f", and in {others} other op{'s' * (others > 1)} independently" if others else ""
     inv.answered(
         question,
-        f"in {culprits[0].op_type} '{culprits[0].node}', seen in {seen_in}",
+        f"in {first.op_type} '{first.node}', seen in {seen_in}{independent}",
         since=since,
         origins=[culprit.node for culprit in culprits][:20],
+        rules={name: found.facts for name, found in how.items()},
+        harmless=[node.name for node in born(inv.model.graph, figures) if node not in nodes][:20],
     )
     return inv.verdict(
         VerdictKind.NON_FINITE,
         confidence,
-        f"NaN or Inf that the reference does not have is born in {culprits[0].op_type} '{culprits[0].node}', which "
-        f"{culprits[0].reason}",
+        f"NaN or Inf that the reference does not have is born in {first.op_type} '{first.node}'{independent}, which "
+        f"{first.reason}",
         culprits=culprits,
         next=[reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")],
     )
@@ -57,11 +64,13 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
 def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Verdict:
     """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
     first = nodes[0]
+    how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     inv.answered(
         "where is the NaN or Inf born?",
         f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
         since=since,
         origins=[node.name for node in nodes][:20],
+        rules={name: found.facts for name, found in how.items()},
     )
     found = blame(inv, evidence)
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
@@ -71,14 +80,15 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
             VerdictKind.NON_FINITE,
             0.6,
             f"{where}, of operands that are off already; no op is wrong by itself",
-            culprits=[explain(inv, node, evidence.feed, evidence.excess) for node in nodes],
+            culprits=[explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes],
             next=following,
         )
     guilty = found.culprits[0]
+    made = f" ({how[first.name].rule.sentence})" if first.name in how else ""
     return inv.verdict(
         VerdictKind.NON_FINITE,
         0.5 + 0.5 * max(found.explained, 0.5),
-        f"{where}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
+        f"{where}{made}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
         culprits=found.culprits,
         next=following,
     )

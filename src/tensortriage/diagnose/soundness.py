@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.own_nan import nan_of_reference
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
@@ -54,11 +55,14 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
         outputs = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         broken = [name for name, array in outputs.items() if has_nan(array)]
         if broken:
-            inv.answered(question, f"no: output '{broken[0]}' of the reference holds NaN", since=since, outputs=broken)
+            culprit, born = nan_of_reference(inv, feed, broken[0])
+            answer = f"no: output '{broken[0]}' of the reference holds NaN{born}"
+            inv.answered(question, answer, since=since, outputs=broken)
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND,
                 1.0,
-                f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}: check inputs and model",
+                f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}{born or ': check the inputs'}",
+                culprits=[culprit] if culprit else [],
                 next=[inv.command("inspect data")],
             )
         if outputs and all(is_constant(array) for array in outputs.values()):

@@ -1,0 +1,28 @@
+"""Diagnosing small models in this process: a text, a feed, a target."""
+
+import numpy as np
+
+from models import write
+from tensortriage.report.document import Report
+from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.feeding import FeedRequest
+
+FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+
+
+def ask(folder, model, feed, target, **given):
+    """Diagnose a model (ONNX text or message) on a target; ``fault:...`` stands for a `FaultyEngine` with options."""
+    path = write(folder / "model.onnx", model) if not hasattr(model, "exists") else model
+    np.savez(folder / "feed.npz", **feed)
+    if target.startswith("fault:"):
+        (folder / "faulty.py").write_text(FAULTY)
+        target = f"script:{folder / 'faulty.py'},{target.removeprefix('fault:')}"
+    request = DiagnoseRequest(
+        model=path, target=target, case=folder / "case", feeding=FeedRequest(paths=(str(folder / "feed.npz"),)), **given
+    )
+    return diagnose(request), Report.load(folder / "case")
+
+
+def step(verdict, beginning):
+    """Return the step whose question begins like this."""
+    return next(each for each in verdict.steps if each.question.startswith(beginning))
