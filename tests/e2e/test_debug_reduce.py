@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -84,6 +85,77 @@ def test_kill_9_then_resume(tmp_path):
     asked = seen(tmp_path)[:-1]  # without the last look at the result
     distinct = len(set(asked)) + 2  # the whole is asked about three times
     assert len(asked) <= distinct + 3
+
+
+HOSTILE = """
+import os, shutil, signal, subprocess, sys, time
+from pathlib import Path
+
+def misbehave(way, fails):
+    if way == 0:
+        sys.stdout.write("x" * 100_000_000)
+    elif way == 1:
+        subprocess.Popen(["sleep", "300"])  # holds the output, and outlives the check
+    elif way == 2:
+        os.remove("polygraphy_debug.onnx")
+        os.mkdir("polygraphy_debug.onnx")
+    elif way == 3 and not fails:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif way == 4 and not fails:
+        time.sleep(300)
+    elif way == 5 and DELETES:
+        shutil.rmtree(os.getcwd())
+
+with open(COUNT, "a") as file:
+    file.write("x")
+    number = file.tell()
+data = Path("polygraphy_debug.onnx").read_bytes()
+fails = all(b"\\x1a" + bytes([len(name)]) + name.encode() in data for name in sys.argv[1:])
+if number > 3:  # the whole must fail first
+    misbehave(number % 6, fails)
+    sys.stdout.flush()
+os._exit(fails)
+"""
+"""Prints 100 MB, leaves children, puts a folder in the place of the model, crashes, hangs, deletes where it is."""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_nothing_that_a_check_does_ends_the_search(tmp_path, jobs):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    names = dag(folder)
+    setting = f"COUNT = {str(tmp_path / 'count')!r}\nDELETES = {jobs > 1}\n"
+    (folder / "hostile.py").write_text(setting + HOSTILE)
+    check = ["--check", sys.executable, "-S", "-E", "hostile.py", names[2], names[8]]
+    done = reduce(folder, "--jobs", jobs, "--check-timeout", "2", *check)
+    assert done.returncode in (0, 4), done.stderr  # 4: the last look at the result met a hostile mood
+    assert nodes_of(folder / "r.onnx") == [names[2], names[8]]
+    assert len((tmp_path / "count").read_text()) > 8
+
+
+def test_ten_kills_then_resume(tmp_path):
+    """Every answer that was written is used again: what ten runs that were killed asked about makes one search."""
+    names = dag(tmp_path)
+    check = ["--check", *looking_for(names[3], names[18])]
+    moments = random.Random(0)
+    for _ in range(10):
+        running = subprocess.Popen([*COMMAND, *check], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        before = len(seen(tmp_path))
+        while len(seen(tmp_path)) < before + 2 and running.poll() is None:
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0.0, 0.1))
+        running.kill()
+        running.wait()
+    done = reduce(tmp_path, "--json", *check)
+    assert done.returncode == 0, done.stderr
+    assert nodes_of(tmp_path / "r.onnx") == [names[3], names[18]]
+    result = json.loads(done.stdout)
+    (tmp_path / "log.txt").unlink()
+    fresh = json.loads(reduce(tmp_path, "--json", "--case", "another", *check).stdout)
+    assert {key: result[key] for key in ("kept", "checks", "candidates")} == {
+        key: fresh[key] for key in ("kept", "checks", "candidates")
+    }
+    assert result["cache_hits"] >= min(10, fresh["checks"] - 1)
 
 
 def test_ctrl_c_writes_the_smallest_so_far(tmp_path):

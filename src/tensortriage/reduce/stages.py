@@ -2,14 +2,15 @@
 
 One check at a time works in the user's own folder, as with Polygraphy. Several at once each get a folder of their own
 in which everything of the user's folder is linked, so that relative paths and file names hold there too; only what
-checks write for themselves is not shared.
+checks write for themselves is not shared. What a check has destroyed of its folder is there again for the next one.
 """
 
 import contextlib
 import dataclasses
+import os
 import queue
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.errors import UsageError
@@ -25,10 +26,22 @@ class Stage:
     Attributes:
         folder: Its own folder; None for the folder of this process.
         artifact: Path of the piece, from the folder of this process.
+        links: What lies in its own folder, and where that leads.
     """
 
     folder: Path | None
     artifact: Path
+    links: Mapping[Path, Path] = dataclasses.field(default_factory=dict)
+
+    def restore(self) -> None:
+        """Put back what is missing, and clear the place of the piece."""
+        if self.artifact.is_dir() and not self.artifact.is_symlink():
+            shutil.rmtree(self.artifact, ignore_errors=True)
+        self.artifact.parent.mkdir(parents=True, exist_ok=True)
+        for link, target in self.links.items():
+            if not os.path.lexists(link):
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(target)
 
 
 class Stages:
@@ -66,9 +79,8 @@ class Stages:
         for number in range(jobs):
             folder = (scratch / f"check-{number}").resolve()
             shutil.rmtree(folder, ignore_errors=True)
-            _mirror(Path(), folder, {path for path in (artifact, *private, scratch) if not path.is_absolute()})
-            (folder / artifact).parent.mkdir(parents=True, exist_ok=True)
-            self._free.put(Stage(folder, folder / artifact))
+            own = {path for path in (artifact, *private, scratch) if not path.is_absolute()}
+            self._free.put(Stage(folder, folder / artifact, dict(_links(Path(), folder, own))))
 
     @contextlib.contextmanager
     def show(self, piece: Model) -> Iterator[Stage]:
@@ -79,11 +91,13 @@ class Stages:
         """
         stage = self._free.get()
         try:
+            stage.restore()
             save_transient(piece, stage.artifact)
             yield stage
         finally:
             if not self._keep:
-                stage.artifact.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    stage.artifact.unlink()
             self._free.put(stage)
 
     def close(self) -> None:
@@ -105,13 +119,12 @@ def _clear(artifact: Path) -> None:
     artifact.unlink()
 
 
-def _mirror(source: Path, folder: Path, own: Collection[Path]) -> None:
-    """Link everything of a folder into another, apart from paths that are kept apart."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _links(source: Path, folder: Path, own: Collection[Path]) -> Iterator[tuple[Path, Path]]:
+    """Yield links that show everything of a folder in another one, apart from paths that are kept apart."""
     heads = {path.parts[0] for path in own if path.parts}
     for entry in source.iterdir():
         inner = {path.relative_to(entry.name) for path in own if path.parts[0] == entry.name and len(path.parts) > 1}
         if inner and entry.is_dir():
-            _mirror(entry, folder / entry.name, inner)
+            yield from _links(entry, folder / entry.name, inner)
         elif entry.name not in heads:
-            (folder / entry.name).symlink_to(entry.resolve())
+            yield folder / entry.name, entry.resolve()
