@@ -283,3 +283,10 @@ def test_nan_inputs_are_called_unsound_and_zero_size_tensors_do_not_pass_for_agr
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "comparison-unsound" in done.stdout
+
+
+def test_tensors_without_elements_never_pass(tmp_path):
+    words = ["--onnxrt", "--target", "onnxruntime:optimization=none", "--input-shapes", "image:[0,1,8,8]"]
+    done = triage("run", EXAMPLES / "digits_cnn.onnx", *words, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "error[nothing-compared]" in done.stderr

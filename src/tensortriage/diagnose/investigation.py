@@ -125,6 +125,7 @@ class Investigation:
         self.workspace = Workspace(case.temporary)
         self.tally = Tally()
         self.steps: list[Step] = []
+        self.doubts_float64 = False
         self.budget = Budget(question.budget_seconds)
         self._runners: dict[str, Runner] = {}
         self._golden: dict[str, TensorStore] = {}

@@ -17,6 +17,7 @@ from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_
 from tensortriage.diagnose.overflow import out_of_range
 from tensortriage.diagnose.predicted import rounding
 from tensortriage.diagnose.random_data import random_data
+from tensortriage.diagnose.second_opinion import second_reference
 from tensortriage.diagnose.soundness import reference_is_sound
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
@@ -65,6 +66,8 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     if verdict:
         return verdict
     evidence.results += of_shapes
+    if verdict := second_reference(inv, evidence):
+        return verdict
     fails = above_the_floor(inv, evidence.results)
     if verdict := run_to_run(inv, evidence.results):
         return verdict
