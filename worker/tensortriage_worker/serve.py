@@ -22,6 +22,7 @@ import traceback
 from pathlib import Path
 from typing import IO, Any, Dict, Tuple
 
+from tensortriage_worker.adapter import AdapterError
 from tensortriage_worker.supervisor import resident_bytes
 
 ADAPTERS = {
@@ -122,6 +123,8 @@ def describe(error: BaseException, *, during: str) -> Dict[str, str]:
         return {"kind": kind, "message": text, "slug": slug, "cure": str(getattr(error, "cure", ""))}
     if isinstance(error, SystemExit):
         message = "it called sys.exit({})".format(error.code)
+    elif isinstance(error, AdapterError):
+        message = text
     else:
         message = "{}: {}".format(type(error).__name__, text) if text else type(error).__name__
     kind = kind if memory else ("run" if during in ("run", "plan", "close") else "build")

@@ -26,6 +26,7 @@ from tensortriage_worker.tensorrt_network import (
     Parsed,
     constrain,
     constrain_as_typed,
+    element_types,
     mark_debug,
     mark_unfused,
 )
@@ -156,7 +157,9 @@ class Build:
             observation=observation,
             tactics=tactics.told(),
             profile={name: [list(part) for part in shapes] for name, shapes in used.items()},
-            trtexec=settings.trtexec(self._model.name, options, used, strong=parsed.strong),
+            trtexec=settings.trtexec(
+                options.get("model_name") or self._model.name, options, used, strong=parsed.strong
+            ),
             parse_seconds=parse_seconds,
             build_seconds=time.perf_counter() - started,
         )
@@ -167,9 +170,12 @@ class Build:
             return
         trt, options = self._trt, self._options
         kept = json.loads(options.get("kept", "{}"))
-        if strong or options.get("precision") == "mixed":
-            constrain_as_typed(trt, parsed.network)
-            settings.obey(trt, config, options)
+        if strong:
+            types = element_types(parsed.network)
+            settings.allow_types(trt, config, types)
+            if "INT8" not in types:  # between quantizers the builder chooses int8 kernels unless it is told not to
+                constrain_as_typed(trt, parsed.network)
+                settings.obey(trt, config, options)
         elif kept:
             found = constrain(trt, parsed.network, kept["nodes"], kept["values"])
             settings.obey(trt, config, options)

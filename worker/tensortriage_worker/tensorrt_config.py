@@ -7,7 +7,7 @@ the kind of fault that this tool looks for.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.tensorrt_library import member
@@ -16,6 +16,15 @@ PROFILE = "profile."
 STEADY_TIMINGS = 8
 """How often a tactic is timed with ``deterministic``: one slow measurement then seldom changes the choice."""
 Shapes = Tuple[Tuple[int, ...], Tuple[int, ...], Tuple[int, ...]]
+_FLAGS = {
+    "strict_nans": ("STRICT_NANS", "strict handling of NaN"),
+    "sparse": ("SPARSE_WEIGHTS", "sparse weights"),
+    "refit": ("REFIT", "refitting"),
+    "version_compatible": ("VERSION_COMPATIBLE", "version compatibility"),
+    "no_new_timings": ("ERROR_ON_TIMING_CACHE_MISS", "error on a timing cache miss"),
+    "no_compilation_cache": ("DISABLE_COMPILATION_CACHE", "switch for the compilation cache"),
+    "debug_sync": ("DEBUG", "synchronisation after every layer"),
+}
 _WEAK = {"fp16": ["FP16"], "bf16": ["BF16"], "fp8": ["FP8"], "int8": ["INT8"]}
 
 
@@ -51,12 +60,6 @@ def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: boo
     if hasattr(config, "profiling_verbosity"):
         config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
     set_precision(trt, config, options, strong=strong)
-    if options.get("strict_nans") == "true":
-        flag(trt, config, "STRICT_NANS", "strict handling of NaN (strict_nans)")
-    if options.get("sparse") == "true":
-        flag(trt, config, "SPARSE_WEIGHTS", "sparse weights")
-    if options.get("refit") == "true":
-        flag(trt, config, "REFIT", "refitting")
     if "opt_level" in options:
         _set(trt, config, "builder_optimization_level", int(options["opt_level"]), "optimization levels (opt_level)")
     if "build_route" in options:
@@ -65,6 +68,11 @@ def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: boo
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, int(options["workspace"]) << 20)
     if "tactic_sources" in options:
         config.set_tactic_sources(tactic_sources(trt, config.get_tactic_sources(), options["tactic_sources"]))
+    for key, (name, what) in _FLAGS.items():
+        if options.get(key) == "true":
+            flag(trt, config, name, "{} ({})".format(what, key))
+    if "max_aux_streams" in options:
+        _set(trt, config, "max_aux_streams", int(options["max_aux_streams"]), "auxiliary streams (max_aux_streams)")
     if "avg_timing" in options:
         config.avg_timing_iterations = int(options["avg_timing"])
     if options.get("deterministic") == "true":
@@ -87,6 +95,19 @@ def set_precision(trt: Any, config: Any, options: Mapping[str, str], *, strong: 
         return
     for name in [*_WEAK.get(precision, []), *(w.upper() for w in options.get("fallback", "").split("+") if w)]:
         flag(trt, config, name, "weakly typed {}".format(name.lower()))
+
+
+def allow_types(trt: Any, config: Any, types: Iterable[str]) -> None:
+    """Allow the element types of a typed network in a release without strong typing.
+
+    Args:
+        trt: TensorRT's module.
+        config: Builder configuration.
+        types: Member names of ``trt.DataType``.
+    """
+    names = {"HALF": "FP16", "BF16": "BF16", "FP8": "FP8", "INT8": "INT8"}
+    for name in sorted(names[word] for word in set(types) if word in names):
+        flag(trt, config, name, "{} tensors".format(name.lower()))
 
 
 def obey(trt: Any, config: Any, options: Mapping[str, str]) -> None:
@@ -216,7 +237,7 @@ def trtexec(model: str, options: Mapping[str, str], used: Mapping[str, Shapes], 
     plain = {
         "opt_level": "--builderOptimizationLevel=", "workspace": "--memPoolSize=workspace:",
         "timing_cache": "--timingCacheFile=", "build_route": "--setBuildRoute=", "avg_timing": "--avgTiming=",
-        "device": "--device=",
+        "device": "--device=", "max_aux_streams": "--maxAuxStreams=",
     }  # fmt: skip
     words += [head + options[key] for key, head in plain.items() if options.get(key)]
     if "tactic_sources" in options:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Sequence, Tuple
 
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.tensorrt_library import member
@@ -87,6 +87,11 @@ def tensors_of(network: Any) -> Dict[str, Any]:
     return {tensor.name: tensor for layer in layers(network) for tensor in made_by(layer)}
 
 
+def element_types(network: Any) -> FrozenSet[str]:
+    """Return the member names of ``trt.DataType`` that the tensors of a network have."""
+    return frozenset(word(tensor.dtype) for layer in layers(network) for tensor in made_by(layer))
+
+
 def owners(network: Any, values: Mapping[str, str]) -> Iterator[Tuple[Any, str]]:
     """Yield each layer with the ONNX node it belongs to; an empty name for constants and what belongs to none.
 
@@ -145,20 +150,6 @@ def _set_precision(layer: Any, dtype: Any) -> None:
             layer.set_output_type(index, dtype)
 
 
-def mark_outputs(network: Any, names: Sequence[str]) -> None:
-    """Make tensors outputs of the network instead of its own.
-
-    Raises:
-        AdapterError: For a name that no layer makes.
-    """
-    tensors = tensors_of(network)
-    _check(names, tensors)
-    for tensor in [network.get_output(index) for index in range(network.num_outputs)]:
-        network.unmark_output(tensor)
-    for name in names:
-        network.mark_output(tensors[name])
-
-
 def mark_debug(network: Any, names: Sequence[str]) -> List[str]:
     """Mark tensors for the debug listener where this release can; return those that could be marked."""
     if not hasattr(network, "mark_debug"):
@@ -172,14 +163,3 @@ def mark_unfused(network: Any) -> bool:
     if not hasattr(network, "mark_unfused_tensors_as_debug_tensors"):
         return False
     return bool(network.mark_unfused_tensors_as_debug_tensors())
-
-
-def _check(names: Sequence[str], tensors: Mapping[str, Any]) -> None:
-    unknown = [name for name in names if name not in tensors]
-    if unknown:
-        raise AdapterError(
-            Failure.USAGE,
-            "no layer makes tensor '{}'".format(unknown[0]),
-            "tensor-unknown",
-            "use names of the model's values",
-        )

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tensortriage.cli import tensorrt_options
 from tensortriage.cli.options import GuideCommand, common, option
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
@@ -26,12 +27,13 @@ Examples:
   triage convert model.onnx --precision bf16 --keep-op-types LayerNormalization Softmax -o mixed.onnx
   triage convert model.onnx --precision fp16 --keep-scopes encoder.layer.0 --load-inputs real.npz -o mixed.onnx
   triage convert model.onnx --opset 19 -o newer.onnx
+  triage convert model.onnx --convert-to trt --fp16 -o model.engine
   triage convert model.onnx --save-external-data -o light.onnx
 """
 FORMAT, OUTPUTS = "Format", "Outputs"
 LISTS = (
     *FEED_LISTS, "--inputs", "--input-shapes", "--keep-nodes", "--keep-op-types", "--keep-scopes", "--onnx-outputs",
-    "--onnx-exclude-outputs", "--onnx-outputs-by-type",
+    "--onnx-exclude-outputs", "--onnx-outputs-by-type", *tensorrt_options.LISTS,
 )  # fmt: skip
 TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 
@@ -77,7 +79,7 @@ def options(function: Any) -> Any:
                 type=click.Choice(TARGETS),
                 heading=FORMAT,
                 rare=True,
-                help="Only onnx; engines are built where they run.",
+                help="onnx or trt: an engine, built but not run.",
             ),
             option(
                 "--onnx-outputs",
@@ -140,6 +142,7 @@ def options(function: Any) -> Any:
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
 @click.argument("model", type=click.Path(path_type=Path))
 @options
+@tensorrt_options.tensorrt_flags
 @file_options
 @proof_options
 @feed_option()
@@ -162,11 +165,16 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.workflows.proving import ProofRequest
     from tensortriage.workflows.surgery import Target
 
+    if given["convert_to"] == "trt":
+        from tensortriage.cli.engine_building import build_and_show
+
+        build_and_show(model, given, as_json=as_json)
+        return
     if given["convert_to"] != "onnx":
         raise UsageError(
             f"converting to '{given['convert_to']}' is not offered",
             slug="convert-target-unknown",
-            cure="write ONNX and build the engine where it runs: triage run MODEL --trt",
+            cure="use onnx or trt",
         )
     if given["embed_weights"] and given["external_location"] is not None:
         raise click.UsageError("--embed-weights and --save-external-data contradict each other")

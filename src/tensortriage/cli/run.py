@@ -5,19 +5,23 @@ from typing import Any
 
 import click
 
+from tensortriage.cli import tensorrt_options
 from tensortriage.cli.options import DATA_LISTS, GuideCommand, common, data_options, limit_options, option
+from tensortriage.cli.tensorrt_options import tensorrt_flags, tensorrt_outputs
 
 EPILOG = """\b
 Examples:
   triage run model.onnx --target openvino --inputs real.npz
   triage run model.onnx --onnxrt --openvino --onnx-outputs mark all
   triage run model.onnx --target onnxruntime:precision=fp16 --target openvino:precision=bf16
+  triage run model.onnx --onnxrt --trt --fp16 --save-engine model.engine
   triage run model.onnx --onnxrt --save-inputs in.json --save-outputs golden.json
   triage run model.onnx --openvino --load-inputs in.json --load-outputs golden.json --atol 1e-3
 """
 
 LISTS = (
     *DATA_LISTS,
+    *tensorrt_options.LISTS,
     "--onnx-outputs",
     "--onnx-exclude-outputs",
     "--onnx-outputs-by-type",
@@ -89,7 +93,7 @@ def options(function: Any) -> Any:
                 is_flag=True,
                 expose_value=False,
                 heading=ENGINES,
-                help="Shorthand: TensorRT, not in this version.",
+                help="Shorthand: TensorRT, with the flags under TensorRT.",
             ),
             option(
                 "--providers",
@@ -345,6 +349,8 @@ def options(function: Any) -> Any:
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
 @click.argument("model", type=click.Path(path_type=Path))
 @options
+@tensorrt_flags
+@tensorrt_outputs
 @data_options
 @limit_options
 @common

@@ -1,5 +1,6 @@
 """From the words of ``triage run`` to a comparison, and from its result to terminal, files and exit code."""
 
+import dataclasses
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,13 @@ import numpy as np
 from tensortriage.cli.diagnosing import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
 from tensortriage.cli.judging import tolerances_of
 from tensortriage.cli.options import parse_bytes
+from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.script import load_function
 from tensortriage.report import run_console
+from tensortriage.workflows.calibrating import with_calibration
 from tensortriage.workflows.choosing import OutputChoice
 from tensortriage.workflows.compare import CompareRequest, compare
 from tensortriage.workflows.diagnose import REFERENCE, usable
@@ -44,7 +47,11 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         saved=saved,
         target_model=given["target_model"],
         feeding=feeding,
-        outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"]),
+        outputs=OutputChoice(
+            (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
+            (*given["exclude"], *given["trt_exclude_outputs"]),
+            given["by_type"],
+        ),
         tolerances=tolerances_of(given),
         validate=given["validate"],
         fail_fast=given["fail_fast"],
@@ -57,7 +64,9 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         external_data_dir=given["external_data_dir"],
     )
     click.echo(headline(model, request), err=as_json)
-    result = recorded(request, given)
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        targets = [with_calibration(spec, given["target_model"] or model, feeding, Path(folder)) for spec in targets]
+        result = recorded(dataclasses.replace(request, targets=targets), given)
     if as_json:
         click.echo(run_console.to_document(result))
     else:
@@ -104,6 +113,12 @@ def engines_of(given: Mapping[str, Any], saved: Sequence[Saved]) -> tuple[Engine
 
     Of Polygraphy-style runners alone ``--onnxrt`` is the reference, else the last one named.
     """
+    flag = any_given(given)
+    if flag and "tensorrt" not in given["runners"]:
+        raise UsageError(
+            f"{flag} is for the runner --trt, which is not among the engines", slug="flag-without-runner",
+            cure="add --trt, or say it in the engine's spec: --target tensorrt:precision=fp16,opt_level=3",
+        )  # fmt: skip
     runners = [runner(name, given) for name in given["runners"]]
     named = [EngineSpec.parse(text) for text in given["targets"]]
     if given["reference"]:
@@ -136,6 +151,8 @@ def runner(name: str, given: Mapping[str, Any]) -> EngineSpec:
                     cure="use one of: " + ", ".join(LEVELS),
                 )  # fmt: skip
             options["optimization"] = LEVELS[level]
+    if name == "tensorrt":
+        options = tensorrt_words(given)
     return EngineSpec(name, options)
 
 

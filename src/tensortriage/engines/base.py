@@ -8,7 +8,7 @@ that is an optional capability: a separate small Protocol that an engine may als
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -271,6 +271,19 @@ class Observes(Protocol):
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return options with which sessions satisfy `ShowsValues`; None when that cannot be had with these."""
+        ...
+
+
+@runtime_checkable
+class AsksParser(Protocol):
+    """Capability of an engine: its parser says which nodes of a model it supports, without a build."""
+
+    def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the parser's answer.
+
+        ``supported``: whether it takes the whole model. ``groups``: dicts of ``nodes`` (places in the file) and
+        ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (place), ``code``, ``reason``.
+        """
         ...
 
 

@@ -10,6 +10,8 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import os
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -168,7 +170,7 @@ class TensorRtEngine:
         with self._prepared(loaded, model.absolute(), settings, {}) as (path, words):
             info, blobs = self._isolated.answer("build", path, words, files=_files(words))
         _write(settings, info, lambda name: bytes(blobs[name].data))
-        return info
+        return {**info, "trtexec": _converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the parser says about a model; see `tensortriage_worker.tensorrt_support`.
@@ -195,6 +197,9 @@ class TensorRtEngine:
                 declared=lambda _: (loaded.inputs, loaded.outputs),
                 translate=lambda plan, _: in_terms_of_onnx(plan, model),
             )
+        if "trtexec" in session.info:
+            command = _converting(model, settings, words) + session.info["trtexec"]
+            session.info = {**session.info, "trtexec": command}
         try:
             _write(settings, session.info, lambda name: bytes(session.answer(name)[1][name].data))
         except BaseException:
@@ -236,13 +241,12 @@ class _Prepared:
         words = {**settings.words, **range_words({**settings.ranges, **self._ranges})}
         if "load_engine" in words:
             return self._model, words
-        if not Path(words.get("timing_cache", "")).is_file():
-            words.update({"timing_cache": ""} if "timing_cache" in words else {})
         weak = self._features(settings)["weak"] if settings.typing != "strong" else []
         precision = settings.precision
         if precision == AUTO:
             precision = MIXED if is_typed(self._loaded) else "tf32"
         words["precision"] = precision
+        words["model_name"] = str(self._model)
         if words.get("observe") == "debug":
             words["observe"] = json.dumps(
                 [value for node in self._loaded.graph.nodes for value in node.outputs if value]
@@ -256,8 +260,9 @@ class _Prepared:
             raise _no_weak(precision)
         words["typing"] = "strong"
         if precision in _CONVERTED:
+            words["model_name"] = f"{self._model.stem}.{precision}.onnx"
             return self._converted(_CONVERTED[precision]), words
-        if precision in _QUANTIZED and not _is_quantized(self._loaded):
+        if precision in _QUANTIZED and not is_quantized(self._loaded):
             raise UsageError(
                 f"this TensorRT takes {precision} from quantizers in the model, and there are none",
                 slug="quantizers-missing",
@@ -295,10 +300,11 @@ def is_typed(model: "Model") -> bool:
     """Say whether a model says by itself what runs in a lower precision: low types, or quantizers."""
     types = {spec.dtype for spec in (*model.inputs, *model.outputs, *model.graph.initializers.values())}
     casts = {node.attributes.get("to") for node in model.graph.nodes if node.op_type == "Cast"}
-    return bool(types & _LOW) or bool({DType(to) for to in casts if isinstance(to, int)} & _LOW) or _is_quantized(model)
+    return bool(types & _LOW) or bool({DType(to) for to in casts if isinstance(to, int)} & _LOW) or is_quantized(model)
 
 
-def _is_quantized(model: "Model") -> bool:
+def is_quantized(model: "Model") -> bool:
+    """Say whether a model has quantizers of its own."""
     return any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
 
 
@@ -327,9 +333,18 @@ def _files(words: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in FILES if words.get(key))
 
 
+def _converting(model: Path, settings: Settings, words: Mapping[str, str]) -> str:
+    """Return the command that makes the model that is really built; empty when that is the user's."""
+    if words.get("model_name", str(model)) == str(model):
+        return ""
+    kept = ["--keep-nodes", *settings.kept] if settings.kept else []
+    command = ["triage", "convert", str(model), "--precision", words["precision"], *kept, "-o", words["model_name"]]
+    return shlex.join(command) + " && "
+
+
 def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], bytes]) -> None:
     """Write the files that the options name."""
-    wanted = {"engine": settings.save.get("save_engine"), "timing_cache": _path(settings.words.get("timing_cache"))}
+    wanted = {"engine": settings.save.get("save_engine"), "timing_cache": settings.save.get("timing_cache")}
     for name, path in wanted.items():
         if path is not None and info.get("built"):
             _replace(path, fetch(name))
@@ -338,16 +353,12 @@ def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], b
         _replace(calibration, info["calibration_cache"].encode("latin-1"))
 
 
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
-
-
 def _replace(path: Path, data: bytes) -> None:
     """Write a file so that nobody ever sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    Path(file.name).replace(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(path)
 
 
 def _is_installed(name: str) -> bool:

@@ -25,16 +25,21 @@ OPTIONS: Mapping[str, str] = {
     "opt_level": "builder optimization level, 0 to 5",
     "strict_nans": "true: no rewriting that would hide a NaN",
     "workspace": "largest scratch memory of a tactic, in MB",
-    "profile.INPUT": "shapes of a dynamic input, MIN:OPT:MAX, e.g. profile.x=1x3x224x224:4x3x224x224:8x3x224x224 "
+    "profile.KEY": "shapes of dynamic input KEY, MIN:OPT:MAX, e.g. profile.x=1x3x224x224:4x3x224x224:8x3x224x224 "
     "(default: what is fed)",
     "timing_cache": "file of a timing cache: read if it exists, written after the build",
+    "load_timing_cache": "file of a timing cache that is read only",
+    "no_new_timings": "true: a tactic that the timing cache does not know is an error (10 and later)",
+    "no_compilation_cache": "true: no compiled code in the timing cache",
     "editable": "true: an editable timing cache (10.8 and later)",
     "build_route": "knobs of the compiler (11.1 and later), e.g. -kgen:codegen:cuda_tile=2",
     "tactic_sources": "only these, joined with +, or with a minus the default without them: tactic_sources=-CUDNN",
     "plugins": "plugin libraries, joined with +",
+    "debug_sync": "true: wait after every layer, so that a fault shows where it happens",
     "deterministic": "true: one stream, tactics timed more often, rows of a batch independent of each other where the "
     "release can",
     "avg_timing": "how often a tactic is timed (default 1)",
+    "max_aux_streams": "most streams beside the first",
     "sparse": "true: sparse weights",
     "refit": "true: weights can be replaced",
     "version_compatible": "true: load engines that carry host code, and save plugins with them",
@@ -53,12 +58,13 @@ OPTIONS: Mapping[str, str] = {
 }
 FILES = ("timing_cache", "load_engine", "load_tactics", "calibration_cache", "calibration_feeds")
 """Options of the adapter whose values are files that it reads."""
-WRITTEN = ("save_engine", "save_calibration")
+WRITTEN = ("save_engine", "save_calibration", "timing_cache")
 _TEXTS = ("build_route", "tactic_sources", "worker")
 _FLAGS = (
     "strict_nans", "editable", "deterministic", "sparse", "refit", "version_compatible", "record_tactics",
+    "no_new_timings", "no_compilation_cache", "debug_sync",
 )  # fmt: skip
-_NUMBERS = {"workspace": 1, "avg_timing": 1, "device": 0, "opt_level": 0}
+_NUMBERS = {"workspace": 1, "avg_timing": 1, "device": 0, "opt_level": 0, "max_aux_streams": 0}
 _WEAK = ("fp16", "bf16", "fp8", "int8")
 _LISTS = {"typing": ("weak", "strong"), "constraints": ("obey", "prefer"), "observe": ("unfused", "debug"),
           "calibrator": ("entropy2", "entropy", "minmax"), "library": ("tensorrt", "tensorrt_rtx")}  # fmt: skip
@@ -111,8 +117,10 @@ def read_settings(given: Options) -> Settings:
     for key in FILES[1:]:
         if key in given:
             words[key] = str(_existing(key, given.text(key)))
-    if "timing_cache" in given:
-        words["timing_cache"] = str(Path(given.text("timing_cache")).expanduser().absolute())
+    cache = given.text("load_timing_cache") or given.text("timing_cache")
+    if cache:
+        path = Path(cache).expanduser().absolute()
+        words["timing_cache"] = str(path) if path.is_file() else ""
     return Settings(
         precision=_precision(given),
         kept=given.words("kept"),

@@ -56,6 +56,10 @@ class TensorRtSession:
         """What the adapter tells about the build; empty before there is one."""
         return self._built.info if self._built is not None else {}
 
+    def command(self) -> str:
+        """Return the trtexec command line that builds the same; empty before there is a build."""
+        return str(self.info.get("trtexec", ""))
+
     @property
     def observation(self) -> str:
         """How inner values can be seen without marking outputs: ``unfused``, ``debug``, or empty for not at all."""

@@ -43,6 +43,8 @@ def show(result: CompareResult, stream: TextIO) -> None:
         )
     if len(result.invalid) > MOST_ROWS:
         console.print(f"... and {len(result.invalid) - MOST_ROWS} more invalid outputs")
+    for command in result.commands:
+        console.print(f"built as: {printable(command)}", soft_wrap=True)
     for name, score in result.task_metrics.items():
         console.print(f"task metric of {name}: {score:.6g}", soft_wrap=True)
     console.print(Text(closing(result), style="green" if result.passed else "red"), soft_wrap=True)

@@ -349,6 +349,7 @@ class _Comparing:
             checks=self.tally.checks,
             build_seconds=round(self.tally.build_seconds, 3),
             run_seconds=round(self.tally.run_seconds, 3),
+            commands=tuple(self.tally.commands),
         )
 
 

@@ -3,12 +3,14 @@
 import dataclasses
 from pathlib import Path
 
-from tensortriage.engines.base import Limits
+from tensortriage.engines.base import AsksParser, Limits
 from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.report.capability_text import capability_lines
 from tensortriage.runs.capability import Capability, Prober, Say, Support
+from tensortriage.runs.parsing import ask_parser
 from tensortriage.runs.planaudit import PlanAudit, audit
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
@@ -56,7 +58,7 @@ def inspect_capability(
     external_data_dir: Path | None = None,
     say: Say = lambda text: None,
 ) -> Capability:
-    """Find out what of a model an engine can build.
+    """Find out what of a model an engine can build; an engine whose parser can tell is asked that alone.
 
     Args:
         path: ONNX file.
@@ -77,11 +79,19 @@ def inspect_capability(
         raise UsageError(
             f"{output} is not a directory", slug="output-not-a-directory", cure="name a directory, or a new path"
         )
-    spec = usable(target)
+    spec = EngineSpec.parse(target)
+    engine = create(spec, limits=limits)
+    if not isinstance(engine, AsksParser):
+        usable(target)
     model = load(path, external_data_dir)
     with Workspace() as workspace:
         prober = Prober(model, spec, workspace=workspace, limits=limits, say=say)
-        found = prober.capability(partition=partition or output is not None)
+        wanted = partition or output is not None
+        if isinstance(engine, AsksParser):
+            file = workspace.file(model)
+            found = ask_parser(engine, model, file, spec.options, target=str(spec), partition=wanted)
+        else:
+            found = prober.capability(partition=wanted)
         found = dataclasses.replace(found, model=str(path))
         if output is not None:
             _write_pieces(found, prober, output)

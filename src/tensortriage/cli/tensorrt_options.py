@@ -1,0 +1,199 @@
+"""Polygraphy's TensorRT flags, and the options of the engine ``tensorrt`` that they stand for.
+
+They apply to the ``--trt`` runner of ``run`` and to ``convert --convert-to trt``; an engine spec says the same in one
+word: ``--trt --fp16 --builder-optimization-level 2`` is ``--target tensorrt:precision=fp16,opt_level=2``.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tensortriage.cli.options import option, parse_bytes
+from tensortriage.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LISTS = (
+    "--trt-min-shapes", "--trt-opt-shapes", "--trt-max-shapes", "--trt-outputs", "--trt-exclude-outputs",
+    "--layer-precisions", "--tactic-sources", "--pool-limit", "--memory-pool-limit", "--plugins", "--mark-debug",
+)  # fmt: skip
+HEADING = "TensorRT"
+LOW = ("int8", "fp8", "bf16", "fp16")
+"""Weak formats, the lowest first: it names the precision, the others are what layers may fall back to."""
+_WORDS = {
+    "builder_optimization_level": "opt_level", "save_engine": "save_engine", "save_timing_cache": "timing_cache",
+    "load_timing_cache": "load_timing_cache", "max_aux_streams": "max_aux_streams",
+}  # fmt: skip
+_SWITCHES = {
+    "sparse_weights": "sparse", "version_compatible": "version_compatible", "refittable": "refit",
+    "error_on_timing_cache_miss": "no_new_timings", "disable_compilation_cache": "no_compilation_cache",
+}  # fmt: skip
+_CALIBRATORS = {
+    "IInt8EntropyCalibrator2": "entropy2", "IInt8EntropyCalibrator": "entropy", "IInt8MinMaxCalibrator": "minmax",
+}  # fmt: skip
+_FLAGS = (
+    ("--fp16", "Allow fp16 kernels; in TensorRT 11 the model is converted."),
+    ("--bf16", "Allow bf16 kernels; likewise."),
+    ("--fp8", "Allow fp8 kernels."),
+    ("--int8", "Allow int8 kernels; calibrated with the feeds unless the model has quantizers."),
+    ("--tf32", "Let fp32 use TF32."),
+    ("--strongly-typed", "The types of the model decide."),
+)
+_RARE = (
+    ("--sparse-weights", "Use sparse weights."),
+    ("--version-compatible", "An engine that later releases load."),
+    ("--refittable", "Weights can be replaced."),
+    ("--error-on-timing-cache-miss", "A tactic that the timing cache does not know is an error."),
+    ("--disable-compilation-cache", "No compiled code in the timing cache."),
+    ("--mark-unfused-tensors-as-debug-tensors", "Show what fusion leaves to the debug listener."),
+)
+_LISTED = (
+    ("--trt-min-shapes", "NAME:SHAPE...", "Smallest shapes of dynamic inputs  [default: what is fed]."),
+    ("--trt-opt-shapes", "NAME:SHAPE...", "Shapes to optimize for."),
+    ("--trt-max-shapes", "NAME:SHAPE...", "Largest shapes."),
+    ("--layer-precisions", "NODE:TYPE...", "Nodes that compute in float32."),
+    ("--tactic-sources", "NAME...", "Where tactics may come from; -NAME for all but one."),
+    ("--plugins", "FILE...", "Plugin libraries."),
+)
+
+
+def tensorrt_flags(function: F) -> F:
+    """Add Polygraphy's TensorRT flags."""
+    for add in reversed(
+        (
+            *(option(name, is_flag=True, heading=HEADING, help=text) for name, text in _FLAGS),
+            *(
+                option(name, multiple=True, metavar=metavar, heading=HEADING, rare=True, help=text)
+                for name, metavar, text in _LISTED
+            ),
+            option("--pool-limit", "--memory-pool-limit", "pool_limit", multiple=True, metavar="POOL:BYTES...",
+                   heading=HEADING, rare=True, help="Only workspace, e.g. workspace:1G."),
+            option("--precision-constraints", type=click.Choice(("prefer", "obey", "none")), heading=HEADING,
+                   rare=True, help="Whether --layer-precisions bind."),
+            option("--builder-optimization-level", type=click.IntRange(0, 5), heading=HEADING, help="0 to 5."),
+            option("--save-engine", metavar="FILE", heading=HEADING, help="Write the engine."),
+            option("--load-timing-cache", metavar="FILE", heading=HEADING, rare=True, help="Timing cache to read."),
+            option("--save-timing-cache", metavar="FILE", heading=HEADING, rare=True, help="Write the timing cache."),
+            option("--calibration-cache", metavar="FILE", heading=HEADING, rare=True,
+                   help="INT8 scales: read if the file exists, else written."),
+            option("--calib-base-cls", "--calibration-base-class", "calibrator", heading=HEADING, rare=True,
+                   type=click.Choice(tuple(_CALIBRATORS)), help="Calibrator."),
+            option("--max-aux-streams", type=click.IntRange(0), heading=HEADING, rare=True, help="Further streams."),
+            *(option(name, is_flag=True, heading=HEADING, rare=True, help=text) for name, text in _RARE),
+        )
+    ):  # fmt: skip
+        function = add(function)
+    return function
+
+
+def tensorrt_outputs(function: F) -> F:
+    """Add the flags that choose tensors, for commands that compare them."""
+    for add in (
+        option("--mark-debug", multiple=True, metavar="NAME...", heading=HEADING, rare=True,
+               help="The same as --onnx-outputs: what can be shown by a debug listener is."),
+        option("--trt-exclude-outputs", multiple=True, metavar="NAME...", heading=HEADING, rare=True,
+               help="The same as --onnx-exclude-outputs."),
+        option("--trt-outputs", multiple=True, metavar="NAME...", heading=HEADING, rare=True,
+               help="The same as --onnx-outputs."),
+    ):  # fmt: skip
+        function = add(function)
+    return function
+
+
+def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of the engine ``tensorrt`` that Polygraphy's flags stand for.
+
+    Without a format TensorRT computes in fp32, and TF32 only when asked, as with Polygraphy.
+
+    Raises:
+        UsageError: For a value that has no counterpart.
+    """
+    words = _precision(given)
+    words |= {ours: str(given[theirs]) for theirs, ours in _WORDS.items() if given[theirs] not in (None, "")}
+    words |= {ours: "true" for theirs, ours in _SWITCHES.items() if given[theirs]}
+    words |= _profiles(given)
+    if given["mark_unfused_tensors_as_debug_tensors"]:
+        words["observe"] = "unfused"
+    if given["tactic_sources"]:
+        words["tactic_sources"] = "+".join(given["tactic_sources"])
+    if given["plugins"]:
+        words["plugins"] = "+".join(given["plugins"])
+    kept = [_kept(text) for text in given["layer_precisions"]]
+    if kept and given["precision_constraints"] != "none":
+        words["kept"] = "+".join(kept)
+        words["constraints"] = given["precision_constraints"] or "prefer"
+    for text in given["pool_limit"]:
+        pool, _, size = text.rpartition(":")
+        if pool.lower() not in ("", "workspace"):
+            raise _no_counterpart(f"--pool-limit {text}", "limit the workspace: workspace:1G")
+        words["workspace"] = str(max((parse_bytes(size) or 0) >> 20, 1))
+    if given["calibrator"]:
+        words["calibrator"] = _CALIBRATORS[given["calibrator"]]
+    if given["calibration_cache"]:
+        exists = Path(given["calibration_cache"]).is_file()
+        words["calibration_cache" if exists else "save_calibration"] = given["calibration_cache"]
+    return words
+
+
+def any_given(given: Mapping[str, Any]) -> str:
+    """Return the name of a TensorRT flag that was given; empty for none."""
+    names = [name for name, *_ in (*_FLAGS, *_RARE, *_LISTED)]
+    names += ["--" + name.replace("_", "-") for name in _WORDS]
+    names += ["--pool-limit", "--precision-constraints", "--calibration-cache"]
+    return next((name for name in names if _says(given.get(name[2:].replace("-", "_")))), "")
+
+
+def _says(value: object) -> bool:
+    return value not in (None, "", ()) and value is not False
+
+
+def _precision(given: Mapping[str, Any]) -> dict[str, str]:
+    formats = [name for name in LOW if given[name]]
+    if given["strongly_typed"]:
+        if formats:
+            raise _no_counterpart(f"--{formats[0]} with --strongly-typed", "leave one of them out")
+        return {"precision": "mixed"}
+    if not formats:
+        return {"precision": "tf32" if given["tf32"] else "fp32"}
+    return {"precision": formats[0], **({"fallback": "+".join(formats[1:])} if formats[1:] else {})}
+
+
+def _profiles(given: Mapping[str, Any]) -> dict[str, str]:
+    parts = [_shapes(f"--trt-{word}-shapes", given[f"trt_{word}_shapes"]) for word in ("min", "opt", "max")]
+    names = dict.fromkeys(name for part in parts for name in part)
+    profiles = {}
+    for name in names:
+        found = [part[name] for part in parts if name in part]
+        ranges = [part.get(name, found[0] if place == 0 else found[-1]) for place, part in enumerate(parts)]
+        profiles[f"profile.{name}"] = ":".join("x".join(map(str, shape)) for shape in ranges)
+    return profiles
+
+
+def _shapes(flag: str, texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, _, shape = text.rpartition(":")
+        try:
+            sizes = tuple(int(size) for size in ast.literal_eval(shape))
+        except (ValueError, SyntaxError, TypeError):
+            raise UsageError(
+                f"{flag} {text} is not understood", slug="shape-malformed", cure="write NAME:[1,3,224,224]"
+            ) from None
+        if name in found:
+            raise _no_counterpart(f"{flag} for '{name}' twice", "give one profile; an engine is built per range")
+        found[name] = sizes
+    return found
+
+
+def _kept(text: str) -> str:
+    name, _, dtype = text.rpartition(":")
+    if dtype.lower() not in ("float32", "fp32", "float"):
+        raise _no_counterpart(f"--layer-precisions {text}", "keep nodes in float32, and give the rest a format: --fp16")
+    return name
+
+
+def _no_counterpart(what: str, cure: str) -> UsageError:
+    return UsageError(f"{what} has no counterpart here", slug="flag-without-counterpart", cure=cure)
