@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from tensortriage.compare.comparison import Comparison
+from tensortriage.errors import DataError
 from tensortriage.runs.outcome import Outcome
 
 RUN_FORMAT = "tensortriage.run/1"
@@ -64,6 +65,15 @@ class CompareResult:
     run_seconds: float = 0.0
     commands: tuple[str, ...] = ()
     format: str = RUN_FORMAT
+
+    def __post_init__(self) -> None:
+        rows = [row for item in self.comparisons for row in item.comparison.rows]
+        if rows and not any(row.metrics.count for row in rows):
+            raise DataError(
+                "every compared tensor is empty on every feed, so that agreement would prove nothing",
+                slug="nothing-compared",
+                cure="give inputs for which the model computes something",
+            )
 
     @property
     def passed(self) -> bool:
