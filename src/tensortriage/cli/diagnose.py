@@ -75,6 +75,13 @@ Examples:
     help="Directory of the case; an earlier one is resumed.",
 )
 @option(
+    "--emit-breakers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    heading="Result",
+    help="Write the model whose fusion breakers are outputs, when that cures it.",
+)
+@option(
     "--atol",
     "--abs-tol",
     "atol",

@@ -8,6 +8,7 @@ import click
 
 from tensortriage.cli.progress import Teller
 from tensortriage.compare.tolerance import PolygraphyTolerance, Tolerance
+from tensortriage.diagnose.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
@@ -76,7 +77,16 @@ def request_of(model: Path, target: str, memory: int | None, **given: Any) -> Di
         sweep=parse_sweep(given["sweep"]),
         random_too=not given["no_random_data"],
         builds=given["builds"],
+        emit_breakers=given["emit_breakers"],
     )
+
+
+def breakers_line(verdict: Verdict, path: Path) -> str:
+    """Return what became of ``--emit-breakers``."""
+    if not verdict.breakers:
+        return f"breakers: none found, {path} is not written"
+    outputs = "output" if len(verdict.breakers) == 1 else "outputs"
+    return f"breakers: {path} has {len(verdict.breakers)} more {outputs}, and gives right answers on every feed"
 
 
 def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
@@ -91,4 +101,6 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
         click.echo()
         console.show(report, sys.stdout, sections=("Culprits", "Outputs", "Shapes"))
         click.echo(f"report: {request.case / 'report.html'}")
+    if request.emit_breakers is not None:
+        click.echo(breakers_line(verdict, request.emit_breakers), err=as_json)
     sys.exit(verdict.kind.exit_code)

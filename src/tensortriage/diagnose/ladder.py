@@ -10,6 +10,7 @@ from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
+from tensortriage.diagnose.fusion import fusion_fault
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
 from tensortriage.diagnose.origin import nonfinite
@@ -21,11 +22,21 @@ from tensortriage.diagnose.second_opinion import second_reference
 from tensortriage.diagnose.soundness import reference_is_sound
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
+from tensortriage.diagnose.transformations import configurations, transformation, with_cure
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 
 Rung = Callable[[Investigation, Evidence], Verdict | None]
 
-RUNGS: tuple[Rung, ...] = (out_of_range, layer_wise, rounding, nonfinite, local_fault)
+RUNGS: tuple[Rung, ...] = (
+    out_of_range,
+    layer_wise,
+    rounding,
+    configurations,
+    nonfinite,
+    local_fault,
+    fusion_fault,
+    transformation,
+)
 """What is asked, in this order, once the target is known to fail."""
 
 
@@ -76,8 +87,8 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     for rung in RUNGS:
         evidence.asked = (*evidence.asked, rung.__name__)
         if verdict := rung(inv, evidence):
-            return verdict
-    return inconclusive(inv, evidence)
+            return with_cure(inv, evidence, verdict)
+    return with_cure(inv, evidence, inconclusive(inv, evidence))
 
 
 def match(inv: Investigation, evidence: Evidence) -> Verdict:

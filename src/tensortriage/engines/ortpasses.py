@@ -1,8 +1,8 @@
 """ONNX Runtime in steps: its levels of optimization, and which graph transformers change a model.
 
 The transformers it tells in its log, at level INFO, and nowhere else: ``GraphTransformer GeluFusionL2 modified: 1 with
-status: OK`` (onnxruntime/core/optimizer/graph_transformer.cc). The log goes to the standard error of the process, so the
-model is built once in a process of its own.
+status: OK`` (onnxruntime/core/optimizer/graph_transformer.cc). The log goes to the standard error of the process, so
+the model is built once in a process of its own.
 """
 
 import os

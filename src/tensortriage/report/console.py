@@ -30,7 +30,7 @@ from tensortriage.report.text import (
     shorten,
     times,
 )
-from tensortriage.report.words import Tone
+from tensortriage.report.words import BREAKERS, Tone
 
 MAX_ROWS = 12
 """Rows of any table; the rest is counted, and is in the other formats."""
@@ -106,6 +106,10 @@ def _show(report: Report, console: Console, sections: Collection[str] = SECTIONS
         if body is not None and title in sections:
             console.print(Text(title, style="bold"))
             console.print(Padding(body, (0, 0, 1, _INDENT)))
+    if report.verdict.breakers:
+        console.print(Text("Fusion breakers", style="bold"))
+        names = _text(", ".join(report.verdict.breakers[:MAX_ROWS]))
+        console.print(Padding(Group(names, Text(BREAKERS, style="dim")), (0, 0, 1, _INDENT)))
     _next_commands(report, console)
 
 

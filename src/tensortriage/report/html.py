@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from tensortriage.report import text as words
 from tensortriage.report.document import Report
+from tensortriage.report.words import BREAKERS
 from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12
@@ -43,6 +44,7 @@ def render(report: Report) -> str:
         script=Markup(script),
         data=Markup(data_block(report)),
         max_rows=MAX_ROWS,
+        breakers=BREAKERS,
     )
 
 

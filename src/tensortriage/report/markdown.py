@@ -23,6 +23,7 @@ from tensortriage.report.text import (
     shorten,
     times,
 )
+from tensortriage.report.words import BREAKERS
 from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12
@@ -104,6 +105,9 @@ def _culprits(report: Report) -> Iterable[str]:
     )  # fmt: skip
     yield from _more(len(culprits), "culprit")
     yield ""
+    if report.verdict.breakers:
+        yield f"Fusion breakers ({BREAKERS}): {', '.join(map(code, report.verdict.breakers[:MAX_ROWS]))}"
+        yield ""
 
 
 def _outputs(report: Report) -> Iterable[str]:

@@ -37,6 +37,9 @@ class Tone(enum.Enum):
         }[self]
 
 
+BREAKERS = "these tensors restore the answer when they are marked as outputs"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class KindWords:
     """A verdict in words.

@@ -18,6 +18,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.sweep import swept
+from tensortriage.model.edit import mark_outputs
 from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
@@ -55,6 +56,7 @@ class DiagnoseRequest:
         sweep: Sizes by open dimension; every combination is looked at too.
         random_too: Whether random data are looked at as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
+        emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
     """
 
     model: Path
@@ -71,6 +73,7 @@ class DiagnoseRequest:
     sweep: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     random_too: bool = True
     builds: int | None = None
+    emit_breakers: Path | None = None
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -113,6 +116,8 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
             investigation.close()
         case.write("verdict.json", verdict)
     write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
+    if request.emit_breakers is not None and verdict.breakers:
+        mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
     return verdict
 
 

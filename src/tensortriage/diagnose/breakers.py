@@ -1,0 +1,59 @@
+"""Fusion breakers: the smallest set of tensors that, marked as outputs, make the target's answer right again.
+
+A tensor that is an output must exist, so no engine can fuse across it. Marking it changes no number of the model; when
+it changes the target's, the fusion across it is proven to be at fault, on the user's own deployed model.
+"""
+
+from collections.abc import Sequence
+
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.restored import restored
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.edit import mark_outputs
+from tensortriage.runs.checks import digest
+from tensortriage.search.driver import minimize
+from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget
+
+MOST_CHECKS = 80
+"""Builds of the whole model that the search for the smallest set of breakers may take; it keeps the best so far."""
+
+
+def breakers(inv: Investigation, evidence: Evidence, candidates: Sequence[str]) -> tuple[str, ...]:
+    """Return the fewest of some values that restore the answer on every feed when marked; empty when all do not.
+
+    Args:
+        inv: The investigation.
+        evidence: The evidence so far.
+        candidates: Values that can be marked, in topological order.
+    """
+    outputs = {spec.name for spec in inv.model.outputs}
+    items = tuple(value for value in inv.values if value in {*candidates} - outputs)
+    if not items or not restores(inv, evidence, items):
+        return ()
+    kept = items
+    if len(items) > 1:
+
+        def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+            del attempt  # one build is as good as another: a target that differs from run to run was told before
+            return Verdict(Outcome.SAME if restores(inv, evidence, candidate) else Outcome.PASS)
+
+        inv.listener.progress(f"looking for the fewest of {len(items)} tensors that restore the answer when marked")
+        try:
+            problem = Problem(items, oracle, key=lambda candidate: digest("breakers", candidate))
+            kept = minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS)).kept
+        except UsageError:  # the answer of the premise has changed: not a cure to promise
+            return ()
+    return kept if all(restores(inv, evidence, kept, feed=number) for number in range(len(evidence.results))) else ()
+
+
+def restores(inv: Investigation, evidence: Evidence, values: Sequence[str], *, feed: int | None = None) -> bool:
+    """Say whether marking some values restores the answer, on the feed that fails worst or on a certain one."""
+    looked_into = evidence.feed if feed is None else evidence.results[feed].feed
+    marked = mark_outputs(inv.model, values)
+    try:
+        return restored(inv, evidence, looked_into, model=marked, spec=inv.question.target)
+    except EngineError:
+        return False

@@ -1,0 +1,29 @@
+"""What is known of the target's options: which give right answers, and which break them."""
+
+import dataclasses
+
+from tensortriage.engines.spec import EngineSpec
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Configuration:
+    """Between which configurations the answer breaks.
+
+    Attributes:
+        works: The most aggressive configuration tried that gives right answers on every feed.
+        breaks: What the first wrong rung sets, in words.
+        broken: Its spec.
+        passes: The fewest optimizer passes whose presence breaks it; empty when the engine does not tell them.
+        disabled: The passes left out in ``works``.
+    """
+
+    works: EngineSpec
+    breaks: str
+    broken: EngineSpec
+    passes: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+    @property
+    def transformation(self) -> str:
+        """What breaks it, in words."""
+        return " + ".join(self.passes) if self.passes else self.breaks
