@@ -15,6 +15,7 @@ from tensortriage.diagnose.nonfinite import Excess
 from tensortriage.diagnose.outputs import FeedResult, worst_result
 from tensortriage.diagnose.verdict import ShapeRow
 from tensortriage.inputs.feed import Feed
+from tensortriage.runs.ranges import Ranges
 
 
 @dataclasses.dataclass(slots=True)
@@ -25,6 +26,7 @@ class Evidence:
         results: Deployed outputs on every feed.
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
+        ranges: What formats cannot hold of the first feed's tensors.
         in_context: Figures of every value of the instrumented target.
         local: Local errors.
         influence: Influence of the suspects.
@@ -36,6 +38,7 @@ class Evidence:
     results: tuple[FeedResult, ...] = ()
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
+    ranges: Ranges = dataclasses.field(default_factory=Ranges)
     in_context: Mapping[str, Metrics] | None = None
     local: Local | None = None
     influence: Influence | None = None

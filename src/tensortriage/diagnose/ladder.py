@@ -18,6 +18,7 @@ from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_
 from tensortriage.diagnose.overflow import out_of_range
 from tensortriage.diagnose.predicted import rounding
 from tensortriage.diagnose.random_data import random_data
+from tensortriage.diagnose.ranged import scan_ranges
 from tensortriage.diagnose.second_opinion import second_reference
 from tensortriage.diagnose.soundness import reference_is_sound
 from tensortriage.diagnose.suggest import reduce_command
@@ -72,6 +73,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         if verdict := model_changed(inv, changed):
             return verdict
         inv.focus(changed)
+    scan_ranges(inv, evidence)
     evidence.results, verdict = compare_outputs(inv)
     evidence.shapes, of_shapes = sweep(inv)
     if verdict:

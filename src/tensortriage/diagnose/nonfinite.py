@@ -9,8 +9,6 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
-
 from tensortriage.compare.figures import error_of, least_floor
 from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
@@ -18,7 +16,7 @@ from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Local
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.graph import Graph, Node
-from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.dtype import Precision
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,51 +38,11 @@ class Excess:
     constant: bool
 
 
-def range_scan(inv: Investigation, feed: Feed) -> tuple[Excess, ...]:
-    """Return the values beyond the target format's largest number, in topological order; needs no build.
-
-    The limit is ``finfo(format).max``; values are those of the golden run, and the model's constants.
-    """
-    limit = largest_number(inv.precision)
-    if not math.isfinite(limit):
-        return ()
-    found: list[Excess] = []
-    golden, graph = inv.golden(feed), inv.model.graph
-    for node in graph.nodes:
-        for name in node.inputs:
-            if name in graph.constants and (spec := graph.constants[name]).dtype is not None and is_wide(spec.dtype):
-                magnitude = largest_magnitude(graph.weight(name))
-                if magnitude > limit:
-                    found.append(Excess(name, node.name, node.op_type, magnitude, constant=True))
-        for name in node.outputs:
-            if name in golden and (dtype := golden.spec(name).dtype) is not None and is_wide(dtype):
-                magnitude = largest_magnitude(golden[name])
-                if magnitude > limit:
-                    found.append(Excess(name, node.name, node.op_type, magnitude, constant=False))
-    return tuple(found)
-
-
 def largest_number(precision: Precision) -> float:
     """Return the largest finite number of a format; inf for formats as wide as fp32 (bf16 and tf32 share its range)."""
     if precision not in ROUNDED or precision is Precision.BF16 or not precision.dtype.is_float:
         return math.inf
     return float(precision.dtype.finfo.max)
-
-
-def is_wide(dtype: DType) -> bool:
-    """Whether values of a type get narrowed by an fp16 or fp8 engine."""
-    return dtype in (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
-
-
-def largest_magnitude(array: np.ndarray) -> float:
-    """Return the largest finite magnitude of an array (an infinity fits every format); 0 when there is none."""
-    if array.size == 0:
-        return 0.0
-    low, high = float(np.min(array)), float(np.max(array))
-    if math.isfinite(low) and math.isfinite(high):
-        return max(abs(low), abs(high))
-    finite = array[np.isfinite(array)]
-    return float(np.max(np.abs(finite))) if finite.size else 0.0
 
 
 def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str] = ()) -> list[Node]:

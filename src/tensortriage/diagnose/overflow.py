@@ -8,8 +8,9 @@ from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import PLAIN, Investigation
 from tensortriage.diagnose.layerwise import layer_wise
-from tensortriage.diagnose.nonfinite import born, floors_in_range, range_scan, wide_nodes
+from tensortriage.diagnose.nonfinite import born, floors_in_range, wide_nodes
 from tensortriage.diagnose.provenance import explain, provenance
+from tensortriage.diagnose.ranged import excesses, scanned
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.graph import Node
@@ -24,7 +25,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     since = inv.mark()
     feed = evidence.feed
     golden, specs = inv.golden(feed), inv.specs(feed)
-    evidence.excess = range_scan(inv, feed)
+    evidence.excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
     evidence.floors = floors_of(inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer")
     question = f"does {inv.precision.value} hold every value?"
     if inv.precision not in ROUNDED:
@@ -54,7 +55,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
     if not matters:
         return None
-    evidence.floors = in_range
+    evidence.floors, evidence.kept = in_range, tuple(sorted(kept))
     layer_wise(inv, evidence)
     rounded = round_results(inv.model, inv.precision, specs=specs)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)

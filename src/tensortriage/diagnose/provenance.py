@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.rules import UNEXPLAINED, Rule, rule_of
+from tensortriage.compare.rules import Rule, rule_of
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import FLOAT64, Investigation
 from tensortriage.diagnose.local import shape_values
@@ -201,10 +201,11 @@ def explain(
         reason = (
             f"constant '{item.value}' has magnitude {item.magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
         )
-    elif how is not None and not (mine and how.rule.rule in ("carried", UNEXPLAINED)):
-        reason = f"makes NaN or Inf: {how.sentence}"
     elif mine:
         reason = f"its result reaches {mine[0].magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+        reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
+    elif how is not None:
+        reason = f"makes NaN or Inf: {how.sentence}"
     else:
         reason = f"turns finite inputs into NaN or Inf: {operands(node, golden, feed, inv.model.graph)}"
     return Culprit(node.name, node.op_type, value, local_error=math.inf, reason=reason)

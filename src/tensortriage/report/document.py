@@ -16,6 +16,7 @@ from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import StoreError
 from tensortriage.report.words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts
+from tensortriage.runs.ranges import Misfit, RangeRow, Ranges
 from tensortriage.values import serial
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Report:
         case: What was asked, on what; None when the case has no ``case.json``.
         layers: Layer-wise evidence; no rows when the verdict was reached without it.
         outputs: Model outputs compared; no rows when none could be.
+        ranges: What number formats cannot hold of the model's tensors; no rows when that was not asked.
         format: Version of the JSON form of a report.
     """
 
@@ -39,6 +41,7 @@ class Report:
     case: CaseFacts | None = None
     layers: Layers = dataclasses.field(default_factory=Layers)
     outputs: Outputs = dataclasses.field(default_factory=Outputs)
+    ranges: Ranges = dataclasses.field(default_factory=Ranges)
     format: str = REPORT_FORMAT
 
     @classmethod
@@ -46,7 +49,8 @@ class Report:
         """Assemble the report of a case directory.
 
         Args:
-            folder: Holds ``verdict.json`` and, each optional, ``case.json``, ``layers.json`` and ``outputs.json``.
+            folder: Holds ``verdict.json`` and, each optional, ``case.json``, ``layers.json``, ``outputs.json`` and
+                ``ranges.json``.
 
         Raises:
             StoreError: When the directory or its verdict is missing (``case-missing``, ``verdict-missing``), or a file
@@ -76,6 +80,7 @@ class Report:
             case=_optional(folder / "case.json", CaseFacts),
             layers=_optional(folder / "layers.json", Layers) or Layers(),
             outputs=_optional(folder / "outputs.json", Outputs) or Outputs(),
+            ranges=_optional(folder / "ranges.json", Ranges) or Ranges(),
         )
 
     @property
@@ -115,6 +120,15 @@ class Report:
         return "as predicted" if self.verdict.kind is VerdictKind.ROUNDING else "outside"
 
     @property
+    def repro_words(self) -> str:
+        """The repro in one line; empty when there is none."""
+        repro = self.verdict.repro
+        if repro is None:
+            return ""
+        again = "fails again" if repro.confirmed else "does not fail again"
+        return f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; it {again} in a fresh process"
+
+    @property
     def has_layer_errors(self) -> bool:
         """Whether any tensor inside the model was compared (early verdicts come with predictions only)."""
         return any(
@@ -128,6 +142,11 @@ class Report:
             self.outputs.rows,
             key=lambda row: (row.within, not row.nonfinite_target, -_rank(row.relative_rms_error), row.name),
         )
+
+    def misfits(self) -> Sequence[tuple[RangeRow, Misfit]]:
+        """Return what the target's format cannot hold, then what it may not, in topological order."""
+        found = [(r, m) for r in self.ranges.rows for m in r.misfits if m.format == self.ranges.precision]
+        return sorted(found, key=lambda pair: not pair[1].cannot)
 
     def ranked_layers(self) -> Sequence[LayerRow]:
         """Return the layer rows by influence, then local error, then error in context; unmeasured ones last."""

@@ -40,9 +40,11 @@ def render(report: Report) -> str:
     """Return GitHub-flavoured Markdown."""
     sections = (
         _head(report),
+        _remedy(report),
         _environment(report),
         _culprits(report),
         _outputs(report),
+        _ranges(report),
         _shapes(report),
         _steps(report),
         _next(report),
@@ -62,6 +64,16 @@ def _head(report: Report) -> Iterable[str]:
         f"{duration(cost.seconds)}, {count(cost.builds, 'build')}, {count(cost.checks, 'check')}. {words.meaning}"
     )
     yield ""
+
+
+def _remedy(report: Report) -> Iterable[str]:
+    remedy = report.verdict.remedy
+    if remedy is not None:
+        yield f"**Remedy**, tried on {code(remedy.target)}: {plain(remedy.summary)}."
+        yield ""
+    if report.verdict.repro is not None:
+        yield f"**Repro**: {plain(report.repro_words)}."
+        yield ""
 
 
 def _environment(report: Report) -> Iterable[str]:
@@ -152,6 +164,26 @@ def _shapes(report: Report) -> Iterable[str]:
             for row in report.verdict.shapes
         ),
     )  # fmt: skip
+    yield ""
+
+
+def _ranges(report: Report) -> Iterable[str]:
+    misfits = report.misfits()
+    if not misfits:
+        return
+    yield f"### What {report.ranges.precision} cannot hold"
+    yield ""
+    yield from _table(
+        ("op", "node", "tensor", "largest", "what", "certain"),
+        (
+            (
+                cell_code(row.op_type), cell_code(row.node), cell_code(row.value), magnitude(row.max_abs),
+                plain(misfit.words), "yes" if misfit.cannot else "may be",
+            )
+            for row, misfit in misfits[:MAX_ROWS]
+        ),
+    )  # fmt: skip
+    yield from _more(len(misfits), "tensor")
     yield ""
 
 

@@ -110,7 +110,11 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         investigation, evidence = Investigation(question, case, listener=listener), Evidence()
         try:
             verdict = with_anatomy(investigation, evidence, climb(investigation, evidence))
+            verdict = with_remedy(investigation, evidence, verdict, request.fix)
+            if request.repro:
+                verdict = with_repro(investigation, evidence, verdict)
             case.write("layers.json", Layers(evidence.layer_rows(investigation)))
+            case.write("ranges.json", evidence.ranges)
             case.write("outputs.json", Outputs(output_rows(evidence.results, investigation)))
         finally:
             investigation.close()

@@ -1,0 +1,247 @@
+"""What number formats cannot hold of a model, from one run of the reference: before any engine is built.
+
+Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
+it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
+it may leave the format on the way to a harmless result (`tensortriage.runs.terms`): its terms may add up beyond the
+largest number, or cancel so far that their rounding is as large as what is left.
+
+Diagnosis, precision search and conversion ask the same thing, so this is below all of them. What is said is of two
+kinds: what a format *cannot* do (the number is not there), and what *may* go wrong, which depends on how an engine
+adds up.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.model.graph import Node
+from tensortriage.model.model import Model
+from tensortriage.runs.terms import Terms, terms_of
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.store import TensorStore
+
+FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
+"""Formats that tensors are held against unless told otherwise."""
+
+SLUGS = ("beyond-range", "weight-beyond-range", "sum-beyond-range", "subnormal", "weight-subnormal", "integers",
+         "cancellation")  # fmt: skip
+"""Every kind of finding; ``docs/ranges.md`` says what each means."""
+
+_WIDE = (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
+_SAMPLE = 4096
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Misfit:
+    """One thing that a format cannot hold, or may not.
+
+    Attributes:
+        slug: Kind, one of `SLUGS`.
+        format: Word of the format, e.g. ``fp16``.
+        cannot: True when it is so on every engine; False when it depends on how an engine adds up, or on the rest of
+            the model whether it matters.
+        share: Share of the tensor's elements concerned; 1 for what concerns the whole.
+        words: What does not fit, for a sentence that begins with the name of the op or constant.
+    """
+
+    slug: str
+    format: str
+    cannot: bool
+    share: float
+    words: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RangeRow:
+    """One tensor of the reference run, or one constant.
+
+    Attributes:
+        value: Its name.
+        node: The node that makes it, or the first that uses the constant.
+        op_type: That node's operator.
+        constant: Whether it is a constant of the model.
+        max_abs: Largest finite magnitude.
+        min_abs: Smallest magnitude that is not zero; 0 when there is none.
+        sum_bound: Largest sum of magnitudes of the terms of one element; None where nothing is summed.
+        condition: RMS of the terms' root sum of squares over the RMS of their sums: how much larger than the result is
+            what is rounded; None where nothing is summed.
+        misfits: What formats cannot hold of it.
+    """
+
+    value: str
+    node: str
+    op_type: str
+    constant: bool
+    max_abs: float
+    min_abs: float
+    sum_bound: float | None = None
+    condition: float | None = None
+    misfits: tuple[Misfit, ...] = ()
+
+    def misfits_in(self, precision: Precision) -> tuple[Misfit, ...]:
+        """Return what one format cannot hold."""
+        return tuple(misfit for misfit in self.misfits if misfit.format == precision.value)
+
+
+def range_scan(
+    model: Model,
+    golden: TensorStore,
+    feed: Mapping[str, np.ndarray],
+    *,
+    formats: Sequence[Precision] = FORMATS,
+    sums: bool = True,
+) -> tuple[RangeRow, ...]:
+    """Hold every tensor of one reference run, and every constant, against number formats.
+
+    Tensors are read one node at a time. Cost: a pass over every tensor, and as many multiplications as the model makes
+    for the sums.
+
+    Args:
+        model: The model.
+        golden: What the reference computed; values that it lacks are passed over.
+        feed: The inputs of the run.
+        formats: Formats of interest; those as wide as float32 have nothing to say.
+        sums: Whether to look into sums as well.
+
+    Returns:
+        One row per floating-point value and constant in topological order, constants before the nodes that use them.
+    """
+    graph, seen, rows = model.graph, set[str](), list[RangeRow]()
+    for node in graph.nodes:
+        for name in node.inputs:
+            if name in graph.constants and name not in seen and graph.constants[name].dtype in _WIDE:
+                seen.add(name)
+                rows.append(_row(name, node, graph.weight(name), formats, constant=True))
+        terms = None
+        if sums:
+            arrays = [_operand(model, golden, feed, name) for name in node.inputs]
+            result = np.asarray(golden[node.outputs[0]]) if node.outputs and node.outputs[0] in golden else None
+            if result is not None and DType.from_numpy(result.dtype) in _WIDE:
+                terms = terms_of(node, arrays, result, version=model.opset)
+        for name in node.outputs:
+            if name in golden and golden.spec(name).dtype in _WIDE and name not in graph.constants:
+                rows.append(_row(name, node, np.asarray(golden[name]), formats, terms=terms))
+                terms = None
+    return tuple(rows)
+
+
+def _operand(model: Model, golden: TensorStore, feed: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
+    if name in golden:
+        return np.asarray(golden[name])
+    return model.graph.weight(name) if name in model.graph.constants else feed.get(name)
+
+
+def _row(
+    name: str,
+    node: Node,
+    array: np.ndarray,
+    formats: Sequence[Precision],
+    *,
+    constant: bool = False,
+    terms: Terms | None = None,
+) -> RangeRow:
+    magnitudes = np.abs(array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32, copy=False)).reshape(-1)
+    largest = float(magnitudes.max(initial=0.0))
+    if not math.isfinite(largest):  # an infinity fits every format
+        magnitudes = magnitudes[np.isfinite(magnitudes)]
+        largest = float(magnitudes.max(initial=0.0))
+    smallest = float(magnitudes.min(initial=math.inf, where=magnitudes > 0))
+    smallest = smallest if math.isfinite(smallest) else 0.0
+    found: list[Misfit] = []
+    for precision in formats:
+        if precision.dtype.is_float and precision.dtype.bits < 32:
+            found += _held(magnitudes, largest, smallest, precision, constant=constant)
+            found += [] if terms is None else _summed(terms, largest, precision)
+    bound, condition = (None, None) if terms is None else (terms.bound, terms.condition)
+    return RangeRow(name, node.name, node.op_type, constant, largest, smallest, bound, condition, tuple(found))
+
+
+def _held(
+    magnitudes: np.ndarray, largest: float, smallest: float, precision: Precision, *, constant: bool
+) -> Iterator[Misfit]:
+    """Yield what a format cannot hold of some finite magnitudes."""
+    info, word, what = precision.dtype.finfo, precision.value, "weight-" if constant else ""
+    top, normal, unit = float(info.max), float(info.smallest_normal), float(info.eps) / 2.0
+    if largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
+        share = float((magnitudes > top).mean())
+        words = f"reaches {largest:.3g}, beyond {word}'s largest number {top:.6g}"
+        yield Misfit(f"{what}beyond-range", word, True, share, words)
+    if 0.0 < smallest < normal:
+        tiny = magnitudes[(magnitudes < normal) & (magnitudes > 0)].astype(np.float32)
+        kept = tiny.astype(precision.dtype.numpy).astype(np.float64)
+        energy = float(np.square(magnitudes, dtype=np.float64).sum())
+        loss = math.sqrt(float(np.square(tiny - kept).sum()) / energy) if energy else 0.0
+        if loss > unit:  # normal numbers cost no more than half a step, whatever their size
+            share, lost = tiny.size / int(np.count_nonzero(magnitudes)), float((kept == 0).mean())
+            words = (
+                f"is below {word}'s normal numbers ({normal:.3g}) in {share:.0%} of its non-zero elements, which "
+                f"leaves an error of {loss:.1e} of the tensor"
+            )
+            gone = bool(lost == 1.0 and share == 1.0)
+            yield Misfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
+    exact = 2.0 ** (int(info.nmant) + 1)
+    if exact < largest <= top and _whole(magnitudes):
+        rounded = magnitudes.astype(precision.dtype.numpy).astype(np.float64)
+        if share := float((rounded != magnitudes).mean()):
+            words = (
+                f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {exact:.0f}, and changes "
+                f"{share:.0%} of these"
+            )
+            yield Misfit("integers", word, True, share, words)
+
+
+def _whole(magnitudes: np.ndarray) -> bool:
+    """Whether all numbers are whole."""
+    return all(bool((part == np.rint(part)).all()) for part in (magnitudes[:_SAMPLE], magnitudes))
+
+
+def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Misfit]:
+    """Yield what a format makes of a sum whose result it can hold."""
+    info, word = precision.dtype.finfo, precision.value
+    top, unit = float(info.max), float(info.eps) / 2.0
+    # fp8 is a format of operands: every engine known adds their products up in a wider one.
+    if precision.dtype.bits >= 16 and terms.bound is not None and largest <= top < terms.bound:
+        words = (
+            f"has sums whose terms add up to {terms.bound:.3g}, beyond {word}'s largest number {top:.6g}, if they are "
+            f"added up in {word}"
+        )
+        yield Misfit("sum-beyond-range", word, False, 1.0, words)
+    if terms.condition is not None and terms.condition * unit >= 1.0:
+        words = (
+            f"cancels: its terms are {terms.condition:.3g}x larger than what is left of them, and rounding them to "
+            f"{word} costs {terms.condition * unit:.2g}x the result"
+        )
+        yield Misfit("cancellation", word, math.isfinite(terms.condition), 1.0, words)
+
+
+RANGES_FORMAT = "tensortriage.ranges/1"
+MOST_ROWS = 200
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ranges:
+    """The content of ``ranges.json``: what formats cannot hold.
+
+    Attributes:
+        precision: The target's format, whose misfits come first.
+        feed: The feed of the run.
+        tensors: How many tensors and constants were looked at.
+        rows: Those with misfits in the target's format, then those that fp16 or bf16 cannot hold; at most `MOST_ROWS`.
+        format: Version of this file format.
+    """
+
+    precision: str = ""
+    feed: str = ""
+    tensors: int = 0
+    rows: tuple[RangeRow, ...] = ()
+    format: str = RANGES_FORMAT
+
+    @classmethod
+    def of(cls, rows: Sequence[RangeRow], precision: Precision, feed: str) -> "Ranges":
+        """Return the rows worth showing, in topological order within each group."""
+        own = [row for row in rows if row.misfits_in(precision)]
+        usual = ("fp16", "bf16")
+        rest = [row for row in rows if row not in own and any(m.cannot and m.format in usual for m in row.misfits)]
+        return cls(precision.value, feed, len(rows), tuple([*own, *rest][:MOST_ROWS]))
