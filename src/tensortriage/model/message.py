@@ -27,6 +27,7 @@ _MAGICS = (
     (0, b"\x89HDF", "an HDF5 file, perhaps a Keras model", "convert it with tf2onnx"),
     (0, b"ptrt", "a TensorRT engine", "use the ONNX file it was built from"),
     (0, b"ftrt", "a TensorRT engine", "use the ONNX file it was built from"),
+    (0, b"vtrt", "a TensorRT-RTX engine", "use the ONNX file it was built from"),
     (8, b"{", "a safetensors file", "export the network with torch.onnx.export"),
     (0, b"\x1f\x8b", "a gzip file", "unpack it first"),
     (0, b"<!DOCTYPE", "a web page", "download the model itself"),

@@ -4,8 +4,9 @@
 
 A dump lists every class of one release of the binding with its members and pybind11 signatures. It is made by importing
 the real binding (PyPI: ``tensorrt`` 8.5.3.1, ``tensorrt_cu12_bindings``, ``tensorrt_cu13_bindings``,
-``tensorrt_rtx_cu13_bindings``) over stand-ins of its libraries, so no GPU is needed. Kept are the classes that the adapter uses: a property is ``r`` or
-``rw``, an enum member ``enum`` (its number is left out on purpose: numbers moved), a method the list of its arguments.
+``tensorrt_rtx_cu13_bindings``) over stand-ins of its libraries, so no GPU is needed. Kept are the classes that the
+adapter uses: a property is ``r`` or ``rw``, an enum member ``enum`` (its number is left out on purpose: numbers moved),
+a method the list of its arguments.
 """
 
 import json
