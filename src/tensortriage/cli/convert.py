@@ -1,11 +1,12 @@
 """``triage convert``: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli import tensorrt_options
+from tensortriage.cli import quantizing, tensorrt_options
 from tensortriage.cli.options import GuideCommand, common, option
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
@@ -21,6 +22,9 @@ from tensortriage.cli.surgeon_options import (
 )
 from tensortriage.errors import UsageError
 
+if TYPE_CHECKING:
+    from tensortriage.values.dtype import Precision
+
 EPILOG = """\b
 Examples:
   triage convert model.onnx --precision fp16 -o model_fp16.onnx
@@ -29,11 +33,13 @@ Examples:
   triage convert model.onnx --opset 19 -o newer.onnx
   triage convert model.onnx --convert-to trt --fp16 -o model.engine
   triage convert model.onnx --save-external-data -o light.onnx
+  triage convert model.onnx --int8 --inputs samples.npz -o model_int8.onnx
 """
 FORMAT, OUTPUTS = "Format", "Outputs"
 LISTS = (
     *FEED_LISTS, "--inputs", "--input-shapes", "--keep-nodes", "--keep-op-types", "--keep-scopes", "--onnx-outputs",
     "--onnx-exclude-outputs", "--onnx-outputs-by-type", *tensorrt_options.LISTS,
+    *quantizing.LISTS,
 )  # fmt: skip
 TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 
@@ -42,7 +48,14 @@ def options(function: Any) -> Any:
     """Add the options of ``convert``."""
     for add in reversed(
         (
-            option("--precision", "-p", default="", metavar="FORMAT", heading=FORMAT, help="fp16 or bf16."),
+            option(
+                "--precision",
+                "-p",
+                default="",
+                metavar="FORMAT",
+                heading=FORMAT,
+                help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs.",
+            ),
             option(
                 "--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."
             ),
@@ -142,6 +155,7 @@ def options(function: Any) -> Any:
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
 @click.argument("model", type=click.Path(path_type=Path))
 @options
+@quantizing.quantize_options
 @tensorrt_options.tensorrt_flags
 @file_options
 @proof_options
@@ -180,7 +194,11 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
         raise click.UsageError("--embed-weights and --save-external-data contradict each other")
     shapes = tuple(word for word in given["mixed"] if word.endswith("]") and ":[" in word)
     given["feeds"] += tuple(word for word in given["mixed"] if word not in shapes)
-    word = given["precision"] or ("fp16" if given["to_fp16"] else "")
+    precision = _precision(given)
+    if precision in (Precision.INT8, Precision.FP8E4M3):
+        given["input_shapes"] += shapes
+        quantizing.quantize_and_show(model, given, precision, as_json=as_json)
+        return
     result = convert(
         ConvertRequest(
             source=source_of(model, given),
@@ -190,7 +208,7 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
             ),
             outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"]),
             opset=given["opset"],
-            precision=Precision.parse(word) if word else None,
+            precision=precision,
             kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
             keep_io_types=not given["convert_io_types"],
             infer_shapes=given["infer_shapes"],
@@ -200,3 +218,12 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
         )
     )
     show(result, as_json=as_json)
+
+
+def _precision(given: Mapping[str, Any]) -> "Precision | None":
+    """Return the format asked for, by name or by a flag of its own."""
+    from tensortriage.values.dtype import Precision
+
+    flags = [word for word in tensorrt_options.LOW if given[word]] + ["fp16"] * given["to_fp16"]
+    word = given["precision"] or (flags[0] if flags else "")
+    return Precision.parse(word) if word else None

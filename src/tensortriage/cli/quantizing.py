@@ -1,0 +1,120 @@
+"""``triage convert`` to 8 bits: its options, and how the result is shown."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tensortriage.cli.options import option
+from tensortriage.cli.surgeon_options import feeding_of, layout_of, source_of, verify_of
+from tensortriage.errors import UsageError
+from tensortriage.report.text import printable
+
+if TYPE_CHECKING:
+    from tensortriage.values.dtype import Precision
+    from tensortriage.workflows.quantizing import QuantizeResult
+
+F = TypeVar("F", bound=Callable[..., Any])
+HEADING = "8 bits"
+LISTS = ("--holdout",)
+WORDS = ("auto", "minmax", "percentile", "entropy")
+MOST_SHOWN = 5
+ONNX_ONLY = ("mark", "exclude", "by_type", "opset", "infer_shapes", "convert_io_types")
+
+
+def quantize_options(function: F) -> F:
+    """Add the options of a conversion to int8 or fp8."""
+    for add in (
+        option("--metric-script", default="", metavar="FILE.py[:FUNCTION]", heading=HEADING,
+               help="Task metric of outputs and feed, larger is better; the calibration with the best one is taken."),
+        option("--holdout", multiple=True, metavar="PATH...", heading=HEADING,
+               help="Samples that judge the calibrations  [default: every fourth of --inputs]."),
+        option("--float-weights", is_flag=True, heading=HEADING, rare=True,
+               help="Weights stay float behind a Q/DQ pair  [default: stored in 8 bits]."),
+        option("--per-tensor", is_flag=True, heading=HEADING, rare=True,
+               help="One scale for a whole weight  [default: one for every output channel]."),
+        option("--percentile", type=click.FloatRange(50.0, 100.0), default=99.99, show_default=True, metavar="P",
+               heading=HEADING, rare=True, help="Share of the values, in percent, that a percentile range holds."),
+        option("--calibrate", type=click.Choice(WORDS), default="auto", show_default=True, heading=HEADING,
+               help="How ranges are chosen; auto tries all and takes the best."),
+    ):  # fmt: skip
+        function = add(function)
+    return function
+
+
+def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precision", *, as_json: bool) -> None:
+    """Quantize a model and say what it costs."""
+    from tensortriage.inputs.script import load_function
+    from tensortriage.model.model import ExternalData
+    from tensortriage.model.selecting import NodeChoice
+    from tensortriage.precision.quantizing import Calibration, QuantizeOptions
+    from tensortriage.values.serial import to_json
+    from tensortriage.workflows.feeding import FeedRequest
+    from tensortriage.workflows.proving import Verify
+    from tensortriage.workflows.quantizing import QuantizeRequest, quantize
+    from tensortriage.workflows.surgery import Target
+
+    wrong = next((name for name in ONNX_ONLY if given.get(name)), None)
+    if wrong is not None:
+        raise UsageError(
+            "quantizing changes nothing but formats", slug="quantize-not-edited",
+            cure="edit the model first: triage convert MODEL -o edited.onnx",
+        )  # fmt: skip
+    word = given["calibrate"]
+    request = QuantizeRequest(
+        source=source_of(model, given),
+        target=Target(given["output"], layout_of(given, ExternalData.AUTO)),
+        options=QuantizeOptions(
+            precision=precision,
+            percentile=given["percentile"],
+            per_channel=not given["per_tensor"],
+            float_weights=given["float_weights"],
+        ),
+        calibrations=tuple(Calibration) if word == "auto" else (Calibration(word),),
+        kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
+        feeding=feeding_of(given, shapes=given["input_shapes"]),
+        holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,
+        metric=load_function(given["metric_script"], "metric") if given["metric_script"] else None,
+        accept_lost=verify_of(given) is Verify.NEVER,
+    )
+    result = quantize(request, progress=_live)
+    if as_json:
+        click.echo(to_json(result))
+        return
+    for line in lines(result):
+        click.echo(printable(line))
+
+
+def _live(text: str) -> None:
+    """Say what takes a while, on a terminal only."""
+    if sys.stderr.isatty():
+        click.echo(click.style(f"  … {text}", dim=True), err=True)
+
+
+def lines(result: "QuantizeResult") -> list[str]:
+    """Return a result as lines of text."""
+    shown = {True: "the calibration samples themselves", False: f"{len(result.held_out)} held-out samples"}
+    found = [
+        f"{result.model} -> {result.output}",
+        f"  {result.precision}, {len(result.quantized)} nodes quantized"
+        + (f", {len(result.kept)} kept in float" if result.kept else "")
+        + f"; calibrated on {len(result.samples)} samples ({result.inputs} data), judged by "
+        + shown[result.held_out == result.samples],
+    ]
+    for tried in result.tried:
+        mark = "*" if tried.calibration == result.calibration else " "
+        metric = "" if tried.metric is None else f", metric {tried.metric:.4f}"
+        found.append(f"  {mark} {tried.calibration:<10}  worst output error {tried.worst:.2e}{metric}")
+    if result.metric_before is not None:
+        found.append(f"    {'in float':<10}  metric {result.metric_before:.4f}")
+    found += [f"  output '{name}': {db:.1f} dB" for name, db in result.sqnr_db.items()]
+    for use in result.outgrown[:MOST_SHOWN]:
+        found.append(
+            f"  '{use.value}' reaches {use.largest:.3g} on held-out samples, calibrated to {use.range:.3g}: "
+            f"{use.clipped_share:.2%} clipped, {use.clipping_over_rounding:.3g}x the noise of rounding"
+        )
+    if result.outgrown:
+        found.append(f"  {len(result.outgrown)} ranges clip more than they round: recalibrate with samples like those")
+    return [*found, *(f"note: {notice}" for notice in result.notices)]

@@ -1,0 +1,276 @@
+"""8-bit models with explicit Q/DQ pairs, scales taken from samples: calibrated once, written for any choice of nodes.
+
+Calibration and the surgery are ONNX Runtime's quantizer; ours is how it is asked. Pairs stand as TensorRT and OpenVINO
+want them: activations and weights symmetric, weights per output channel, biases and the results of weighted operators
+left alone (whoever reads a result quantizes it). The ranges are measured once and reused, so that a search may try many
+choices of nodes at the cost of the surgery alone.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import io
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import ExternalData, Model
+from tensortriage.values.dtype import Precision
+
+OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+"""Operators whose operands are quantized unless told otherwise: those with enough arithmetic to gain from it."""
+
+_EXTERNAL_BYTES = 1 << 30
+_OUTPUT_AXIS = 1
+_BINS = 2048
+"""Bins of the histograms that percentile ranges are read from."""
+
+_ENTROPY_BINS, _LEVELS = 512, 128
+"""Bins of the histograms that entropy cuts, and the levels of one sign it weighs a cut by (Migacz, 8-bit Inference with
+TensorRT, GTC 2017). ONNX Runtime's own defaults have as many bins as levels, which leaves nothing to cut; its time
+grows with the square of the bins."""
+
+
+class Calibration(enum.Enum):
+    """How a tensor's range is chosen from the values seen; the value is the word on the command line."""
+
+    MINMAX = "minmax"
+    ENTROPY = "entropy"
+    PERCENTILE = "percentile"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeOptions:
+    """How to quantize.
+
+    Attributes:
+        precision: int8 or fp8e4m3.
+        calibration: How ranges are chosen.
+        percentile: Share of the values, in percent, that a percentile range holds.
+        per_channel: Whether weights have a scale per output channel.
+        float_weights: Whether weights stay float with a Q/DQ pair of their own; else they are stored in 8 bits.
+        op_types: Operators whose operands are quantized.
+    """
+
+    precision: Precision = Precision.INT8
+    calibration: Calibration = Calibration.MINMAX
+    percentile: float = 99.99
+    per_channel: bool = True
+    float_weights: bool = False
+    op_types: Sequence[str] = OP_TYPES
+
+    def __post_init__(self) -> None:
+        if self.precision not in (Precision.INT8, Precision.FP8E4M3):
+            raise UsageError(
+                f"nothing is quantized to {self.precision.value} by scales",
+                slug="quantize-precision",
+                cure="use int8 or fp8e4m3",
+            )
+
+
+class Quantizer:
+    """Quantizes one model by one calibration.
+
+    Args:
+        model: The float model; it is not changed.
+        feeds: Calibration samples, at least one.
+        options: How.
+        folder: An existing folder for the files this needs; quantized models read their weights from there.
+    """
+
+    def __init__(self, model: Model, feeds: Sequence[Feed], options: QuantizeOptions, *, folder: Path) -> None:
+        self._feeds = feeds
+        self._folder = folder
+        self._options = options
+        self._count = 0
+        self.nodes = tuple(node.name for node in model.graph.nodes if node.op_type in set(options.op_types))
+        quantizable = set(self.nodes)
+        self._operands = {name for n in model.graph.nodes if n.name in quantizable for name in n.inputs if name}
+        self._weights = tuple(_weights(model, quantizable))
+        self._source = folder / "float.onnx"
+        model.save(self._source, external_data=ExternalData.KEEP)
+        self._large = _weight_bytes(model) > _EXTERNAL_BYTES
+        self._cache = folder / f"ranges-{options.calibration.value}.json"
+        if not self.nodes:
+            raise ModelError(
+                f"the model has no {', '.join(options.op_types)} to quantize",
+                slug="quantize-nothing",
+                cure="there is nothing to gain from 8 bits in it",
+            )
+
+    def quantized(self, kept: Collection[str] = ()) -> Model:
+        """Return the model with Q/DQ pairs at the operands of every node that can be quantized, but those kept.
+
+        Args:
+            kept: Names of nodes that stay as they are.
+
+        Raises:
+            ModelError: When ONNX Runtime's quantizer refuses the model (``quantize-failed``).
+        """
+        path = self._folder / f"quantized{self._count}.onnx"
+        self._count += 1
+        try:
+            with _quiet():
+                self._quantize(path, set(kept))
+        except Exception as error:  # the quantizer raises whatever its parts raise
+            raise ModelError(
+                f"ONNX Runtime's quantizer refuses the model: {error}",
+                slug="quantize-failed",
+                cure="fold and clean it first: triage surgeon sanitize MODEL --fold-constants -o clean.onnx",
+            ) from error
+        return Model.load(path)
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The calibrated range of every operand that is quantized, weights aside: lowest and highest value by name."""
+        with _quiet():
+            return {name: found for name, found in self._calibrated().items() if name in self._operands}
+
+    def _calibrated(self) -> dict[str, tuple[float, float]]:
+        """Calibrate, or read what an earlier calibration found."""
+        from onnxruntime.quantization import create_calibrator, load_tensors_data, save_tensors_data
+
+        if not self._cache.exists():
+            calibrator = create_calibrator(
+                str(self._source),
+                list(self._options.op_types),
+                str(self._folder / "calibrating.onnx"),
+                calibrate_method=_method(self._options.calibration),
+                use_external_data_format=self._large,
+                extra_options=self._calibration_words(),
+            )
+            calibrator.collect_data(_Reader(self._feeds))
+            save_tensors_data(calibrator.compute_data(), self._cache)
+        return {
+            name: (float(np.min(data.range_value[0])), float(np.max(data.range_value[1])))
+            for name, data in load_tensors_data(self._cache).items()
+        }
+
+    def _calibration_words(self) -> dict[str, Any]:
+        options = self._options
+        if options.calibration is Calibration.MINMAX:
+            return {}
+        if options.calibration is Calibration.ENTROPY:
+            return {"num_bins": _ENTROPY_BINS, "num_quantized_bins": _LEVELS, "symmetric": True}
+        return {"num_bins": _BINS, "percentile": options.percentile, "symmetric": True}
+
+    def _quantize(self, path: Path, kept: set[str]) -> None:
+        from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
+
+        options = self._options
+        float8 = options.precision is Precision.FP8E4M3
+        kind = QuantType.QFLOAT8E4M3FN if float8 else QuantType.QInt8
+        ranges = self._calibrated()
+        extra: dict[str, Any] = {
+            "ActivationSymmetric": True,
+            "WeightSymmetric": True,
+            "QuantizeBias": False,
+            "AddQDQPairToWeight": options.float_weights,
+            "OpTypesToExcludeOutputQuantization": list(options.op_types),
+            "QDQOpTypePerChannelSupportToAxis": {"MatMul": _OUTPUT_AXIS},
+        }
+        if float8:
+            extra["TensorQuantOverrides"] = self._float8_scales(ranges)
+        quantize_static(
+            str(self._source),
+            str(path),
+            quant_format=QuantFormat.QDQ,
+            calibration_data_reader=None,
+            op_types_to_quantize=list(options.op_types),
+            per_channel=options.per_channel and not float8,
+            activation_type=kind,
+            weight_type=kind,
+            nodes_to_exclude=sorted(kept),
+            use_external_data_format=self._large,
+            calibrate_method=CalibrationMethod.Distribution if float8 else _method(options.calibration),
+            calibration_cache_path=str(self._float8_cache(ranges) if float8 else self._cache),
+            extra_options=extra,
+        )
+
+    def _float8_scales(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, list[dict[str, Any]]]:
+        """Return the scales that put the largest magnitude of every tensor at the largest number of the format.
+
+        ONNX Runtime scales fp8 by the standard deviation instead, which leaves most of the format's range unused.
+        """
+        largest = {name: max(-low, high) for name, (low, high) in ranges.items()}
+        largest |= {value.name or "": _largest(value) for value in self._weights}
+        top = float(self._options.precision.dtype.finfo.max)
+        zero = np.zeros((), self._options.precision.dtype.numpy)
+        return {
+            name: [{"scale": np.array(most / top if most > 0.0 else 1.0, np.float32), "zero_point": zero}]
+            for name, most in largest.items()
+        }
+
+    def _float8_cache(self, ranges: Mapping[str, tuple[float, float]]) -> Path:
+        """Write what the quantizer insists on for fp8, though every scale is given; return the file."""
+        from onnxruntime.quantization import CalibrationMethod, TensorData, TensorsData, save_tensors_data
+
+        one = {"avg": np.zeros((), np.float32), "std": np.ones((), np.float32)}
+        data = {
+            name: TensorData(lowest=np.float32(low), highest=np.float32(high), **one)
+            for name, (low, high) in ranges.items()
+        }
+        path = self._folder / "ranges-float8.json"
+        save_tensors_data(TensorsData(CalibrationMethod.Distribution, data), path)
+        return path
+
+
+def _method(calibration: Calibration) -> Any:
+    from onnxruntime.quantization import CalibrationMethod
+
+    return {
+        Calibration.MINMAX: CalibrationMethod.MinMax,
+        Calibration.ENTROPY: CalibrationMethod.Entropy,
+        Calibration.PERCENTILE: CalibrationMethod.Percentile,
+    }[calibration]
+
+
+class _Reader:
+    """Hands samples to ONNX Runtime's calibrators, one at a time (``CalibrationDataReader`` by shape, not by base)."""
+
+    def __init__(self, feeds: Sequence[Feed]) -> None:
+        self._rest = iter(feeds)
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        """Return the next sample, None when there is none left."""
+        feed = next(self._rest, None)
+        return None if feed is None else dict(feed.tensors)
+
+    def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+        return (dict(feed.tensors) for feed in self._rest)
+
+
+def _weights(model: Model, nodes: set[str]) -> Iterator[ir.Value]:
+    """Yield the weights, of two axes or more, that some nodes read."""
+    for value in model.ir.graph.initializers.values():
+        used = any(use.node.name in nodes for use in value.uses())
+        if used and value.const_value is not None and len(value.const_value.shape) > 1:
+            yield value
+
+
+def _largest(value: ir.Value) -> float:
+    assert value.const_value is not None
+    return float(np.abs(value.const_value.numpy()).max(initial=0.0))
+
+
+def _weight_bytes(model: Model) -> int:
+    return sum(int(v.const_value.nbytes) for v in model.ir.graph.initializers.values() if v.const_value is not None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the quantizer's advice to itself: it warns of pre-processing that its caller has done or need not do."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        root.setLevel(level)

@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+import models
+from tensortriage.errors import ModelError
+from tensortriage.precision.quantizing import Calibration
+from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.quantizing import QuantizeRequest, quantize
+from tensortriage.workflows.surgery import Source, Target
+
+NET = """
+    g (float[N, 4] x) => (float[N, 2] y) <float[4, 2] w = {1, -1, 0.5, 2, 0.25, 0.125, -3, 1}> {
+        [first] y = MatMul(x, w)
+    }"""
+
+
+@pytest.fixture
+def request_of(tmp_path):
+    models.write(tmp_path / "m.onnx", NET)
+
+    def make(samples, holdout=None, **more):
+        for name, arrays in (("samples", samples), ("holdout", holdout)):
+            if arrays is not None:
+                np.savez(tmp_path / f"{name}.npz", x=np.asarray(arrays, np.float32))
+        return QuantizeRequest(
+            source=Source(tmp_path / "m.onnx"),
+            target=Target(tmp_path / "q.onnx"),
+            calibrations=more.pop("calibrations", (Calibration.MINMAX,)),
+            feeding=FeedRequest(paths=[str(tmp_path / "samples.npz")]),
+            holdout=None if holdout is None else FeedRequest(paths=[str(tmp_path / "holdout.npz")]),
+            **more,
+        )
+
+    return make
+
+
+def uniform(samples, largest, seed=0):
+    return np.random.default_rng(seed).uniform(-largest, largest, (samples, 16, 4))
+
+
+def test_every_fourth_sample_judges(request_of, tmp_path):
+    found = quantize(request_of(uniform(8, 1.0)))
+    assert (len(found.samples), len(found.held_out)) == (6, 2)
+    assert not set(found.samples) & set(found.held_out)
+    # int8 rounding of both operands, uniform: each leaves about (1/127)/sqrt(12)/(1/sqrt(3)) = 0.4 %.
+    assert 0.001 < found.tried[0].worst < 0.02
+    assert found.outgrown == ()
+    onnx.checker.check_model(onnx.load(tmp_path / "q.onnx"))
+
+
+def test_few_samples_judge_themselves_and_it_says_so(request_of):
+    found = quantize(request_of(uniform(2, 1.0)))
+    assert found.samples == found.held_out
+    assert "judged by the 2 calibration sample(s) themselves" in found.notices[0]
+
+
+def test_samples_that_do_not_represent_the_task_are_the_named_cause(request_of, tmp_path):
+    """Calibrated to 0.1, used at 1: nine tenths of the magnitudes are clipped away."""
+    bad = request_of(uniform(1, 0.1), uniform(2, 1.0, seed=1))
+    with pytest.raises(ModelError, match=r"'x' reaches 0\.99\d* but was calibrated to 0\.09") as lost:
+        quantize(bad)
+    assert lost.value.slug == "quantize-lossy"
+    assert not (tmp_path / "q.onnx").exists()
+    found = quantize(request_of(uniform(1, 0.1), uniform(2, 1.0, seed=1), accept_lost=True))
+    (grown,) = found.outgrown
+    assert (grown.value, round(grown.clipped_share, 1)) == ("x", 0.9)
+    assert (tmp_path / "q.onnx").exists()
+
+
+def test_the_best_calibration_is_the_first(request_of):
+    """One outlier of 50 among values below 1 ruins the range of min-max; a percentile leaves it out."""
+    samples = uniform(4, 1.0)
+    samples[0, 0, 0] = 50.0
+    ways = (Calibration.MINMAX, Calibration.PERCENTILE)
+    request = request_of(samples, uniform(2, 1.0, seed=1), calibrations=ways)
+    found = quantize(replace(request, options=replace(request.options, percentile=99.0)))
+    assert [tried.calibration for tried in found.tried] == ["percentile", "minmax"]
+    assert found.tried[0].worst < 0.2 * found.tried[1].worst
+    assert found.calibration == "percentile"
+
+
+def test_a_metric_decides_before_the_error(request_of):
+    ways = (Calibration.MINMAX, Calibration.PERCENTILE)
+    first: list[float] = []
+
+    def metric(outputs, feed):
+        first.append(float(np.abs(outputs["y"]).max()))
+        return first[-1]  # the wider the range, the larger
+
+    found = quantize(request_of(uniform(3, 1.0), uniform(1, 2.0, seed=1), calibrations=ways, metric=metric))
+    assert found.metric_before == first[0]
+    assert found.tried[0].metric >= found.tried[1].metric
