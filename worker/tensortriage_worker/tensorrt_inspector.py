@@ -13,6 +13,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 _METADATA = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
+_MOVES = re.compile(r"Reformatting CopyNode|reformat", re.IGNORECASE)
 _FOREIGN = re.compile(r"\{?ForeignNode\[(.*)\]\}?$", re.DOTALL)
 _TYPES = (  # words of formats in 8.5 to 10.x, and of data types in 11; the first that is found decides
     ("float8", "float8_e4m3fn"), ("fp8", "float8_e4m3fn"), ("bf16", "bfloat16"), ("bfloat", "bfloat16"),
@@ -102,6 +103,8 @@ def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs:
 
 def _nodes(name: str, metadata: str) -> List[str]:
     told = list(dict.fromkeys(_METADATA.findall(metadata)))
+    if _MOVES.match(name):
+        return told
     return told or list(dict.fromkeys(_named(name)))
 
 
@@ -111,7 +114,10 @@ def _named(name: str) -> Iterator[str]:
         foreign = _FOREIGN.match(part)
         if foreign:
             first, _, last = foreign.group(1).partition(RANGE)
-            yield from [first, RANGE, last] if last else [first]
+            yield from _named(first)
+            if last:
+                yield RANGE
+                yield from _named(last)
             continue
         inner = _inside(part)
         if inner is not None:
@@ -140,6 +146,4 @@ def _inside(part: str) -> Optional[str]:
     """Return the nodes inside of ``PWN(...)`` and the like; None when a part is a plain name."""
     if part.startswith("PWN(") and part.endswith(")"):
         return part[4:-1]
-    if re.match(r"Reformatting CopyNode|reformat", part, re.IGNORECASE):
-        return ""
     return None

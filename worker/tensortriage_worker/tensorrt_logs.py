@@ -14,19 +14,23 @@ import threading
 from typing import Any, Callable, Deque, Dict, List, Optional, Pattern, Tuple
 
 FINDINGS = (
-    ("weights-overflow", r"(?:would|will) overflow in (?:FP16|BF16|FP8)|overflow in FP16 detected|out of FP16 range"),
-    ("weights-subnormal", r"[Ss]ubnormal (?:FP16|BF16)? ?values detected|less than smallest positive FP16"),
-    ("weights-narrowed", r"INT64 weights|attempting to cast down to INT32|weights outside the range of INT32"),
-    ("constraint-ignored", r"No implementation (?:of|obeys)|precision constraint|requested precision|"
-                           r"cannot (?:be )?(?:honou?r|satisf)\w* .*precision|Layer .* could not obey|reformat-free"),
-    ("calibration-missing", r"Missing (?:scale and zero-point|dynamic range)|calibrator is not being used"),
-    ("layernorm-fp16", r"[Ll]ayernorm(?:alization)? (?:nodes )?.*FP16|after self-attention in FP16"),
-    ("tactic-memory", r"[Ss]kipping tactic|insufficient (?:memory|workspace)|[Tt]actic .* requested .*memory"),
-    ("timing-cache-miss", r"[Tt]iming cache (?:miss|disabled)|not found in timing cache"),
+    ("weights-overflow", r"would overflow in (?:FP16|BF16|FP8)|values? (?:is|are) out of (?:FP16|BF16) range"),
+    ("weights-subnormal", r"[Ss]ubnormal (?:FP16|BF16|FP8)? ?values? detected|smallest positive (?:FP16|BF16)"),
+    ("weights-narrowed", r"INT64 weights|cast down to INT32|weights outside the range of INT32"),
+    ("layernorm-fp16", r"[Ll]ayernorm nodes in FP16|[Ll]ayernorm after self-attention"),
+    ("constraint-ignored", r"obeys? (?:requested|reformatting)|precision constraint|requested (?:layer )?precision"),
+    ("calibration-missing", r"Missing (?:scale and zero-point|dynamic range)|[Cc]alibrator is not being used"),
+    ("tactic-memory", r"[Ss]kipping tactic|insufficient (?:memory|workspace)|[Tt]actic .*requested .*(?:memory|MB)"),
+    ("timing-cache-miss", r"[Tt]iming cache miss|not found in (?:the )?timing cache"),
 )  # fmt: skip
-"""Kind of finding, and what a line that says it looks like (without the case of the first letter where it varies)."""
+"""Kind of finding, and what a line says that tells it.
+
+Wording: logs of TensorRT 8.4 to 10.10 in NVIDIA/TensorRT issues 2232, 2781, 3692, 3748 and 4493.
+"""
 EXAMPLES_KEPT = 5
 TAIL_LINES = 40
+LONGEST = 300
+_WEIGHTS = re.compile(r"Weights \[name=(.*)\] had the following issues when converted to")
 _ORDER = {"INTERNAL_ERROR": 0, "ERROR": 1, "WARNING": 2, "INFO": 3, "VERBOSE": 4}
 _ERROR_HEAD = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\d+: \[[^\]]*\]\s*|^\s*(?:IBuilder::\w+|IRuntime::\w+): ")
 
@@ -50,6 +54,7 @@ class LogMiner:
         self._echo = echo
         self._tail: Deque[Tuple[str, str]] = collections.deque(maxlen=TAIL_LINES)
         self._patterns: List[Tuple[str, Pattern[str]]] = [(kind, re.compile(pattern)) for kind, pattern in FINDINGS]
+        self._weights = ""  # the weights that the next lines are about
         self._lock = threading.Lock()
 
     def __call__(self, severity: str, message: str) -> None:
@@ -67,13 +72,20 @@ class LogMiner:
                     sys.stderr.write("[TensorRT {}] {}\n".format(severity.lower(), message))
 
     def _mine(self, message: str) -> None:
+        about = _WEIGHTS.search(message)
+        if about:
+            self._weights = about.group(1)
         for kind, pattern in self._patterns:
-            if pattern.search(message):
-                found = self.findings.setdefault(kind, {"count": 0, "lines": []})
-                found["count"] += 1
-                if len(found["lines"]) < EXAMPLES_KEPT:
-                    found["lines"].append(" ".join(message.split())[:300])
-                return
+            if not pattern.search(message):
+                continue
+            found = self.findings.setdefault(kind, {"count": 0, "lines": []})
+            line = " ".join(message.split()).lstrip("- ")
+            if kind.startswith("weights-") and self._weights:
+                line = "{}: {}".format(self._weights, line)
+            found["count"] += 1
+            if len(found["lines"]) < EXAMPLES_KEPT and line[:LONGEST] not in found["lines"]:
+                found["lines"].append(line[:LONGEST])
+            return
 
     def reason(self) -> str:
         """Return the errors of the log in one line, else its last warning; empty when there is none."""

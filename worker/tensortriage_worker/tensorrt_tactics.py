@@ -20,7 +20,7 @@ from tensortriage_worker.tensorrt_types import word
 FORMAT = "tensortriage.tactics/1"
 PINNED_MILLISECONDS = 1.0
 """What an edited entry of a timing cache claims to take; any finite number does, there is one entry a key."""
-_OP = re.compile(r"Autotuning op (.*)\(key: (0x[0-9a-fA-F]+)\):?\s*$")
+_OP = re.compile(r"Autotuning op (.*?)\(key: (0x[0-9a-fA-F]+)\):?\s*(?:\[ONNX Layer: .*)?$")
 _ROW = re.compile(r"^\s*\d+\s*,\s*([-+.\deE]+)\s*,.*?,\s*([^,]+?)\s*,\s*(0x[0-9a-fA-F]+)\s*,")
 _SELECTED = re.compile(r"selected tactic is \(tactic hash, cost\(in ms\)\):\s*(0x[0-9a-fA-F]+)\s*,\s*([-+.\deE]+)")
 _MASK = (1 << 64) - 1

@@ -150,9 +150,10 @@ def parse_range(name: str, text: str) -> Range:
     if not _RANGE.fullmatch(text.strip()):
         raise _bad(f"profile.{name}", text, "MIN:OPT:MAX, each like 1x3x224x224")
     parts = [tuple(int(size) for size in part.split("x") if size) for part in text.strip().split(":")]
-    if len({len(part) for part in parts}) > 1 or any(low > high for low, high in zip(parts[0], parts[-1], strict=True)):
-        raise _bad(f"profile.{name}", text, "three shapes of one rank, the first the smallest")
-    return parts[0], parts[len(parts) // 2], parts[-1]
+    found = (parts[0], parts[len(parts) // 2], parts[-1])
+    if len(set(map(len, found))) > 1 or any(list(sizes) != sorted(sizes) for sizes in zip(*found, strict=True)):
+        raise _bad(f"profile.{name}", text, "three shapes of one rank, the smallest first")
+    return found
 
 
 def _precision(given: Options) -> str:

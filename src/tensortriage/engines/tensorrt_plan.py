@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from tensortriage.model.graph import Graph
 
 _RANGE = "..."
+_MOVES = "Reformat"
 _MADE_UP = re.compile(
     r"(_output(_\d+)?|_\d+|\s*\[[^\]]*\]|_clone_\d+|_myl\d+.*|\s+copy|\s*\(Activation\)|\s*\(Output\))$"
 )
 _CONVERTED = re.compile(r"^(fp16|bf16|fp32)::")
+_NAMELESS = "node_of_"
+"""What TensorRT's parser puts before the name of a value to name a node that has no name."""
 
 
 def in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
@@ -60,7 +63,7 @@ def _named(region: Region, graph: "Graph") -> Iterator[str]:
     """
     listed = [found for word in region.nodes if word != _RANGE and (found := _node(word, graph))]
     yield from listed
-    if listed and _RANGE not in region.nodes:
+    if (listed and _RANGE not in region.nodes) or region.kind == _MOVES:
         return
     taken = {value_of(name, graph) for name in region.inputs}
     for name in region.outputs:
@@ -72,6 +75,7 @@ def _named(region: Region, graph: "Graph") -> Iterator[str]:
 
 def _node(word: str, graph: "Graph") -> str:
     """Return the node that a layer's name means; empty when it is none of the model's."""
+    word = word.removeprefix(_NAMELESS) if word not in graph else word
     while True:
         if word in graph:
             return word

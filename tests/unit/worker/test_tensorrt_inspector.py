@@ -1,0 +1,127 @@
+"""The inspector's JSON in the spellings of several releases; samples are (parts of) real ones, their source named."""
+
+import json
+
+import pytest
+
+from tensortriage_worker.tensorrt_inspector import RANGE, bindings, regions, split
+
+CONVOLUTION = {
+    "Name": "node_of_gpu_0/res4_0_branch2a_1 + node_of_gpu_0/res4_0_branch2a_bn_1 + node_of_gpu_0/res4_0_branch2a_bn_2",
+    "LayerType": "CaskConvolution",
+    "Inputs": [{"Name": "gpu_0/res3_3_branch2c_bn_3", "Dimensions": [16, 512, 28, 28],
+                "Format/Datatype": "Thirty-two wide channel vectorized row major Int8 format."}],
+    "Outputs": [{"Name": "gpu_0/res4_0_branch2a_bn_2", "Dimensions": [16, 256, 28, 28],
+                 "Format/Datatype": "Thirty-two wide channel vectorized row major Int8 format."}],
+    "ParameterType": "Convolution", "Weights": {"Type": "Int8", "Count": 131072},
+    "TacticName": "sm80_xmma_fprop_implicit_gemm_interleaved_i8i8_i8i32_f32_nchw_vect_c_32kcrs_vect_c_32",
+    "TacticValue": "0x11bde0e1d9f2f35d",
+}  # fmt: skip
+"""TensorRT developer guide, release 8, section on the engine inspector (shortened)."""
+
+REFORMAT = {
+    "Name": "Reformatting CopyNode for Input Tensor 0 to conv1 + relu1", "LayerType": "Reformat",
+    "Inputs": [{"Name": "x", "Location": "Device", "Dimensions": [1, 3, 224, 224],
+                "Format/Datatype": "Row major linear FP16 format"}],
+    "Outputs": [{"Name": "Reformatted Input Tensor 0 to conv1 + relu1", "Location": "Device",
+                 "Dimensions": [1, 3, 224, 224],
+                 "Format/Datatype": "Channel major FP16 format where channel % 4 == 0"}],
+    "ParameterType": "Reformat", "Origin": "REFORMAT", "TacticValue": "0x00000000000003ea", "StreamId": 0,
+    "Metadata": "",
+}  # fmt: skip
+"""pytorch/TensorRT, page on engine information: TensorRT 8.6 (names of the layers shortened)."""
+
+KGEN = {
+    "Name": "__myl_CastCastAddMaxCast_fused", "LayerType": "kgen",
+    "Inputs": [{"Name": "left", "Format/Datatype": "Half"}, {"Name": "right", "Format/Datatype": "Half"}],
+    "Outputs": [{"Name": "/block/relu/Relu_output_0", "Format/Datatype": "Half"}],
+    "Metadata": "[ONNX Layer: /block/Add]\x1f[ONNX Layer: /block/relu/Relu]\x1e[ONNX Layer: /block/Add]",
+}  # fmt: skip
+"""A Myelin kernel of TensorRT 10; separators of the metadata as NVIDIA's samples describe them."""
+
+GEMM_11 = {
+    "Name": "gemm_myl0_3", "LayerType": "gemm", "Inputs": [{"Name": "a", "Format": "Linear", "DataType": "BF16"}],
+    "Outputs": [{"Name": "b", "Format": "Linear", "DataType": "Float"}], "TacticName": "sm90_xmma_gemm_bf16",
+    "Metadata": "[ONNX Layer: fc]",
+}  # fmt: skip
+"""The keys that TensorRT 11 splits, as in its migration guide and in its open-source tools' lists of keys."""
+
+
+def told(*layers, **more):
+    return regions(json.dumps({"Layers": list(layers), **more}))
+
+
+def test_a_fused_convolution():
+    (region,) = told(CONVOLUTION)
+    assert region["nodes"] == CONVOLUTION["Name"].split(" + ")
+    assert (region["kind"], region["precision"]) == ("Convolution", "int8")
+    assert region["implementation"].startswith("sm80_xmma_fprop_implicit_gemm")
+    assert (region["inputs"], region["outputs"]) == (["gpu_0/res3_3_branch2c_bn_3"], ["gpu_0/res4_0_branch2a_bn_2"])
+
+
+def test_a_reformat_belongs_to_no_node():
+    (region,) = told(REFORMAT)
+    assert region["nodes"] == []
+    assert (region["precision"], region["implementation"]) == ("float16", "0x00000000000003ea")
+
+
+def test_metadata_tell_the_nodes():
+    (region,) = told(KGEN)
+    assert region["nodes"] == ["/block/Add", "/block/relu/Relu"]
+    assert region["precision"] == "float16"
+
+
+def test_the_keys_of_release_11():
+    (region,) = told(GEMM_11, **{"I/O Tensors": [{"Name": "x", "IOMode": "Input"}, {"Name": "y", "IOMode": "Output"}]})
+    assert (region["nodes"], region["precision"]) == (["fc"], "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("document", "names"),
+    [
+        ({"Layers": [], "Bindings": ["x", "y"]}, ["x", "y"]),  # 8.5 to 10.x
+        ({"Layers": [], "I/O Tensors": [{"Name": "x"}, {"Name": "y"}]}, ["x", "y"]),  # 11.x
+        ({"Layers": []}, []),
+        ([], []),
+    ],
+)
+def test_inputs_and_outputs_of_the_engine(document, names):
+    assert bindings(json.dumps(document)) == names
+
+
+def test_layer_names_only():
+    """With ProfilingVerbosity.LAYER_NAMES_ONLY every layer is a string."""
+    (region,) = told("conv1 + PWN(PWN(sigmoid), mul)")
+    assert region["nodes"] == ["conv1", "sigmoid", "mul"]
+    assert (region["kind"], region["precision"], region["outputs"]) == ("", "", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("{ForeignNode[first.../decoder/last]}", ["first", RANGE, "/decoder/last"]),
+        # NVIDIA/TensorRT issue 3748, release 9.3
+        (
+            "ForeignNode[/conv/act/Constant_3_output_0 + ONNXTRT_Broadcast_101.../op_list.4/Add]",
+            ["/conv/act/Constant_3_output_0", "ONNXTRT_Broadcast_101", RANGE, "/op_list.4/Add"],
+        ),
+        ("{ForeignNode[only]}", ["only"]),
+        ("mm1 || mm2", ["mm1", "mm2"]),
+        ("PWN(/a/Sigmoid, /a/Mul)", ["/a/Sigmoid", "/a/Mul"]),
+        ("Conv_616 + PWN(PWN(Sigmoid_617), Mul_618)", ["Conv_616", "Sigmoid_617", "Mul_618"]),
+        ("(Unnamed Layer* 4) [Shuffle] + add", ["(Unnamed Layer* 4) [Shuffle]", "add"]),
+        ("a + a", ["a"]),
+    ],
+)
+def test_names_of_fused_layers(name, nodes):
+    (region,) = told(name)
+    assert region["nodes"] == nodes
+
+
+def test_a_plus_inside_of_brackets_does_not_split():
+    assert split("PWN(a + b) + c") == ["PWN(a + b)", "c"]
+
+
+def test_no_json_is_an_error():
+    with pytest.raises(ValueError):
+        regions("nothing")
