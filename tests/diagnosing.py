@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models import write
+from models import proto, write
 from tensortriage.report.document import Report
 from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
 from tensortriage.workflows.feeding import FeedRequest
@@ -26,3 +26,11 @@ def ask(folder, model, feed, target, **given):
 def step(verdict, beginning):
     """Return the step whose question begins like this."""
     return next(each for each in verdict.steps if each.question.startswith(beginning))
+
+
+def named(text, *names):
+    """Return the message of an ONNX text whose nodes have these names."""
+    model = proto(text)
+    for node, name in zip(model.graph.node, names, strict=True):
+        node.name = name
+    return model

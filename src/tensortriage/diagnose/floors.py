@@ -125,9 +125,9 @@ def fp32_floors(
     return floors, source
 
 
-def jitter(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.ndarray]:
     """Return a copy of a feed with every floating-point element moved by -1, 0 or +1 ulp, reproducibly."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     moved: dict[str, np.ndarray] = {}
     for name, array in tensors.items():
         if array.dtype not in (np.float32, np.float64):

@@ -20,6 +20,7 @@ from tensortriage.diagnose.predicted import rounding
 from tensortriage.diagnose.random_data import random_data
 from tensortriage.diagnose.ranged import scan_ranges
 from tensortriage.diagnose.second_opinion import second_reference
+from tensortriage.diagnose.sensitivity import ill_conditioned
 from tensortriage.diagnose.soundness import reference_is_sound
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
@@ -32,6 +33,7 @@ RUNGS: tuple[Rung, ...] = (
     out_of_range,
     layer_wise,
     rounding,
+    ill_conditioned,
     configurations,
     nonfinite,
     local_fault,

@@ -25,7 +25,7 @@ QUESTION = "do random data fail as well?"
 
 def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Real data pass: do random data of the same shapes fail?"""
-    if inv.inputs_word != "real" or not inv.question.random_too:
+    if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):
         return None
     since = inv.mark()
     try:

@@ -2,22 +2,12 @@
 
 import numpy as np
 
-from diagnosing import ask, step
+from diagnosing import ask, named, step
 
 LOG = """main (float[2, 4] x) => (float[2, 4] y) {
     small = Exp(x)
     y = Log(small)
 }"""
-
-
-def named(text, *names):
-    """Return a model whose nodes have names."""
-    from models import proto
-
-    model = proto(text)
-    for node, name in zip(model.graph.node, names, strict=True):
-        node.name = name
-    return model
 
 
 def test_a_logarithm_of_what_the_format_rounds_to_zero(tmp_path):

@@ -1,0 +1,54 @@
+"""Models that turn rounding into large errors: the engine is not blamed, unless an op of it is wrong."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+from diagnosing import ask, named, step
+
+STEPS = """main (float[8, 8] x, float[8, 8] one) => (float[8, 8] y) {
+    scaled = Mul(x, one)
+    y = Floor(scaled)
+}"""
+"""Whole numbers are floored: one unit in the last place less, and they fall by one."""
+
+IDS = """main (int64[32] i) => (float[32, 4] y) {
+    rows = Gather(table, i)
+    scaled = Mul(rows, rows)
+    y = Floor(scaled)
+}"""
+
+
+def feed():
+    x = np.random.default_rng(0).integers(1, 9, (8, 8)).astype(np.float32)
+    return {"x": x, "one": np.ones((8, 8), np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("amount", "expected"), [(1 - 1.1e-7, "rounding"), (0.97, "local-fault")], ids=["one-rounding", "wrong"]
+)
+def test_a_step_function_on_its_steps(tmp_path, amount, expected):
+    target = f"fault:kind=scale,node=mul,amount={amount}"
+    verdict, _ = ask(tmp_path, named(STEPS, "mul", "floor"), feed(), target)
+    assert verdict.verdict == expected, verdict.summary
+    answer = step(verdict, "is the model that sensitive").answer
+    assert answer.startswith("yes: one unit in the last place of the inputs moves output 'y' by")
+    assert ("'scaled' is wrong by itself" in answer) == (expected == "local-fault")
+
+
+def test_a_model_that_does_not_amplify_excuses_nothing(tmp_path):
+    x = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    target = "fault:kind=scale,node=mul,amount=0.9999"
+    model = named(STEPS.replace("Floor", "Tanh"), "mul", "tanh")
+    verdict, _ = ask(tmp_path, model, {**feed(), "x": x}, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "mul")
+    assert step(verdict, "is the model that sensitive").answer.startswith("no")
+
+
+def test_integer_inputs_are_moved_where_numbers_first_appear(tmp_path):
+    model = named(IDS, "rows", "mul", "floor")
+    table = np.arange(1, 33, dtype=np.float32).reshape(8, 4)
+    model.graph.initializer.append(numpy_helper.from_array(table, "table"))
+    target = f"fault:kind=scale,node=mul,amount={1 - 1.1e-7}"
+    verdict, _ = ask(tmp_path, model, {"i": np.arange(32, dtype=np.int64) % 8}, target)
+    assert verdict.verdict == "rounding", verdict.summary
