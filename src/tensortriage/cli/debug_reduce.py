@@ -62,8 +62,9 @@ def engine_options(function: Any) -> Any:
                    help="Relative tolerance, of |reference|."),
             option("--samples", type=click.IntRange(1), default=8, show_default=True, heading=ENGINES,
                    help="Most feeds to use."),
-            option("--shrink-budget", type=click.FloatRange(0), default=60.0, show_default=True, metavar="SECONDS",
-                   heading=ENGINES, help="Time for making sizes, inputs and weights smaller as well; 0 keeps them."),
+            option("--shrink-budget", type=click.FloatRange(0), metavar="SECONDS", heading=ENGINES,
+                   help="Time for making sizes, inputs and weights smaller as well; 60, and 0 with --check, where it "
+                   "takes a check for every step, and inputs are the check's own."),
         )
     ):  # fmt: skip
         function = add(function)

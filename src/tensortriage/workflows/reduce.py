@@ -38,6 +38,8 @@ from tensortriage.workflows.reduce_engines import EngineAsking
 from tensortriage.workflows.reduce_inside import Found, Opens, go_inside
 from tensortriage.workflows.reduce_staged import Person, StagedAsking, StagedRequest, UndoError
 
+SHRINK_SECONDS = 60.0
+"""Time for making smaller what engines are asked about; a step takes milliseconds."""
 PREMISE = 3
 """Runs of the whole before anything else."""
 TRUSTED = Repeats(premise=1, measure=1)
@@ -90,7 +92,8 @@ class ReduceRequest:
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
         limits: Time and memory limits of isolated engines.
         budget: What the search may cost.
-        shrink_seconds: Time for making smaller what is left after the nodes.
+        shrink_seconds: Time for making smaller what is left after the nodes; None for a minute with engines, and none
+            with a check, of which every step takes one.
         external_data_dir: Where external data are when not beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
     """
@@ -117,7 +120,7 @@ class ReduceRequest:
     tolerance: Tolerance | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
     budget: Budget = dataclasses.field(default_factory=Budget)
-    shrink_seconds: float = 60.0
+    shrink_seconds: float | None = None
     external_data_dir: Path | None = None
     batch_bytes: int | None = BATCH_BYTES
 
@@ -266,7 +269,7 @@ def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceLi
         inquiry,
         case,
         ends=ends,
-        shrink_seconds=request.shrink_seconds,
+        shrink_seconds=SHRINK_SECONDS if request.shrink_seconds is None else request.shrink_seconds,
         repeats=Repeats(premise=request.premise),
         listener=listener,
         jobs=request.jobs,
@@ -290,6 +293,7 @@ def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceLi
         load_replay=request.load_replay,
         tell=listener.tell,
         repeats=Repeats(premise=request.premise) if request.check is not None else TRUSTED,
+        shrink_seconds=request.shrink_seconds or 0.0,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensortriage.compare.figures import error_of
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.shapes import value_specs
@@ -23,7 +24,7 @@ from tensortriage.reduce.repro import Repro, ReproOracle, ReproSample, failure_o
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.sample import Sample, agreed, recorded
 from tensortriage.reduce.shrinking.steps import shrink
-from tensortriage.reduce.shrinking.trials import Trials
+from tensortriage.reduce.shrinking.trials import EngineTrials
 from tensortriage.reduce.threads import Threads
 from tensortriage.runs.case import Case, versions
 from tensortriage.runs.checks import digest
@@ -148,7 +149,7 @@ class EngineAsking:
         if local is None:
             return Finish(verified=False)
         if self._shrink_seconds > 0.0:
-            trials = Trials(
+            trials = EngineTrials(
                 reference=question.reference,
                 target=question.target,
                 workspace=self._inv.workspace,
@@ -243,17 +244,20 @@ class EngineAsking:
         target = absolute(self._inv.question.target)
         write_pack(folder, repro, target=target, versions=versions(), local=local)
         self._listener.progress("running the result in a fresh process")
-        return Finish(local, self._fails_again(folder, target, local), shrunk, folder)
+        limits = self._inv.question.limits
+        return Finish(local, fails_again(folder, target, local, limits, self._attempts), shrunk, folder)
 
-    def _fails_again(self, folder: Path, target: str, local: Failure) -> bool:
-        oracle = ReproOracle(folder.resolve(), target, self._inv.question.limits, local, error_of)
-        with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
-            for attempt in range(self._attempts):
-                pool.submit(Asked(("repro",), attempt))
-                ((_, answer),) = pool.wait()
-                if answer.verdict is not None and answer.verdict.same:
-                    return True
-        return False
+
+def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:
+    """Say whether a written repro fails as it did, in a fresh process; any of some attempts will do."""
+    oracle = ReproOracle(folder.resolve(), target, limits, local, error_of)
+    with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
+        for attempt in range(attempts):
+            pool.submit(Asked(("repro",), attempt))
+            ((_, answer),) = pool.wait()
+            if answer.verdict is not None and answer.verdict.same:
+                return True
+    return False
 
 
 def absolute(spec: EngineSpec) -> str:

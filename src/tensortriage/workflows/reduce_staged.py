@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, Self
 
+from tensortriage.diagnose.investigation import PLAIN
+from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cleaning import clean
 from tensortriage.model.edit import select_outputs
@@ -17,6 +19,8 @@ from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.revisable import Revisable
 from tensortriage.reduce.searching import answer_key
+from tensortriage.reduce.shrinking.steps import OF_THE_MODEL, shrink
+from tensortriage.reduce.shrinking.trials import CheckTrials
 from tensortriage.reduce.staged_oracle import StagedOracle
 from tensortriage.reduce.stages import Stage, Stages
 from tensortriage.reduce.threads import Threads
@@ -33,6 +37,7 @@ from tensortriage.search.problem import Outcome, Verdict
 from tensortriage.search.repeats import Rate, Repeats
 from tensortriage.search.result import SearchResult
 from tensortriage.workflows.attempts import attempts_for
+from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.piece_shapes import ShapeSource, piece_specs
 
 MOST_OUTPUTS = 8
@@ -74,6 +79,7 @@ class StagedRequest:
         load_replay: Verdicts of an earlier run.
         tell: Shows text to the user.
         repeats: How often things are asked.
+        shrink_seconds: Time for making sizes and weights smaller after the nodes; a person is not asked about that.
     """
 
     model: Model
@@ -89,6 +95,7 @@ class StagedRequest:
     load_replay: Path | None
     tell: Callable[[str], None]
     repeats: Repeats
+    shrink_seconds: float
 
 
 class StagedAsking:
@@ -152,16 +159,18 @@ class StagedAsking:
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
         """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
         attempts = attempts_for(rate, self.repeats)
-        piece, shrunk = self.pieces.cut(nodes), None
+        piece, shrunk = self.pieces.cut(nodes), tuple[Shrunk, ...]()
         if result is not None:
             piece.save(result)  # Ctrl-C may come any time
         asks = self.word == "check" and effort is Effort.FULL
         if asks:
             piece, shrunk = self._with_fewer_outputs(piece, len(nodes), attempts)
+            piece, more = self._smaller(piece, len(nodes), attempts)
+            shrunk += more
             if result is not None:
                 piece.save(result)
         verified = self._fails(piece, len(nodes), attempts) if asks else None
-        return Finish(verified=verified, shrunk=() if shrunk is None else (shrunk,))
+        return Finish(verified=verified, shrunk=shrunk)
 
     def taken(self, condition: str) -> bool | None:
         """Return what a condition is if it is a constant."""
@@ -238,15 +247,36 @@ class StagedAsking:
         self._before = file_digests(mentioned)
         return digest(self._bound_to, self._before)
 
-    def _with_fewer_outputs(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, Shrunk | None]:
+    def _with_fewer_outputs(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, tuple[Shrunk, ...]]:
         names = [spec.name for spec in piece.outputs]
         if len(names) < 2:
-            return piece, None
+            return piece, ()
         for name in names[:MOST_OUTPUTS]:
             smaller = clean(select_outputs(piece, [name]))
             if len(smaller.graph.nodes) == len(piece.graph.nodes) and self._fails(smaller, nodes, attempts):
-                return smaller, Shrunk("outputs", True, f"{len(names)} -> 1 ('{name}')")
-        return piece, Shrunk("outputs", False, f"all {len(names)} are kept: it needs more than one")
+                return smaller, (Shrunk("outputs", True, f"{len(names)} -> 1 ('{name}')"),)
+        return piece, (Shrunk("outputs", False, f"all {len(names)} are kept: it needs more than one"),)
+
+    def _smaller(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, tuple[Shrunk, ...]]:
+        """Make sizes and weights smaller, as long as ONNX Runtime runs the piece on made-up data."""
+        if self._request.shrink_seconds <= 0.0:
+            return piece, ()
+        with Workspace(self._case.temporary) as workspace:
+            trials = CheckTrials(
+                reference=PLAIN,
+                workspace=workspace,
+                seconds=self._request.shrink_seconds,
+                attempts=attempts,
+                judge=lambda model: self.oracle.judge(model, nodes).same,
+            )
+            try:
+                whole = trials.record(piece, [next(feeds(FeedRequest(), piece)).tensors])
+            except TriageError:
+                whole = None
+            if whole is None:
+                return piece, (Shrunk("sizes", False, "kept: ONNX Runtime cannot run the piece on made-up data"),)
+            repro, shrunk = shrink(whole, trials, say=lambda _: None, steps=OF_THE_MODEL)
+            return repro.model, shrunk
 
     def _fails(self, piece: Model, nodes: int, attempts: int) -> bool:
         return any(self.oracle.judge(piece, nodes).same for _ in range(attempts))

@@ -257,6 +257,16 @@ def test_hostile_checks_do_not_end_the_search(folder):
     assert names_in(result) == [names[2], names[8]]
 
 
+def test_sizes_and_weights_shrink_by_a_command_too(folder):
+    names = dag(folder)
+    result = by_check(*looking_for(names[3]), shrink_seconds=60.0)
+    assert names_in(result) == nodes_of(folder / "r.onnx") == [names[3]]
+    assert {shrunk.what for shrunk in result.shrunk if shrunk.done} >= {"sizes"}
+    (graph_input,) = onnx.load("r.onnx").graph.input
+    assert all(dim.dim_value == 1 for dim in graph_input.type.tensor_type.shape.dim)
+    assert not by_check(*looking_for(names[3]), case=Path("other")).shrunk
+
+
 def test_checks_side_by_side_give_the_same_result(folder):
     names = dag(folder)
     one = by_check(*looking_for(names[3], names[18]), case=Path("one"))

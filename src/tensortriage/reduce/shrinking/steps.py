@@ -1,6 +1,6 @@
 """All steps in the order that makes the later ones cheap: what is dropped first need not be shrunk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tensortriage.reduce.repro import Repro
 from tensortriage.reduce.result import Shrunk
@@ -9,15 +9,20 @@ from tensortriage.reduce.shrinking.numbers import replace_weights, simplify_valu
 from tensortriage.reduce.shrinking.sizes import shrink_sizes
 from tensortriage.reduce.shrinking.trials import Trials
 
-STEPS = (drop_samples, drop_outputs, shrink_sizes, fold_inputs, replace_weights, simplify_values)
+Step = Callable[[Repro, Trials], tuple[Repro, Shrunk | None]]
+STEPS: Sequence[Step] = (drop_samples, drop_outputs, shrink_sizes, fold_inputs, replace_weights, simplify_values)
+OF_THE_MODEL: Sequence[Step] = (shrink_sizes, replace_weights)
+"""Steps that need no inputs: whoever judges has its own."""
 
 
-def shrink(repro: Repro, trials: Trials, *, say: Callable[[str], None]) -> tuple[Repro, tuple[Shrunk, ...]]:
+def shrink(
+    repro: Repro, trials: Trials, *, say: Callable[[str], None], steps: Sequence[Step] = STEPS
+) -> tuple[Repro, tuple[Shrunk, ...]]:
     """Return the smaller case, and what was made of it; Ctrl-C ends it with what there is."""
     told: list[Shrunk] = []
     try:
-        for step in STEPS:
-            say(f"making it smaller: {step.__name__.replace('_', ' ')}")
+        for number, step in enumerate(steps, start=1):
+            say(f"making it smaller: step {number} of {len(steps)}")
             repro, shrunk = step(repro, trials)
             if shrunk is not None:
                 told.append(shrunk)

@@ -4,6 +4,7 @@ A step that changes numbers or sizes changes what is right as well, so the outpu
 reference. A step that does not run on the reference, or no longer fails on the target, is not taken.
 """
 
+import abc
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
-from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.failing import Failure, FailureKind
 from tensortriage.reduce.repro import Repro, ReproSample, alike, failure_of
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
@@ -24,29 +25,23 @@ Feeds = Sequence[Mapping[str, np.ndarray]]
 
 
 @dataclasses.dataclass(kw_only=True)
-class Trials:
-    """Tries steps until the time for them is used up.
+class Trials(abc.ABC):
+    """Tries steps until the time for them is used up; whoever judges adds how.
 
     Attributes:
         reference: Engine that says what is right.
-        target: Engine that fails.
         workspace: For temporary models.
-        limits: Of the target.
-        error_of: Relative size of an error.
-        local: How the case should fail.
         seconds: Time for all steps together.
         attempts: Runs of one step before it counts as not failing.
+        local: How the case should fail, as far as that is known.
         made: Steps tried so far.
     """
 
     reference: EngineSpec
-    target: EngineSpec
     workspace: Workspace
-    limits: Limits
-    error_of: Callable[[Metrics], float]
-    local: Failure
     seconds: float
     attempts: int = 1
+    local: Failure = dataclasses.field(default_factory=lambda: Failure(FailureKind.WRONG))
     made: int = 0
     _started: float = dataclasses.field(default_factory=time.monotonic)
 
@@ -60,7 +55,11 @@ class Trials:
         if self.over:
             return False
         self.made += 1
-        return any(alike(self._failure(repro), self.local) for _ in range(self.attempts))
+        return any(self.fails(repro) for _ in range(self.attempts))
+
+    @abc.abstractmethod
+    def fails(self, repro: Repro) -> bool:
+        """Say whether one run of a case fails as it should."""
 
     def record(self, model: Model, feeds: Feeds) -> Repro | None:
         """Return a case with the outputs that the reference gives; None when it cannot run the model."""
@@ -83,8 +82,24 @@ class Trials:
         repro = self.record(model, feeds)
         return repro if repro is not None and self.fails_alike(repro) else None
 
-    def _failure(self, repro: Repro) -> Failure | None:
-        return failure_of(
+
+@dataclasses.dataclass(kw_only=True)
+class EngineTrials(Trials):
+    """Runs cases on the target.
+
+    Attributes:
+        target: Engine that fails.
+        limits: Of the target.
+        error_of: Relative size of an error.
+    """
+
+    target: EngineSpec
+    limits: Limits
+    error_of: Callable[[Metrics], float]
+
+    def fails(self, repro: Repro) -> bool:
+        """Say whether one run of a case fails as it should."""
+        failure = failure_of(
             repro,
             self.target,
             workspace=self.workspace,
@@ -92,3 +107,19 @@ class Trials:
             error_of=self.error_of,
             signal=self.local.signal,
         )
+        return alike(failure, self.local)
+
+
+@dataclasses.dataclass(kw_only=True)
+class CheckTrials(Trials):
+    """Shows the models of cases to somebody else; their inputs and outputs only tell that the models run.
+
+    Attributes:
+        judge: Says whether a model fails as it should.
+    """
+
+    judge: Callable[[Model], bool]
+
+    def fails(self, repro: Repro) -> bool:
+        """Say whether one check of a model fails as it should."""
+        return self.judge(repro.model)
