@@ -106,6 +106,16 @@ Examples:
     heading="Judgement",
     help="How often to build the target again; default: 1 (2 if it fails) where the engine's builds may differ.",
 )
+@option(
+    "--fix",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    heading="Result",
+    help="Write the model with a remedy that was seen to work on the target.",
+)
+@option(
+    "--no-repro", is_flag=True, heading="Result", rare=True, help="Do not cut the culprit out as a case of its own."
+)
 @limit_options
 @option(
     "--budget",

@@ -75,6 +75,8 @@ def request_of(model: Path, target: str, memory: int | None, **given: Any) -> Di
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else BATCH_BYTES,
         budget_seconds=given["budget"],
         sweep=parse_sweep(given["sweep"]),
+        repro=not given["no_repro"],
+        fix=given["fix"],
         random_too=not given["no_random_data"],
         builds=given["builds"],
         emit_breakers=given["emit_breakers"],

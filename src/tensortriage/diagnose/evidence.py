@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 
 from tensortriage.compare.figures import error_of, ratio_of
+from tensortriage.compare.finding import Finding
 from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.configuration import Configuration
 from tensortriage.diagnose.floors import Floors
@@ -31,6 +32,8 @@ class Evidence:
         local: Local errors.
         influence: Influence of the suspects.
         configuration: Options of the target that work, and those that break it.
+        moved: Failing outputs that hold the right values in another order, and which.
+        kept: Nodes that, kept in fp32, bring the model back into the format's range.
         shapes: What happened at each shape of a sweep.
         asked: Names of the rungs that were begun.
     """
@@ -43,6 +46,8 @@ class Evidence:
     local: Local | None = None
     influence: Influence | None = None
     configuration: Configuration | None = None
+    moved: Mapping[str, Finding] = dataclasses.field(default_factory=dict)
+    kept: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()
     asked: tuple[str, ...] = ()
 

@@ -27,7 +27,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.explode import PREFIX, explode
-from tensortriage.values.dtype import Precision
+from tensortriage.values.dtype import DType, Precision
 
 QUESTION = "does a second reference agree with the first?"
 LEAST = least_floor(Precision.FP32)
@@ -43,11 +43,13 @@ class Opinion:
         value: The op's result.
         bound: Relative error that rounding alone may cause there.
         results: Engine to its result: ``reference``, ``float64``, ``second`` and ``target``, as far as each has one.
+        akin: Whether second engine and target are one engine, so that their agreeing is no evidence.
     """
 
     value: str
     bound: float
     results: Mapping[str, np.ndarray]
+    akin: bool = False
 
     def error(self, one: str, other: str) -> float:
         """Return the relative error of one engine's result against another's; inf when one has none."""
@@ -65,6 +67,8 @@ class Opinion:
         """Whether two others agree with each other and none of them with the reference."""
         others = [name for name in ("float64", "second", "target") if name in self.results]
         pairs = [(one, other) for one in others for other in others if one < other]
+        if self.akin:
+            pairs.remove(("second", "target"))
         with_it = [name for name in others if self.agree(name, "reference")]
         return not with_it and any(self.agree(one, other) for one, other in pairs)
 
@@ -82,7 +86,9 @@ class Opinion:
 def second_reference(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Where the floor of an output is too high for rounding, find out whether the reference or float64 is wrong."""
     floors, feed = evidence.worst.floors, evidence.feed
-    allowed = MATCH_FACTOR * LEAST * math.sqrt(len(inv.model.graph.nodes) + 1.0)
+    golden = inv.golden(feed)
+    coarsest = max((least(golden.spec(name).dtype) for name in golden.names()), default=0.0)
+    allowed = MATCH_FACTOR * coarsest * math.sqrt(len(inv.model.graph.nodes) + 1.0)
     high = [name for name, floor in floors.fp32.items() if floor > allowed]
     if not high:
         return None
@@ -202,7 +208,7 @@ def doubted(inv: Investigation, feed: Feed, witness: EngineSpec) -> list[str]:
         answer = inv.measured(witness, exploded.model, fed, values, golden=golden, what=f"each op alone on {witness}")
         found |= {name: error_of(metrics) for name, metrics in answer.metrics.items()}
     ranked = sorted(found, key=lambda name: -found[name])
-    return [name for name in ranked if found[name] > MATCH_FACTOR * LEAST][:MOST_DOUBTED]
+    return [name for name in ranked if found[name] > MATCH_FACTOR * least(golden.spec(name).dtype)][:MOST_DOUBTED]
 
 
 def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opinion]:
@@ -245,9 +251,16 @@ def opinion_of(
     node = inv.model.graph.producer(value)
     operands = [fed[PREFIX + name].size for name in (node.uses if node else ()) if PREFIX + name in fed]
     terms = max(operands, default=1)
-    bound = MATCH_FACTOR * max(conditioning, LEAST * math.sqrt(terms))
+    bound = MATCH_FACTOR * max(conditioning, least(inv.golden(feed).spec(value).dtype) * math.sqrt(terms))
     results = {word: answers[word][value] for word in ("float64", "second", "target") if value in answers.get(word, {})}
-    return Opinion(value, bound, {"reference": np.asarray(inv.golden(feed)[value]), **results})
+    akin = {"second", "target"} <= results.keys() and other_than(inv).name == inv.question.target.name
+    return Opinion(value, bound, {"reference": np.asarray(inv.golden(feed)[value]), **results}, akin)
+
+
+def least(dtype: DType | None) -> float:
+    """Return the relative error of rounding once to an element type; fp32's for types that are wider or exact."""
+    narrow = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
+    return least_floor(next((precision for precision in narrow if precision.dtype is dtype), Precision.FP32))
 
 
 def other_than(inv: Investigation) -> EngineSpec:

@@ -112,6 +112,46 @@ class ShapeRow:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that was tried on the target and makes its outputs right.
+
+    Attributes:
+        kind: ``keep-fp32``, ``breakers`` or ``engine-option``.
+        summary: One sentence.
+        nodes: Nodes that are kept in fp32.
+        target: Spec of the engine with which it was tried.
+        error_before: Largest relative RMS error of an output without it.
+        error_after: The same with it, over all feeds that were compared.
+        file: The changed model, where one was written.
+    """
+
+    kind: str
+    summary: str
+    nodes: tuple[str, ...] = ()
+    target: str = ""
+    error_before: float | None = None
+    error_after: float | None = None
+    file: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReproFacts:
+    """The smallest case that a diagnosis has at hand: the culprit alone, with its inputs and expected outputs.
+
+    Attributes:
+        folder: Where it is, within the case.
+        nodes: Names of its nodes.
+        failure: How it fails.
+        confirmed: Whether it failed the same way in a fresh process.
+    """
+
+    folder: str
+    nodes: tuple[str, ...]
+    failure: str
+    confirmed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
     """What the diagnosis cost.
 
@@ -143,6 +183,8 @@ class Verdict:
         anatomy: What is peculiar about the error of the worst output, sentences, the strongest first.
         shapes: What happened at each shape of a sweep; empty when none was asked for.
         breakers: Tensors that, marked as outputs, restore the target's answer on every feed; verified there.
+        remedy: A change that makes the target right, tried on it; None when none is known.
+        repro: A case of its own that fails like the culprit; None when none was made.
         format: Version of this file format.
     """
 
@@ -157,6 +199,8 @@ class Verdict:
     anatomy: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()
     breakers: tuple[str, ...] = ()
+    remedy: Remedy | None = None
+    repro: ReproFacts | None = None
     format: str = VERDICT_FORMAT
 
     @property

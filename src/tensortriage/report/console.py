@@ -131,6 +131,10 @@ def _verdict_panel(report: Report) -> Panel:
         lines.append(_text(f"model      {report.case.model.path}"))
         lines.append(_text(f"reference  {report.case.reference}"))
         lines.append(_text(f"target     {report.case.target}"))
+    if report.verdict.remedy is not None:
+        lines.append(_text(f"remedy     {report.verdict.remedy.summary}"))
+    if report.verdict.repro is not None:
+        lines.append(_text(f"repro      {report.repro_words}"))
     return Panel(
         Group(*lines),
         title=Text("TensorTriage"),

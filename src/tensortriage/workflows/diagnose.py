@@ -25,6 +25,8 @@ from tensortriage.report.renderers import FORMATS, write
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.runner import feed_digest, precision_of
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.remedying import with_remedy
+from tensortriage.workflows.reproducing import with_repro
 
 REFERENCE = "onnxruntime:optimization=none"
 """The default reference: every op as written, none fused."""
@@ -54,6 +56,8 @@ class DiagnoseRequest:
         batch_bytes: Largest amount of captured tensors held at once.
         budget_seconds: Wall time that the diagnosis may take; what is not asked for lack of it is said. None for any.
         sweep: Sizes by open dimension; every combination is looked at too.
+        repro: Whether the culprit is cut out as a case of its own.
+        fix: Where to write the model with a remedy that holds on the target.
         random_too: Whether random data are looked at as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
         emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
@@ -71,6 +75,8 @@ class DiagnoseRequest:
     batch_bytes: int | None = BATCH_BYTES
     budget_seconds: float | None = None
     sweep: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    repro: bool = True
+    fix: Path | None = None
     random_too: bool = True
     builds: int | None = None
     emit_breakers: Path | None = None

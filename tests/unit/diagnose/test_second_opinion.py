@@ -88,6 +88,14 @@ def test_the_reference_is_alone_only_when_two_others_agree():
     assert not opinion(reference=0, float64=1e-3, second=0, target=1e-3).float64_is_alone
 
 
+def test_two_of_one_kind_are_no_two_witnesses():
+    right = np.linspace(1.0, 2.0, 7)
+    same = {"reference": right * 1.001, "second": right, "target": right}
+    assert Opinion("y", 1e-6, same).reference_is_alone
+    assert not Opinion("y", 1e-6, same, akin=True).reference_is_alone
+    assert Opinion("y", 1e-6, {**same, "float64": right}, akin=True).reference_is_alone
+
+
 def test_results_of_other_shapes_never_agree():
     both = Opinion("y", 1e-6, {"reference": np.ones(3), "float64": np.ones(4)})
     assert not both.agree("reference", "float64")

@@ -1,0 +1,205 @@
+"""The remedy: a change that is tried on the deployed target before it is proposed, with the error before and after.
+
+What may help follows from the verdict: fusion breakers and engine options were found and verified on the way; ops whose
+values leave the format's range, or that are wrong in a narrow format, are kept in fp32. The latter is tried on the
+target as it would be deployed: with the engine's own option for it where there is one, else as an ONNX file that is
+typed that way, on the engine told to compute as the file says.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tensortriage.compare.figures import say
+from tensortriage.diagnose.budget import BudgetSpent
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.floors import ROUNDED, Floors
+from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Measured, compare_all
+from tensortriage.diagnose.outputs import FeedResult, judge
+from tensortriage.diagnose.predicted import beyond_format
+from tensortriage.diagnose.soundness import mismatched
+from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineMissing, TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.convert import convert
+from tensortriage.model.edit import mark_outputs
+from tensortriage.model.model import Model
+from tensortriage.values.dtype import Precision
+
+QUESTION = "is there a change that makes the target right?"
+TYPED = (Precision.FP16, Precision.BF16)
+"""Formats in which an ONNX file can be typed."""
+
+AS_TYPED: Mapping[str, Mapping[str, str]] = {"openvino": {"precision": "dynamic"}}
+"""Options that make an engine compute as the file is typed; the others do so without a precision."""
+
+KEPT_MAY_HELP = (VerdictKind.RANGE_OVERFLOW, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change worth trying.
+
+    Attributes:
+        kind: As of `Remedy`.
+        words: What it does.
+        spec: The engine to try it on.
+        model: The model to try it with.
+        file: The model that would be deployed; None when the model does not change.
+        nodes: Nodes kept in fp32.
+    """
+
+    kind: str
+    words: str
+    spec: EngineSpec
+    model: Model
+    file: Model | None = None
+    nodes: tuple[str, ...] = ()
+
+
+def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: Path | None) -> Verdict:
+    """Try what may help; return the verdict with the first change that does.
+
+    Args:
+        inv: The investigation.
+        evidence: What it found.
+        verdict: Its verdict.
+        fix: Where to write the changed model; None for nowhere.
+    """
+    if verdict.kind.exit_code != 1 or not evidence.results:
+        return verdict
+    since, tried = inv.mark(), []
+    try:
+        for proposal in proposals(inv, evidence, verdict):
+            inv.listener.progress(f"trying on the target: {proposal.words}")
+            after = error_with(inv, evidence, proposal)
+            tried.append(proposal.words)
+            if after is not None:
+                return told(inv, evidence, verdict, proposal, after, fix)
+    except BudgetSpent:
+        inv.unasked(QUESTION)
+        return inv.refreshed(verdict)
+    if tried or fix is not None:
+        answer = f"none of what was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
+        inv.answered(QUESTION, answer, since=since)
+    return inv.refreshed(verdict)
+
+
+def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Iterator[Proposal]:
+    """Yield what may help, the least intrusive first."""
+    target = inv.question.target
+    if verdict.breakers:
+        names = ", ".join(f"'{value}'" for value in verdict.breakers[:5])
+        marked = mark_outputs(inv.model, verdict.breakers)
+        yield Proposal("breakers", f"marking {names} as outputs", target, marked, marked)
+    nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in verdict.culprits))
+    known = {node.name for node in inv.model.graph.nodes}
+    if verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes) and inv.precision in ROUNDED:
+        yield from keeping(inv, evidence, nodes)
+    if evidence.configuration is not None:
+        works = evidence.configuration.works
+        yield Proposal("engine-option", f"{works} instead of {target}", works, inv.model)
+
+
+def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
+    """Yield the ways to keep some nodes in fp32."""
+    target = inv.question.target
+    words = f"{len(nodes)} op{'s' * (len(nodes) > 1)} in fp32: " + ", ".join(nodes[:5]) + ", ..." * (len(nodes) > 5)
+    typed = None
+    if inv.precision in TYPED:
+        try:
+            typed = convert(inv.model, inv.precision, specs=inv.specs(evidence.feed), kept_nodes=nodes)
+        except TriageError:
+            typed = None
+    if "kept" in create(target).options:
+        spec = EngineSpec(target.name, {**target.options, "kept": "+".join(nodes)})
+        yield Proposal("keep-fp32", words, spec, inv.model, typed, nodes)
+    elif typed is not None:
+        rest = {key: value for key, value in target.options.items() if key != "precision"}
+        spec = EngineSpec(target.name, {**rest, **AS_TYPED.get(target.name, {})})
+        yield Proposal("keep-fp32", words, spec, typed, typed, nodes)
+
+
+def error_with(inv: Investigation, evidence: Evidence, proposal: Proposal) -> float | None:
+    """Return the largest error of an output over all feeds with a change; None when it does not make the target right.
+
+    Right is: within the limit of every output, or off by no more than rounding to the format explains.
+    """
+    floors = evidence.floors or evidence.worst.floors
+    worst = 0.0
+    for before in evidence.results:
+        try:
+            after = with_change(inv, before.feed, proposal, floors)
+        except (TriageError, EngineMissing):
+            return None
+        if after is None or not all(map(math.isfinite, after.errors.values())):
+            return None
+        if not after.passes and beyond_format(inv, after):
+            return None
+        worst = max(worst, *after.errors.values())
+    return worst
+
+
+def with_change(inv: Investigation, feed: Feed, proposal: Proposal, floors: Floors) -> FeedResult | None:
+    """Return the outputs on a feed with a change; None when they cannot be compared.
+
+    Raises:
+        EngineError: When the target fails.
+        EngineMissing: When it does not have the options.
+    """
+    golden = inv.golden_outputs(feed)
+    expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+
+    def ask() -> Measured:
+        with inv.new_runner(proposal.spec, proposal.model) as runner:
+            outputs = runner.run(feed)
+        if mismatched(expected, outputs):
+            return Measured({}, tuple(expected))
+        return compare_all(((name, outputs[name]) for name in expected), golden)
+
+    key = inv.key(proposal.spec, inv.model, feed, "with change", proposal.kind, proposal.words, list(expected))
+    measured = inv.case.checks.remember(key, f"outputs with {proposal.words}", Measured, ask)
+    return None if measured.reshaped else judge(inv, feed, measured.metrics, floors)
+
+
+def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
+    """Say whether the file to write computes what was tried, where the trial was not made with the file itself."""
+    if proposal.file is None or proposal.file is proposal.model:
+        return proposal.file is not None
+    words = f"{proposal.words}, as a file"
+    tries = (dataclasses.replace(proposal, spec=spec, model=proposal.file, words=words) for spec in (PLAIN, FLOAT64))
+    return any(error_with(inv, evidence, each) is not None for each in tries)
+
+
+def told(
+    inv: Investigation, evidence: Evidence, verdict: Verdict, proposal: Proposal, after: float, fix: Path | None
+) -> Verdict:
+    """Record the change that helps, write its model where asked to, and return the verdict with it."""
+    since = inv.mark()
+    before = max(evidence.worst.errors.values())
+    written = ""
+    refused = ""
+    if fix is not None and proposal.file is None:
+        refused = "; there is no file to write, it is an option of the engine"
+    elif fix is not None and not file_works(inv, evidence, proposal):
+        refused = "; no file is written: typed like that it does not compute the same on any engine here"
+    elif fix is not None and proposal.file is not None:
+        proposal.file.save(fix)
+        written = str(fix)
+    summary = f"{proposal.words}: the output error falls from {say(before)} to {say(after)}"
+    note = f"; written to {written}" if written else refused
+    inv.answered(
+        QUESTION,
+        f"yes: {summary}, on {proposal.spec}{note}",
+        since=since,
+        kind=proposal.kind,
+        nodes=proposal.nodes,
+        error_before=before,
+        error_after=after,
+        target=str(proposal.spec),
+    )
+    remedy = Remedy(proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written)
+    return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)
