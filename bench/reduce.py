@@ -10,6 +10,7 @@ of a command. Everything is written to a temporary folder.
 
 import argparse
 import dataclasses
+import resource
 import subprocess
 import sys
 import tempfile
@@ -44,9 +45,10 @@ class Contestant:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one reduction took and left; ``checks`` is 0 where no command was asked."""
+    """What one reduction took and left, CPU seconds with all its processes; 0 ``checks`` where no command was asked."""
 
     seconds: float
+    cpu_seconds: float
     checks: int
     nodes: int
     exit_code: int
@@ -58,13 +60,18 @@ def compete(contestant: Contestant) -> Outcome:
         folder = Path(name)
         (folder / "check.py").write_text(CHECK)
         (folder / "faulty.py").write_text(FAULTY)
-        started = time.perf_counter()
+        started, used = time.perf_counter(), cpu_of_children()
         done = subprocess.run(contestant.command, cwd=folder, capture_output=True, text=True, check=False)
-        seconds = time.perf_counter() - started
+        seconds, used = time.perf_counter() - started, cpu_of_children() - used
         log, result = folder / "checks.log", folder / "reduced.onnx"
         checks = len(log.read_text()) if log.exists() else 0
         nodes = len(onnx.load(result, load_external_data=False).graph.node) if result.exists() else 0
-        return Outcome(seconds, checks, nodes, done.returncode, done.stdout + done.stderr)
+        return Outcome(seconds, used, checks, nodes, done.returncode, done.stdout + done.stderr)
+
+
+def cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def contestants(
@@ -94,7 +101,7 @@ def main() -> None:
     model = given.model.resolve()
     names = [node.name for node in onnx.load(model, load_external_data=False).graph.node if node.op_type != "Constant"]
     one, other = names[len(names) * 2 // 5], names[len(names) * 4 // 5]
-    print(f"{'':34}{'seconds':>9}{'checks':>8}{'nodes':>7}")
+    print(f"{'':34}{'seconds':>9}{'CPU':>8}{'checks':>8}{'nodes':>7}")
     for needed in ([one], [one, other]):
         python = given.polygraphy_python
         for entry in contestants(model, needed, triage=given.triage, polygraphy_python=python, modes=given.modes):
@@ -107,7 +114,7 @@ def main() -> None:
 
 
 def show(title: str, outcome: Outcome) -> None:
-    print(f"{title:34}{outcome.seconds:9.1f}{outcome.checks:8}{outcome.nodes:7}", flush=True)
+    print(f"{title:34}{outcome.seconds:9.1f}{outcome.cpu_seconds:8.1f}{outcome.checks:8}{outcome.nodes:7}", flush=True)
     if outcome.exit_code:
         print(f"  exit code {outcome.exit_code}: {outcome.output.strip()[-400:]}")
 
