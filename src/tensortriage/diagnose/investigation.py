@@ -9,7 +9,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +19,6 @@ from tensortriage.diagnose.budget import Budget
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import StoreError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.sweep import Shaped
 from tensortriage.model.edit import markable
@@ -33,7 +31,7 @@ from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import MappedStore, ShardWriter, TensorStore
+from tensortriage.values.store import MappedStore, ShardWriter, TensorStore, stored
 
 PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
 """The engine that runs rounded and injected models: it executes every node as written."""
@@ -368,14 +366,6 @@ class Mark:
 
     clock: float
     checks: int
-
-
-def stored(folder: Path) -> TensorStore | None:
-    """Return a finished tensor store, or None when there is none in the folder."""
-    try:
-        return MappedStore(folder)
-    except StoreError:
-        return None
 
 
 def compare_all(

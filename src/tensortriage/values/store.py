@@ -274,3 +274,11 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
         slug="store-unwritable",
         cure="free disk space or choose another directory",
     )
+
+
+def stored(folder: Path) -> TensorStore | None:
+    """Return a finished tensor store, or None when there is none in the folder."""
+    try:
+        return MappedStore(folder)
+    except StoreError:
+        return None
