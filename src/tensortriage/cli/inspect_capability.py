@@ -13,6 +13,7 @@ Examples:
   triage inspect capability model.onnx --target openvino
   triage inspect capability model.onnx --target onnxruntime:providers=cuda --with-partitioning
   triage inspect capability model.onnx --target openvino -o pieces --timeout 30
+  triage inspect capability model.onnx --target tensorrt
 
 \b
 Exit codes: 0 the engine builds the whole model, 1 it does not.
@@ -39,7 +40,8 @@ def inspect_capability(
 ) -> None:
     """Find out which nodes of MODEL an engine can build, in its own words why not, and the largest pieces it can.
 
-    When the whole model builds, all nodes do. A crash or a hang of the engine is an answer, not the end.
+    When the whole model builds, all nodes do. A crash or a hang of the engine is an answer, not the end. TensorRT is
+    asked by its parser alone, which says less: a node that it takes may still find no kernel.
     """
     from tensortriage.cli.diagnosing import limits_of
     from tensortriage.cli.running import progress

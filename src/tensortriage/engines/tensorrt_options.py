@@ -17,7 +17,7 @@ PRECISIONS = (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16, Pr
 WORDS = {Precision.FP8E4M3: "fp8"}
 """What the adapter calls a precision, where it is not our own word."""
 OPTIONS: Mapping[str, str] = {
-    "precision": "fp32, tf32, fp16, bf16, fp8, int8 or mixed (as the model is typed); else tf32",
+    "precision": "fp32, tf32, fp16, bf16, fp8, int8 or mixed (as typed); default: mixed for a typed model, else tf32",
     "kept": "nodes that compute in float32, joined with +",
     "fallback": "further weak formats that layers may use, joined with +, e.g. fp16 beside precision=int8",
     "typing": "weak or strong: how a format is reached (default: weak flags where the release has them)",
