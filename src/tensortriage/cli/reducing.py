@@ -197,6 +197,10 @@ def summary(reduction: Reduction) -> Iterator[str]:
     yield "written: " + ", ".join(f"{path} ({what})" for what, path in reduction.files.items())
     if reduction.verified is not None:
         yield "the result failed again in a fresh process" if reduction.verified else "the result did NOT fail again"
+    if reduction.stop == "interrupted":
+        yield "interrupted: the same command goes on from here"
+    elif reduction.stop != "finished":
+        yield "out of budget: the same command with more of it goes on from here"
     yield (
         f"{count(reduction.checks, 'check')} of {count(reduction.candidates, 'piece')}, "
         f"{reduction.cache_hits} known already, {duration(reduction.seconds)}"

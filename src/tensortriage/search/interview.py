@@ -76,7 +76,7 @@ class Interview(Generic[T]):
     @property
     def candidates(self) -> int:
         """Number of different candidates asked about."""
-        return len(self._runs)
+        return sum(1 for runs in self._runs.values() if runs)
 
     @property
     def false_pass(self) -> float:
