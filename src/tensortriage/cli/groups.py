@@ -18,6 +18,7 @@ CHECK = {
 
 DEBUG = {
     "reduce": ("tensortriage.cli.debug_reduce:debug_reduce", "The smallest piece of a model that still fails."),
+    "precision": ("tensortriage.cli.debug_precision:debug_precision", "The nodes that need more bits, and the model."),
     "repeat": ("tensortriage.cli.debug_repeat:debug_repeat", "How often does a check fail?"),
 }
 SURGEON = {

@@ -9,6 +9,7 @@ from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import PLAIN, Investigation
 from tensortriage.diagnose.layerwise import layer_wise
 from tensortriage.diagnose.nonfinite import born, floors_in_range, wide_nodes
+from tensortriage.diagnose.predicted import precision_command
 from tensortriage.diagnose.provenance import explain, provenance
 from tensortriage.diagnose.ranged import excesses, scanned
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
@@ -68,7 +69,10 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
         f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error "
         + (f"falls from {say(before)} to {say(after)}" if curable else "stays as it is: more of the model needs fp32"),
         culprits=culprits,
-        next=[inv.command("run", "--target", f"emulate:precision={inv.precision.value},kept={option}")],
+        next=[
+            inv.command("run", "--target", f"emulate:precision={inv.precision.value},kept={option}"),
+            *precision_command(inv),
+        ],
     )
 
 

@@ -9,6 +9,7 @@ from tensortriage.diagnose.floors import ROUNDED
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import FeedResult
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
+from tensortriage.values.dtype import Precision
 
 
 def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -42,8 +43,18 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         0.95 if inv.inputs_word == "real" else 0.85,
         f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
         f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame",
-        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+        next=[
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all"),
+            *precision_command(inv),
+        ],
     )
+
+
+def precision_command(inv: Investigation) -> list[str]:
+    """Return the command that finds the nodes to keep in more bits, where a model can be typed in the format."""
+    if inv.precision not in (Precision.FP16, Precision.BF16):
+        return []
+    return [inv.command("debug precision", "--target", str(inv.question.target), "-o", "mixed.onnx")]
 
 
 def gap_db(metrics: Metrics, error: float, predicted: float) -> float:

@@ -58,7 +58,11 @@ def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: 
 
 
 def prune(
-    kept: Sequence[str], enough: Callable[[Sequence[str]], bool], *, needed: Callable[[str], bool] = lambda node: False
+    kept: Sequence[str],
+    enough: Callable[[Sequence[str]], bool],
+    *,
+    needed: Callable[[str], bool] = lambda node: False,
+    block: int | None = None,
 ) -> list[str]:
     """Drop what is not needed, from the end, in blocks that halve down to single nodes.
 
@@ -66,9 +70,10 @@ def prune(
         kept: Nodes, the least suspicious last.
         enough: Whether a subset will do.
         needed: Nodes known to be needed; they are not tried.
+        block: Size of the first blocks; half of the nodes by default.
     """
     left = list(kept)
-    block = max(1, len(left) // 2)
+    block = block or max(1, len(left) // 2)
     while left:
         end = len(left)
         while end > 0:

@@ -1,7 +1,8 @@
 """From the emulation's choice to one that the engine has shown to be enough, in as few builds as possible.
 
-The first candidate is what the emulation says. Where the engine does worse, the emulation is asked for the same under a
-stricter limit, by as much as the engine missed it; where that fails too, everything is kept once: if that is not enough
+The first candidate is what the emulation says. Where the engine does worse than rounding explains, the nodes are added
+whose result it gets wrong on golden inputs; where it does a little worse, the emulation is asked for the same under a
+stricter limit, by as much as the engine missed it. Where that fails too, everything is kept once: if that is not enough
 either, no precision will help and the fault lies elsewhere. Where the engine does better (it fuses, and holds more in
 registers than the format), prefixes of the ranking are halved. What is left is thinned out node by node.
 """
@@ -20,9 +21,11 @@ from tensortriage.search.repeats import Repeats
 from tensortriage.search.result import Budget
 
 STRICTER = 2
-"""Times that the emulation is asked for more before everything is kept."""
+"""Times that the emulation is asked for more before the engine is suspected."""
 MARGIN_DB = 1.0
 """How much stricter than the engine's miss the next limit is."""
+WORST = 4.0
+"""Ratio (12 dB) up to which an engine's miss is taken for more of the same rounding."""
 CLOSE_DB = 6.0
 """An emulated ratio this far above the limit is taken for the engine's answer too, when both agree elsewhere."""
 
@@ -65,6 +68,8 @@ class Questions:
         items: All nodes that can be kept.
         suspicion: What speaks against each.
         limited: Whether ratios are relative to a limit.
+        exact: Whether the engine is the emulation itself, so that asking it again tells nothing new.
+        suspects: Nodes that do worse on the engine, on golden inputs, than the format explains; costs one build.
         builds_left: Builds that may still be made.
     """
 
@@ -74,6 +79,8 @@ class Questions:
     items: Sequence[str]
     suspicion: Callable[[str], float]
     limited: bool
+    exact: bool
+    suspects: Callable[[], Sequence[str]]
     builds_left: Callable[[], int]
 
 
@@ -112,22 +119,39 @@ def settle(first: Choice, ask: Questions) -> Settled:
 
 def _enough(first: Choice, ask: Questions) -> list[str]:
     """Return nodes that are enough on the engine."""
-    kept, strict = list(first.kept), 1.0
+    kept = list(first.kept)
     reading = ask.engine(frozenset(kept))
-    for _ in range(STRICTER if ask.limited else 0):
-        if reading.within or math.isinf(reading.ratio):
-            break
-        strict *= max(reading.ratio, 1.0) * 10.0 ** (MARGIN_DB / 20.0)
-        choice = ask.stricter(strict)
-        if choice is None or set(choice.kept) == set(kept):
-            break
-        kept, reading = list(choice.kept), ask.engine(frozenset(choice.kept))
     if reading.within:
         return kept
+    suspects: list[str] = []
+    if not ask.exact and not explained(reading, ask.emulated(frozenset(kept))):
+        suspects = [node for node in ask.suspects() if node in set(ask.items)]
+        enlarged = [*dict.fromkeys([*suspects, *kept])]
+        if len(enlarged) > len(kept) and ask.engine(frozenset(enlarged)).within:
+            return enlarged
+    stricter = _stricter(kept, reading, ask) if ask.limited else None
+    if stricter is not None:
+        return stricter
     everything = ask.engine(frozenset(ask.items))
     if not everything.within:
         raise not_precision(everything, "on the target")
-    return _searched(ask)
+    return _searched(ask, suspects)
+
+
+def _stricter(kept: Sequence[str], reading: Reading, ask: Questions) -> list[str] | None:
+    """Return what the emulation chooses under a limit as much stricter as the engine misses it; None if not enough."""
+    strict = 1.0
+    for _ in range(STRICTER):
+        if math.isinf(reading.ratio) or reading.ratio > WORST:
+            return None
+        strict *= reading.ratio * 10.0 ** (MARGIN_DB / 20.0)
+        choice = ask.stricter(strict)
+        if choice is None or set(choice.kept) == set(kept):
+            return None
+        kept, reading = choice.kept, ask.engine(frozenset(choice.kept))
+        if reading.within:
+            return list(kept)
+    return None
 
 
 def not_precision(everything: Reading, where: str) -> NotPrecisionError:
@@ -140,7 +164,7 @@ def not_precision(everything: Reading, where: str) -> NotPrecisionError:
     )
 
 
-def _searched(ask: Questions) -> list[str]:
+def _searched(ask: Questions, suspects: Sequence[str]) -> list[str]:
     """Return enough nodes found by asking the engine alone, the emulation serving as a hint only."""
 
     def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
@@ -148,38 +172,40 @@ def _searched(ask: Questions) -> list[str]:
 
     largest = max((s for s in map(ask.suspicion, ask.items) if math.isfinite(s)), default=1.0)
     suspicion = {item: min(ask.suspicion(item), 10.0 * largest) for item in ask.items}
+    suspicion |= dict.fromkeys(suspects, 10.0 * largest)
     problem = Problem(tuple(ask.items), oracle, key=repr, suspicion=suspicion)
     result = minimize(problem, budget=Budget(checks=1 + max(ask.builds_left(), 1)), repeats=Repeats(premise=1))
     return sorted(result.kept, key=lambda item: -suspicion[item])
 
 
 def _thinned(kept: list[str], ask: Questions) -> Settled:
-    """Drop what the engine does not need."""
-    needed: set[str] = set()
-    agrees = _agrees(kept, ask)
+    """Drop what the engine does not need; what there are no builds left for is judged by the emulation."""
+    agrees = ask.exact or _agrees(kept, ask)
     if kept and not agrees:
         kept = _halved(kept, ask)
 
     def hopeless(node: str) -> bool:
-        rest = ask.emulated(frozenset(kept).difference([node]))
+        rest = ask.emulated(frozenset(left).difference([node]))
         clear = rest.ratio > 10.0 ** (CLOSE_DB / 20.0) if ask.limited else not rest.within
         return agrees and clear
-
-    needed.update(node for node in kept if hopeless(node))
 
     def enough(rest: Sequence[str]) -> bool:
         if ask.builds_left() <= 0:
             return False
         passed = ask.engine(frozenset(rest)).within
         dropped = set(left) - set(rest)
-        if not passed and len(dropped) == 1:
-            needed.update(dropped)
         if passed:
             left[:] = rest
+        elif len(dropped) == 1:
+            needed.update(dropped)
         return passed
 
-    left = list(kept)
-    kept = prune(kept, enough, needed=lambda node: node in needed)
+    left, needed = list(kept), set[str]()
+    if ask.exact:
+        needed.update(node for node in kept if hopeless(node))
+    block = 1 if agrees else max(1, len(kept) // 2)
+    kept = prune(kept, enough, needed=lambda node: node in needed, block=block)
+    needed.update(node for node in kept if node not in needed and hopeless(node))
     return _settled(kept, ask, frozenset(needed), interrupted=False)
 
 

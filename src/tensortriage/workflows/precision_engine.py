@@ -7,9 +7,10 @@ import time
 from functools import cached_property
 
 from tensortriage.diagnose.investigation import Investigation, Question
+from tensortriage.diagnose.local import local_errors, suspects
 from tensortriage.diagnose.verdict import Step
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench, Candidates
 from tensortriage.precision.choosing import Choice, choose
@@ -208,6 +209,8 @@ class _Search:
                 items=self._stage.items,
                 suspicion=self.influences.ratio,
                 limited=self._goal.limits,
+                exact=self._target.name == "emulate",
+                suspects=self._suspects,
                 builds_left=lambda: self._request.max_builds - self.builds,
             ),
         )
@@ -216,6 +219,18 @@ class _Search:
         if self.emulation.read(frozenset()).within and strict == 1.0:
             return Choice((), self.emulation.read(frozenset()))
         return choose(self.influences, self.emulation.read, strict=strict, limited=self._goal.limits)
+
+    def _suspects(self) -> list[str]:
+        """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
+        feed = self._inv.question.feeds[0]
+        self._listener.tell("the target does worse than predicted: asking it about every op alone")
+        try:
+            found = suspects(self._inv, feed, local_errors(self._inv, feed))
+        except EngineError as error:
+            self._listener.tell(f"it cannot tell: {error.message}")
+            return []
+        makers = (self._stage.model.graph.producer(value) for value, _ in found)
+        return [node.name for node in makers if node is not None]
 
     def _engine(self, kept: frozenset[str]) -> Reading:
         known = kept in self._candidates.read_sets

@@ -1,0 +1,163 @@
+"""``triage debug precision`` end to end, in processes of their own."""
+
+import json
+import re
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from running_cli import EXAMPLES, triage
+from tensortriage.testing import residual_dag
+
+CASTS = {"Cast", "Constant"}
+
+
+def precision(folder, *words, **options):
+    return triage("debug", "precision", *words, cwd=folder, **options)
+
+
+def wide_nodes(path):
+    """Return the nodes of a typed model with a float32 result that are no Cast, read by onnx alone."""
+    graph = onnx.shape_inference.infer_shapes(onnx.load(path)).graph
+    types = {v.name: v.type.tensor_type.elem_type for v in (*graph.value_info, *graph.output)}
+    return {
+        node.name
+        for node in graph.node
+        if node.op_type not in CASTS and types.get(node.output[0]) == onnx.TensorProto.FLOAT
+    }
+
+
+@pytest.fixture
+def loud(tmp_path):
+    """Write a small model with two nodes whose constants fp16 cannot hold, and a feed; return their names."""
+    model = residual_dag(24, seed=5)
+    places = [name for node in model.graph.node for name in node.output][:-1]
+    made = []
+    for number, place in enumerate((places[4], places[15])):
+        name = f"/loud_{number}"
+        constants = [f"{name}.{sign}" for sign in ("plus", "minus")]
+        for constant, sign in zip(constants, (1, -1), strict=True):
+            model.graph.initializer.append(numpy_helper.from_array(np.float32([1e5 * sign]), constant))
+        for node in model.graph.node:
+            for index, value in enumerate(node.input):
+                if value == place:
+                    node.input[index] = f"{name}_output"
+        node = helper.make_node("Sum", [constants[0], constants[1], place], [f"{name}_output"], name=name)
+        position = next(i for i, other in enumerate(model.graph.node) if place in other.output)
+        model.graph.node.insert(position + 1, node)
+        made.append(name)
+    onnx.save(model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "m.npz", x=np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32))
+    return made
+
+
+def test_the_overflowing_transformer_reads_digits_as_well_as_in_fp32(tmp_path):
+    """Task accuracy as in fp32, nearly all heavy work in fp16; the values are those of examples/README.md."""
+    words = [EXAMPLES / "digits_vit_overflow.onnx", "--target", "emulate:precision=fp16", "-o", "mixed.onnx"]
+    words += ["--inputs", EXAMPLES / "digits_vit_overflow.npz", "--metric", EXAMPLES / "accuracy.py", "--json"]
+    done = precision(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["format"] == "tensortriage.precision/1"
+    assert "/norm_pre/Pow" in plan["kept"]
+    assert len(plan["kept"]) <= 3
+    assert plan["error"]["metric"] == plan["error"]["metric_reference"] == 1.0
+    assert plan["low_share"] > 0.8
+    assert plan["builds"] <= 10
+    assert json.loads((tmp_path / "precision.json").read_text()) == plan
+    assert wide_nodes(tmp_path / "mixed.onnx") == set(plan["kept"])
+    assert re.search(r"Pow '/norm_pre/Pow': max 4\.\d+e\+05 > 65504", done.stderr)
+    assert "--layerPrecisions=/norm_pre/Pow:fp32" in done.stderr
+    onnx.checker.check_model(onnx.load(tmp_path / "mixed.onnx"), full_check=True)
+
+
+def test_a_real_engine_confirms_and_a_second_run_asks_nothing(tmp_path, loud):
+    words = ["m.onnx", "--target", "onnxruntime:precision=fp16", "--inputs", "m.npz", "-o", "mixed.onnx", "--json"]
+    plans = []
+    for _ in range(2):
+        done = precision(tmp_path, *words)
+        assert done.returncode == 0, done.stderr
+        plans.append(json.loads(done.stdout))
+    assert plans[0]["kept"] == loud
+    assert plans[0]["minimality"] == "one-minimal"
+    assert {node["without"] for node in plans[0]["nodes"]} == {"fails"}
+    assert plans[1]["kept"] == loud
+    assert (plans[1]["builds"], plans[1]["emulated"]) == (plans[0]["builds"], 0)
+    mixed = triage(
+        "run", "m.onnx", "--target", "onnxruntime", "--target-model", "mixed.onnx", "--inputs", "m.npz", "--snr-threshold", "40",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert mixed.returncode == 0, mixed.stdout + mixed.stderr
+
+
+CHECK = """
+import sys
+import numpy as np, onnxruntime as ort
+feed = dict(np.load("m.npz"))
+answers = [ort.InferenceSession(path).run(None, feed)[0] for path in ("m.onnx", "polygraphy_debug.onnx")]
+sys.exit(not np.allclose(*answers, atol=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"),
+    [
+        ([], lambda kept, loud: kept == loud),
+        (["--mode", "bisect"], lambda kept, loud: kept[-1] == loud[1]),
+        (["--mode", "linear", "--direction", "reverse"], lambda kept, loud: kept[0] == loud[0]),
+    ],
+    ids=["auto", "bisect", "linear"],
+)
+def test_a_command_judges(tmp_path, loud, mode, found):
+    (tmp_path / "check.py").write_text(CHECK)
+    words = ["m.onnx", "--fp16", "-p", "float32", "-o", "mixed.onnx", "--inputs", "m.npz", "--json", *mode]
+    done = precision(tmp_path, *words, "--check", sys.executable, "check.py")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert found([name for name in plan["kept"] if name in {n["node"] for n in plan["nodes"]}], loud)
+    assert wide_nodes(tmp_path / "mixed.onnx") == set(plan["kept"])
+    assert not (tmp_path / "polygraphy_debug.onnx").exists()
+
+
+def test_a_fault_that_is_not_precision_is_said_to_be_none(tmp_path, loud):
+    (tmp_path / "faulty.py").write_text(
+        "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
+    )
+    target = f"script:faulty.py,precision=fp16,kind=scale,amount=1.5,node={loud[1]}"
+    done = precision(tmp_path, "m.onnx", "--target", target, "--inputs", "m.npz", "-o", "mixed.onnx")
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "error[precision-not-the-cause]" in done.stderr
+    assert "debug reduce" in done.stderr
+    assert "worse by more than rounding explains" in done.stdout or "NaN" in done.stdout
+    assert not (tmp_path / "mixed.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        ([], "precision-judge"),
+        (["--target", "onnxruntime"], "precision-low-missing"),
+        (["--check", "true"], "precision-low-missing"),
+        (["--target", "emulate:precision=fp16", "--sqnr", "40", "--atol", "1"], "precision-goals-many"),
+        (["--target", "emulate:precision=fp8e4m3", "-o", "x.onnx"], "precision-not-typed"),
+        (["--target", "emulate:precision=fp16", "--metric", "metric.py", "--metric-min", "2"],
+         "precision-goal-unreachable"),
+    ],
+)  # fmt: skip
+def test_errors(tmp_path, loud, words, slug):
+    (tmp_path / "metric.py").write_text("def metric(outputs, feed): return 1.0\n")
+    done = precision(tmp_path, "m.onnx", "--inputs", "m.npz", *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"error[{slug}]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_fp8_tells_the_nodes_in_emulation(tmp_path, loud):
+    done = precision(
+        tmp_path, "m.onnx", "--inputs", "m.npz", "--target", "emulate:precision=fp8e4m3", "--sqnr", "6", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(loud) <= set(json.loads(done.stdout)["kept"])

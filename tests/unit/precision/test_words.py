@@ -1,0 +1,114 @@
+"""Reasons, settings of other tools, and the share of work, from models whose numbers are written here."""
+
+import json
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from models import of_nodes, parse
+from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.precision.goal import ErrorGoal, MetricGoal, Sample, ToleranceGoal, failed
+from tensortriage.precision.reasons import reason_for
+from tensortriage.precision.settings import settings_for
+from tensortriage.precision.work import low_share
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+GRAPH = """
+    g (float[2] x) => (float[2] y) {
+        [square] a = Mul(x, x)
+        [root] b = Sqrt(a)
+        [minus] c = Sub(b, x)
+        [keep] y = Tanh(c)
+    }"""
+
+
+def f32(*numbers):
+    return np.array(numbers, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("node", "values", "words"),
+    [
+        ("square", {"a": f32(3e5, 1.0)}, "max 3e+05 > 65504"),
+        ("root", {"a": f32(3e5, 1.0), "b": f32(500.0, 1.0)}, "operand 'a' reaches 3e+05 > 65504"),
+        ("square", {"a": f32(1e-6, 1.0)}, "50% of its result is below 6.1e-05"),
+        ("minus", {"b": f32(900.0, 800.0), "x": f32(900.5, 799.5), "c": f32(-0.5, 0.5)}, "cancellation"),
+        ("keep", {"c": f32(0.5, 0.25), "y": f32(0.4, 0.2)}, ""),
+        ("keep", {"c": f32(np.inf, 0.25), "y": f32(1.0, 0.2)}, ""),  # an infinity fits every format
+    ],
+)
+def test_reasons(node, values, words):
+    graph = parse(GRAPH).graph
+    found = reason_for(graph.node(node), values, graph, Precision.FP16)
+    assert found.startswith(words)
+    assert bool(found) is bool(words)
+
+
+def test_a_constant_beyond_the_range():
+    nodes = [helper.make_node("Mul", ["x", "big"], ["y"], name="mask")]
+    model = of_nodes(nodes, inputs={"x": (1,)}, outputs={"y": (1,)}, initializers={"big": f32(-1e9)})
+    found = reason_for(model.graph.node("mask"), {"x": f32(0.0), "y": f32(0.0)}, model.graph, Precision.FP16)
+    assert found == "constant 'big' reaches 1e+09 > 65504"
+    assert reason_for(model.graph.node("mask"), {"x": f32(0.0)}, model.graph, Precision.BF16) == ""
+
+
+def test_settings_name_the_nodes_in_the_words_of_each_tool():
+    graph = parse(GRAPH).graph
+    found = settings_for(graph, ["minus", "square"], Precision.FP16)
+    assert found["tensorrt"] == "--fp16 --precisionConstraints=obey --layerPrecisions=square:fp32,minus:fp32"
+    lists = json.loads(found["onnxconverter-common"])
+    assert lists == {"node_block_list": ["square", "minus"], "op_block_list": ["Mul", "Sub"]}
+    assert found["modelopt"] == "--low_precision_type fp16 --nodes_to_exclude ^square$ ^minus$"
+    assert found["triage"] == "--precision fp16 --keep-nodes square minus"
+    assert json.loads(found["openvino"]) == {"INFERENCE_PRECISION_HINT": "dynamic"}
+
+
+def test_an_operator_of_which_one_node_is_not_kept_is_no_block_list():
+    graph = parse("g (float[2] x) => (float[2] y) { [one] a = Exp(x) [two] y = Exp(a) }").graph
+    assert json.loads(settings_for(graph, ["one"], Precision.BF16)["onnxconverter-common"])["op_block_list"] == []
+
+
+def test_the_share_of_work_counts_multiplications():
+    graph = parse("g (float[4,8] x, float[8,2] w, float[2,6] v) => (float[4,6] y) {"
+                  " [small] a = MatMul(x, w) [large] y = MatMul(a, v) }").graph  # fmt: skip
+    shapes = {"x": (4, 8), "w": (8, 2), "v": (2, 6), "a": (4, 2), "y": (4, 6)}
+    specs = {name: ValueSpec(name, None, shape) for name, shape in shapes.items()}
+    assert low_share(graph, specs, ["small"]) == pytest.approx(48 / (64 + 48))
+    assert low_share(graph, specs, []) == 1.0
+    assert low_share(graph, {**specs, "a": ValueSpec("a", None, None)}, []) is None
+
+
+SAMPLE = Sample(Feed("one", {"x": f32(1.0)}, Origin.REAL), {"y": f32(3.0, 4.0), "z": np.array([1, 2, 3, 4])})
+
+
+def test_the_error_goal_weighs_every_output_by_its_limit():
+    goal = ErrorGoal({"y": 0.1, "z": 0.5}, "words")
+    result = {"y": f32(3.0, 5.0), "z": np.array([1, 2, 3, 9])}
+    reading = goal.judge([SAMPLE], [result])
+    assert reading.ratios == pytest.approx((1 / 5 / 0.1, 0.25 / 0.5))  # rms 1/sqrt(2) of 5/sqrt(2); one of four unequal
+    assert (reading.output, reading.sample, reading.within) == ("y", "one", False)
+    assert goal.judge([SAMPLE], [{"y": SAMPLE.outputs["y"]}]).ratio == np.inf  # z is missing
+
+
+def test_the_tolerance_goal_asks_the_tolerance():
+    goal = ToleranceGoal(PolygraphyTolerance(atol={"": 0.5}, rtol={"": 0.0}), "words")
+    near = goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(3.0, 4.25)}])
+    far = goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(3.0, 5.0)}])
+    assert near.within
+    assert near.ratio == pytest.approx(0.5)
+    assert not far.within
+    assert far.ratio == pytest.approx(2.0)
+
+
+def test_the_metric_goal_asks_the_metric():
+    goal = MetricGoal(lambda outputs, feed: float(outputs["y"][0] + feed["x"][0]), 4.0, "words")
+    assert goal.judge([SAMPLE], [SAMPLE.outputs]).metric == 4.0
+    assert goal.judge([SAMPLE], [SAMPLE.outputs]).within
+    assert not goal.judge([SAMPLE], [{**SAMPLE.outputs, "y": f32(2.0, 4.0)}]).within
+
+
+def test_a_failed_build_is_not_good_enough():
+    assert not failed("refused").within
