@@ -156,7 +156,8 @@ def main() -> None:
         for node, options, shows in faults:
             started = time.perf_counter()
             verdict, first, confidence, summary = bench.ask(options)
-            expected = EXPECTED.get(options["kind"], "non-finite" if bench.breaks(options) else "local-fault")
+            wrong = "layout" if options["kind"] == "permute" else "local-fault"
+            expected = EXPECTED.get(options["kind"], "non-finite" if bench.breaks(options) else wrong)
             word = judged(options, expected, verdict, first, shows)
             tally[word] += 1
             print(f"{word:6} {node.op_type:18} {options['kind']:15} {verdict:20} {first:36} {confidence:.2f} "

@@ -1,12 +1,16 @@
-"""Which tensor of the target is compared with which of the reference: strictly by name.
+"""Which tensor of the target is compared with which of the reference: by name, and what is left over by value.
 
-Guessing (by substring, by position) compares tensors that have nothing to do with each other and lets them pass; a name
-that only one side has is reported instead.
+Guessing (by substring, by position) compares tensors that have nothing to do with each other and lets them pass. So a
+name that only one side has is reported, and given a partner only when its values leave no doubt (`matching`).
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from tensortriage.compare.fingerprint import fingerprint
+from tensortriage.compare.matching import Match, match
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -72,6 +76,26 @@ def align(reference: Sequence[ValueSpec], target: Sequence[ValueSpec]) -> Alignm
         only_reference=tuple(spec.name for spec in reference if spec.name not in theirs),
         only_target=tuple(spec.name for spec in target if spec.name not in ours),
     )
+
+
+def by_value(
+    reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray], *, confidence: float = 0.999
+) -> tuple[Match, ...]:
+    """Match tensors by their values, whatever their names, order of axes, shape and scale.
+
+    Args:
+        reference: All tensors of the side taken as right that could be meant; more of them make a match surer.
+        target: Tensors of the other side, e.g. those whose names it alone has.
+        confidence: Probability that none of the matches is wrong, given that the partners are among those given.
+
+    Returns:
+        The sure matches; none for tensors that say too little (few elements, constants) and for strings.
+    """
+    ours, theirs = (
+        {name: fingerprint(array) for name, array in side.items() if array.dtype.kind not in "USOc"}
+        for side in (reference, target)
+    )
+    return match(ours, theirs, confidence=confidence).matches
 
 
 def _problem(reference: ValueSpec, target: ValueSpec) -> str:

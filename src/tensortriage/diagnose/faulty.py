@@ -3,6 +3,7 @@
 from tensortriage.diagnose.blame import blame
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.layout import of_an_op
 from tensortriage.diagnose.second_opinion import at_the_culprit
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
@@ -15,6 +16,8 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     first = found.culprits[0]
     if verdict := at_the_culprit(inv, evidence.feed, first.value):
+        return verdict
+    if verdict := of_an_op(inv, evidence, found):
         return verdict
     return inv.verdict(
         VerdictKind.LOCAL_FAULT,

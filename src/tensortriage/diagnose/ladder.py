@@ -13,6 +13,7 @@ from tensortriage.diagnose.faulty import local_fault
 from tensortriage.diagnose.fusion import fusion_fault
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
+from tensortriage.diagnose.layout import layout, outputs_in_place
 from tensortriage.diagnose.origin import nonfinite
 from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_to_run
 from tensortriage.diagnose.overflow import out_of_range
@@ -30,6 +31,7 @@ from tensortriage.diagnose.verdict import Verdict, VerdictKind
 Rung = Callable[[Investigation, Evidence], Verdict | None]
 
 RUNGS: tuple[Rung, ...] = (
+    outputs_in_place,
     out_of_range,
     layer_wise,
     rounding,
@@ -37,6 +39,7 @@ RUNGS: tuple[Rung, ...] = (
     configurations,
     nonfinite,
     local_fault,
+    layout,
     fusion_fault,
     transformation,
 )

@@ -9,8 +9,9 @@ import numpy as np
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
 from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.floors import Floors, floors_of
-from tensortriage.diagnose.investigation import Investigation, Measured, compare_all
+from tensortriage.diagnose.investigation import Investigation, Mark, Measured, compare_all
 from tensortriage.diagnose.layers import OutputRow
+from tensortriage.diagnose.moved import moved, recognised
 from tensortriage.diagnose.soundness import failed, mismatched, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -27,7 +28,26 @@ WHOLE_BYTES = 256 << 20
 
 
 class Unsound(Exception):
-    """The target's outputs cannot be compared; the message says why."""
+    """The target's outputs cannot be compared.
+
+    Args:
+        problem: Why.
+        places: How the values are those of the reference in other places; empty when they are not.
+        layout: Whether an output is the right one in another layout, not another output.
+    """
+
+    def __init__(self, problem: str, places: str, *, layout: bool) -> None:
+        super().__init__(problem)
+        self.places = places
+        self.layout = layout
+
+    @classmethod
+    def because(cls, problem: str, reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> "Unsound":
+        """Look for the reference's values in outputs that cannot be compared."""
+        for name, array in reference.items():
+            if name in target and target[name].shape != array.shape and (found := moved(array, target[name])):
+                return cls(problem, f"output '{name}': {found.sentence}", layout=True)
+        return cls(problem, recognised(reference, target), layout=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,11 +94,21 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
             inv.answered(question, f"no: {error.message}", since=since, feed=feed.name)
             return (), failed(inv, error)
         except Unsound as problem:
-            inv.answered("are the outputs comparable?", f"no: {problem}", since=since, feed=feed.name)
-            return (), inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"{problem}: nothing to compare")
+            return (), incomparable(inv, problem, feed, since)
     inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured))
     floors = output_floors(inv)
     return tuple(judge(inv, feed, metrics, floors) for feed, metrics in measured), None
+
+
+def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) -> Verdict:
+    """The outputs cannot be compared as they are; where their values are the right ones in another layout, say so."""
+    places = f"; {problem.places}" if problem.places else ""
+    inv.answered("are the outputs comparable?", f"no: {problem}{places}", since=since, feed=feed.name)
+    if problem.layout:
+        return inv.verdict(
+            VerdictKind.LAYOUT, 0.97, f"{problem.places}; the values are right: give it the model's layout"
+        )
+    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"{problem}{places}: nothing to compare")
 
 
 def output_floors(inv: Investigation) -> Floors:
@@ -114,7 +144,7 @@ def deployed(inv: Investigation, feed: Feed) -> Mapping[str, Metrics]:
         inv.listener.progress(f"running {target} on {feed.name}")
         outputs = run_once(inv, target, inv.model, feed)
         if problem := mismatched(expected, outputs):
-            raise Unsound(problem)
+            raise Unsound.because(problem, expected, outputs)
         return compare_all(((name, outputs[name]) for name in expected), golden)
 
     key = inv.key(target, inv.model, feed, "deployed", list(expected))

@@ -1,0 +1,80 @@
+"""Right numbers in wrong places: what says that a tensor, or a set of outputs, is the right one in another order.
+
+A pattern counts when it explains nine tenths of the squared error and would not do so by luck (`compare.finding`), so
+it is recognised under the rounding of any format, and rounding alone is never taken for one.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.compare.align import by_value
+from tensortriage.compare.anatomy import dissect
+from tensortriage.compare.figures import error_of
+from tensortriage.compare.finding import DECISIVE, Finding
+from tensortriage.compare.matching import Relation
+from tensortriage.compare.metrics import measure
+
+ORDERS = ("transposition", "layout", "reordering", "permutation")
+"""Findings that all values are there, in another order; a shift by some places is an index error instead."""
+
+_WORDS = {
+    Relation.EQUAL: "",
+    Relation.RESHAPED: " under another shape",
+    Relation.TRANSPOSED: " transposed",
+    Relation.REORDERED: " in another order",
+}
+
+
+def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> Finding | None:
+    """Return how a tensor is the reference in another order; None when it is not.
+
+    Args:
+        reference: The tensor as it should be.
+        target: The tensor under suspicion, of the same or of another shape.
+        floor: Relative RMS error that a healthy engine may have in it.
+    """
+    reference, target = np.asarray(reference), np.asarray(target)
+    if reference.size != target.size or reference.dtype.kind in "USO" or target.dtype.kind in "USO":
+        return None
+    for finding in dissect(reference, target, floor=floor if np.isfinite(floor) else 0.0).findings:
+        reshaped = finding.slug == "shape" and "agree in memory order" in finding.sentence
+        if finding.strength >= DECISIVE and (finding.slug in ORDERS or reshaped):
+            return finding
+    return None
+
+
+def exchanged(
+    reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray], limits: Mapping[str, float]
+) -> dict[str, str]:
+    """Return which outputs hold which, when some that are wrong hold each other's values.
+
+    Args:
+        reference: The outputs as they should be.
+        target: Those that are wrong.
+        limits: Largest relative error of each that is no fault.
+
+    Returns:
+        Name to the name of the output whose values it holds, a permutation without fixed points; empty when it is none.
+    """
+    found: dict[str, str] = {}
+    for name, array in target.items():
+        for other in target:
+            fits = other != name and reference[other].shape == array.shape
+            if fits and error_of(measure(reference[other], array)) <= limits.get(other, 0.0):
+                found[name] = other
+                break
+    return found if found and set(found) == set(found.values()) else {}
+
+
+def recognised(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> str:
+    """Return in words which outputs of the target hold which of the reference's, recognised by value; empty when none.
+
+    For outputs that cannot be compared by name: their names are unknown, or their shapes differ.
+    """
+    told = [
+        f"'{match.target}' holds '{match.reference}'{_WORDS[match.relation]}"
+        for match in by_value(reference, target)
+        if match.target != match.reference
+    ]
+    return ", ".join(told[:4])
