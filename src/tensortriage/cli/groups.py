@@ -9,6 +9,10 @@ INSPECT = {
     "plan": ("tensortriage.cli.inspect_plan:inspect_plan", "What an engine really runs for a model."),
     "capability": ("tensortriage.cli.inspect_capability:inspect_capability", "What of a model an engine can build."),
     "sparsity": ("tensortriage.cli.inspect_sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
+    "tactics": ("tensortriage.cli.inspect_tactics:inspect_tactics", "Which tactics a file says were chosen."),
+    "diff-tactics": (
+        "tensortriage.cli.inspect_diff_tactics:inspect_diff_tactics", "What bad builds chose that good ones did not.",
+    ),
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
@@ -18,6 +22,7 @@ CHECK = {
 
 DEBUG = {
     "reduce": ("tensortriage.cli.debug_reduce:debug_reduce", "The smallest piece of a model that still fails."),
+    "build": ("tensortriage.cli.debug_build:debug_build", "Build again and again: which choice makes a build bad?"),
     "precision": ("tensortriage.cli.debug_precision:debug_precision", "The nodes that need more bits, and the model."),
     "repeat": ("tensortriage.cli.debug_repeat:debug_repeat", "How often does a check fail?"),
 }

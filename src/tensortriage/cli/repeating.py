@@ -14,8 +14,9 @@ from tensortriage.report.text import printable
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.rules import Ruling
+from tensortriage.search.stopping import Stop, Until
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.repeat import Goal, Repeated, Stop, Until, repeat
+from tensortriage.workflows.repeat import Goal, Repeated, repeat
 
 CANDIDATE = "repeat"
 """What the replay of a repetition calls its subject: there is only one."""

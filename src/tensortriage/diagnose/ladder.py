@@ -11,6 +11,7 @@ from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
 from tensortriage.diagnose.fusion import fusion_fault
+from tensortriage.diagnose.intermittent import build_to_build
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
 from tensortriage.diagnose.layout import layout, outputs_in_place
@@ -87,7 +88,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     if verdict := second_reference(inv, evidence):
         return verdict
     fails = above_the_floor(inv, evidence.results)
-    if verdict := run_to_run(inv, evidence.results):
+    if verdict := run_to_run(inv, evidence.results) or build_to_build(inv, evidence):
         return verdict
     if not fails:
         return broken_shape(inv, evidence.shapes) or match(inv, evidence)

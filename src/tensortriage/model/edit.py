@@ -161,6 +161,10 @@ def _with_outputs(model: Model, names: Collection[str]) -> Model:
                 slug="value-not-markable",
                 cure="mark outputs of nodes; the value of an input or initializer is known without running the model",
             )
+    if any(value.type is None for value in found.values()):  # ONNX wants outputs typed, and TensorRT 8.5 insists
+        types = infer_types(clone.ir, {})
+        for value in found.values():
+            value.type = value.type or types.get(value)
     graph.outputs.clear()
     graph.outputs.extend(found.values())
     return Model.from_ir(clone.ir)

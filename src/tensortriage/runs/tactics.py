@@ -83,8 +83,8 @@ def features(choices: Sequence[Choice], plan: Plan | None) -> tuple[tuple[str, s
 
 
 def feature_digest(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a short digest of what a build is like; empty when nothing is known."""
-    return digest([list(pair) for pair in pairs])[:12] if pairs else ""
+    """Return a short digest of what a build is like, in whatever order; empty when nothing is known."""
+    return digest(sorted(list(pair) for pair in pairs))[:12] if pairs else ""
 
 
 def _from_json(text: str, path: Path) -> TacticRecord:

@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from tensortriage.testing.fault import Fault, FaultKind
     from tensortriage.testing.faults import FaultyEngine
     from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+    from tensortriage.testing.varying import VaryingEngine
 
 _HOMES = {
     "ConformanceReport": "tensortriage.testing.conformance",
     "Fault": "tensortriage.testing.fault",
     "FaultKind": "tensortriage.testing.fault",
     "FaultyEngine": "tensortriage.testing.faults",
+    "VaryingEngine": "tensortriage.testing.varying",
     "check_engine_conformance": "tensortriage.testing.conformance",
     "conv_net": "tensortriage.testing.models",
     "encoder": "tensortriage.testing.models",
@@ -27,6 +29,7 @@ __all__ = [
     "Fault",
     "FaultKind",
     "FaultyEngine",
+    "VaryingEngine",
     "check_engine_conformance",
     "conv_net",
     "encoder",

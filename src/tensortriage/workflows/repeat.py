@@ -6,39 +6,15 @@ after every run makes the true coverage a little less than the nominal one, so t
 """
 
 import dataclasses
-import enum
-import statistics
 import time
 from collections.abc import Callable, Mapping
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.rules import Ruling
+from tensortriage.search.stopping import CONFIDENCE, Stop, Until, wilson
 
 REPEAT_FORMAT = "tensortriage.repeat/1"
-CONFIDENCE = 0.95
 LEAST_RUNS = 5
-
-
-class Until(enum.Enum):
-    """When to stop; the value is the word on the command line."""
-
-    SURE = "sure"
-    """The rate of failure is known well enough."""
-    GOOD = "good"
-    """A run has passed."""
-    BAD = "bad"
-    """A run has failed."""
-    COUNT = "count"
-    """A number of runs has been made."""
-
-
-class Stop(enum.Enum):
-    """Why it stopped; the value is the word in files."""
-
-    REACHED = "reached"
-    MOST_RUNS = "most-runs"
-    BUDGET = "budget"
-    INTERRUPTED = "interrupted"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,19 +80,6 @@ class Repeated:
         if self.failed:
             return 1
         return 0 if self.passed and not self.unresolved else 4
-
-
-def wilson(failed: int, runs: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return Wilson's score interval of a rate; (0, 1) without runs."""
-    if runs == 0:
-        return 0.0, 1.0
-    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2.0)
-    rate, spread = failed / runs, z * z / runs
-    middle = rate + spread / 2.0
-    half = z * ((rate * (1.0 - rate) + spread / 4.0) / runs) ** 0.5
-    low = 0.0 if failed == 0 else (middle - half) / (1.0 + spread)
-    high = 1.0 if failed == runs else (middle + half) / (1.0 + spread)
-    return max(0.0, low), min(1.0, high)
 
 
 def repeat(

@@ -7,6 +7,7 @@ import models
 import running
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.model.edit import freeze, inject, mark_outputs, markable, select_outputs
+from tensortriage.values.dtype import DType
 
 X = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 0.0]], np.float32)
 
@@ -227,3 +228,13 @@ def test_injecting_what_is_not_known():
     with pytest.raises(ModelError) as caught:
         inject(foreign, ["b"], specs={})
     assert caught.value.slug == "value-type-unknown"
+
+
+def test_outputs_that_the_file_leaves_untyped_get_their_type():
+    """ONNX wants an element type for every output; TensorRT 8.5 refuses a model without."""
+    model = models.branchy()
+    for node in model.ir.graph:
+        for value in node.outputs:
+            value.type = value.type if value.is_graph_output() else None
+    marked = mark_outputs(model, ["a"])
+    assert [(spec.name, spec.dtype) for spec in marked.outputs if spec.name == "a"] == [("a", DType.FLOAT)]

@@ -1,0 +1,196 @@
+"""Building again and again until enough is known, and then saying what is.
+
+Three things can be known. If all builds come out alike: that the other kind is rare, which takes a number of builds
+that follows from the rate and the confidence wanted. If both kinds were seen and tactics can be given: nothing more is
+needed, since the guilty choice is found by giving them. If they cannot: a choice that goes with failure so clearly that
+it is the cause with the confidence wanted, or the rate of failure itself.
+"""
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Sequence
+
+from tensortriage.builds.blaming import blame, closest
+from tensortriage.builds.result import Blame, BuildStudy, Pinned, SuspectChoice
+from tensortriage.builds.trial import Bench, BuildTrial, Difference, Judgement
+from tensortriage.runs.tactics import feature_digest
+from tensortriage.search.association import Trial, rank
+from tensortriage.search.desk import Cache
+from tensortriage.search.result import Budget, Progress
+from tensortriage.search.stopping import CONFIDENCE, Stop, Until, runs_to_exclude, wilson
+
+LEAST_BUILDS = 2
+MOST_SUSPECTS = 50
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BuildGoal:
+    """What to build for.
+
+    Attributes:
+        until: When to stop.
+        most: Most free builds; for `Until.COUNT` their number.
+        rate: When all builds are alike: the rate above which the other kind is to be excluded.
+        width: When both kinds were seen and nothing tells them apart: width of the rate's interval at which to stop.
+        seconds: Time after which no new build begins; None for no limit.
+        pin: Whether to look for the guilty choice, and to make a good build again, by giving tactics.
+    """
+
+    until: Until = Until.SURE
+    most: int = 50
+    rate: float = 0.2
+    width: float = 0.3
+    seconds: float | None = None
+    pin: bool = True
+
+    def reached(self, trials: Sequence[BuildTrial], *, pins: bool) -> bool:
+        """Whether enough builds have been made."""
+        good, bad = _count(trials, Judgement.GOOD), _count(trials, Judgement.BAD)
+        if self.until is Until.COUNT:
+            return len(trials) >= self.most
+        if self.until is not Until.SURE:
+            return (good if self.until is Until.GOOD else bad) > 0
+        if good + bad < LEAST_BUILDS:
+            return False
+        if not good or not bad:
+            return good + bad >= runs_to_exclude(self.rate)
+        low, high = wilson(bad, good + bad)
+        return (pins and self.pin) or high - low <= self.width or _best(trials) >= CONFIDENCE
+
+
+@dataclasses.dataclass(kw_only=True)
+class Studying:
+    """A study in progress.
+
+    Attributes:
+        bench: Makes builds.
+        goal: What to build for.
+        engine: Spec of the engine, for the record.
+        identity: Digest of all that answers depend on.
+        cache: Keeps the answers of the search.
+        built: Told of every free build.
+        searched: Told of every build with given tactics.
+    """
+
+    bench: Bench
+    goal: BuildGoal
+    engine: str
+    identity: str
+    cache: Cache | None = None
+    built: Callable[[BuildTrial, Sequence[BuildTrial]], None] = lambda trial, trials: None
+    searched: Callable[[Progress[str]], None] | None = None
+
+    def study(self) -> BuildStudy:
+        """Build until enough is known, and look for the cause; Ctrl-C ends it with what there is."""
+        started, trials = time.monotonic(), list[BuildTrial]()
+        found: Blame | None = None
+        pinned: Pinned | None = None
+        try:
+            stop = self._build(trials, started)
+            if self._may_pin(trials):
+                found = self._blame(trials, started)
+            if self.goal.pin and self.bench.pins:
+                pinned = self._pin(trials)
+        except KeyboardInterrupt:
+            if not trials:
+                raise
+            stop = Stop.INTERRUPTED
+        return self._result(trials, stop, found, pinned, time.monotonic() - started)
+
+    def _build(self, trials: list[BuildTrial], started: float) -> Stop:
+        while not self.goal.reached(trials, pins=self.bench.pins):
+            if len(trials) >= self.goal.most:
+                return Stop.MOST_RUNS
+            if self.goal.seconds is not None and time.monotonic() - started >= self.goal.seconds:
+                return Stop.BUDGET
+            trials.append(self.bench.build(str(len(trials))))
+            self.built(trials[-1], trials)
+        return Stop.REACHED
+
+    def _may_pin(self, trials: Sequence[BuildTrial]) -> bool:
+        wanted = self.goal.pin and self.bench.pins
+        return wanted and any(t.good and t.choices for t in trials) and any(t.failed and t.choices for t in trials)
+
+    def _blame(self, trials: Sequence[BuildTrial], started: float) -> Blame:
+        left = None if self.goal.seconds is None else max(0.0, self.goal.seconds - (time.monotonic() - started))
+        suspicion: dict[str, float] = {}
+        for suspect in suspects(trials):
+            suspicion.setdefault(suspect.layer, suspect.factor)
+        return blame(
+            self.bench, trials, suspicion, identity=self.identity, cache=self.cache, budget=Budget(seconds=left),
+            observe=self.searched,
+        )  # fmt: skip
+
+    def _pin(self, trials: Sequence[BuildTrial]) -> Pinned | None:
+        """Make a good build again, twice, from the choices it made."""
+        good = next((trial for trial in trials if trial.good and trial.choices), None)
+        if good is None:
+            return None
+        if any(trial.failed for trial in trials):
+            good, _ = closest(trials)
+        first, second = (self.bench.build(name, good.choices) for name in ("pinned", "pinned-again"))
+        return Pinned(first, _same(good, first), _same(first, second))
+
+    def _result(
+        self,
+        trials: Sequence[BuildTrial],
+        stop: Stop,
+        found: Blame | None,
+        pinned: Pinned | None,
+        seconds: float,
+    ) -> BuildStudy:
+        good, bad = _count(trials, Judgement.GOOD), _count(trials, Judgement.BAD)
+        low, high = wilson(bad, good + bad)
+        return BuildStudy(
+            engine=self.engine,
+            trials=tuple(trials),
+            good=good,
+            bad=bad,
+            unresolved=len(trials) - good - bad,
+            rate=bad / (good + bad) if good + bad else None,
+            low=low,
+            high=high,
+            distinct_outputs=len({trial.outputs for trial in trials if trial.outputs}),
+            distinct_plans=len({feature_digest(trial.features) for trial in trials if trial.features}),
+            spread=self._spread(trials),
+            suspects=suspects(trials)[:MOST_SUSPECTS],
+            blame=found,
+            pinned=pinned,
+            stop=stop.value,
+            seconds=seconds,
+        )
+
+    def _spread(self, trials: Sequence[BuildTrial]) -> Difference | None:
+        """Return the largest difference between two builds with different outputs (or two of the same)."""
+        different = list({trial.outputs: trial for trial in trials if trial.outputs}.values())
+        if len(different) < 2:
+            different = [trial for trial in trials if trial.outputs][:2]
+        pairs = [self.bench.difference(one, other) for one, other in itertools.combinations(different, 2)]
+        return max((pair for pair in pairs if pair is not None), key=lambda d: (d.relative, d.max_abs), default=None)
+
+
+def suspects(trials: Sequence[BuildTrial]) -> tuple[SuspectChoice, ...]:
+    """Return the choices that speak for failure, the most telling first."""
+    nodes = {(choice.layer, choice.label): choice.nodes for trial in trials for choice in trial.choices}
+    told = [t for t in trials if t.judgement is not Judgement.OTHER]
+    ranked = rank([Trial(frozenset(t.features), t.failed) for t in told])
+    return tuple(
+        SuspectChoice(
+            *s.item, nodes.get(s.item, ()), s.bad_with, s.good_with, s.bad_without, s.good_without, s.factor,
+            s.probability,
+        )
+        for s in ranked
+    )  # fmt: skip
+
+
+def _best(trials: Sequence[BuildTrial]) -> float:
+    return next((suspect.probability for suspect in suspects(trials)), 0.0)
+
+
+def _count(trials: Sequence[BuildTrial], judgement: Judgement) -> int:
+    return sum(trial.judgement is judgement for trial in trials)
+
+
+def _same(one: BuildTrial, other: BuildTrial) -> bool | None:
+    return one.outputs == other.outputs if one.outputs and other.outputs else None

@@ -1,0 +1,94 @@
+"""One build that was judged, and who makes them."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Protocol
+
+from tensortriage.engines.base import Choice
+
+
+class Judgement(enum.Enum):
+    """What a build is; the value is the word in files and the name of the folder that it is sorted into."""
+
+    GOOD = "good"
+    BAD = "bad"
+    OTHER = "other"
+    """It told nothing: the build failed, or the check ran out of time."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BuildTrial:
+    """One build.
+
+    Attributes:
+        name: Its number from 0; for builds with given tactics a word.
+        judgement: What it is.
+        signature: How it failed, in a word or two; empty for a good one.
+        reason: One line for a person.
+        error: Largest relative RMS error at an output; None when outputs were not compared.
+        outputs: Digest of all outputs; empty when it was not run.
+        values: Folder of the case with the outputs; empty likewise.
+        choices: The tactics that it chose, where the engine tells.
+        features: What it is like: pairs of a layer and what runs it.
+        seconds: Wall time of the build and its check.
+        files: What was written, by kind (``tactics``, ``engine``).
+    """
+
+    name: str
+    judgement: Judgement
+    signature: str = ""
+    reason: str = ""
+    error: float | None = None
+    outputs: str = ""
+    values: str = ""
+    choices: tuple[Choice, ...] = ()
+    features: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is bad."""
+        return self.judgement is Judgement.BAD
+
+    @property
+    def good(self) -> bool:
+        """Whether it is good."""
+        return self.judgement is Judgement.GOOD
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """How far two builds' outputs are apart at most.
+
+    Attributes:
+        output: The output where that is.
+        feed: The feed.
+        max_abs: Largest absolute difference there.
+        relative: RMS of the difference over RMS of the output; infinite for NaN or Inf in one alone.
+        builds: Names of the two builds.
+    """
+
+    output: str
+    feed: str
+    max_abs: float
+    relative: float
+    builds: tuple[str, str]
+
+
+class Bench(Protocol):
+    """Makes builds."""
+
+    @property
+    def pins(self) -> bool:
+        """Whether tactics can be given to a build."""
+        ...
+
+    def build(self, name: str, choices: tuple[Choice, ...] = ()) -> BuildTrial:
+        """Build once, with the given choices where there are any, and judge it."""
+        ...
+
+    def difference(self, one: BuildTrial, other: BuildTrial) -> Difference | None:
+        """Compare the outputs of two builds; None when one was not run."""
+        ...

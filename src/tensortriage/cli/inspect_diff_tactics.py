@@ -1,0 +1,56 @@
+"""``triage inspect diff-tactics``: what bad builds chose that good ones did not."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  triage inspect diff-tactics --dir triage-case
+  triage inspect diff-tactics --dir polygraphy_artifacts
+  triage inspect diff-tactics --good good_replays --bad bad_replays --json
+
+\b
+Exit codes: 0 no choice is found in bad builds alone, 1 some are.
+"""
+HEADING = "Builds"
+
+
+@click.command(cls=GuideCommand, epilog=EPILOG)
+@option("--dir", "folder", type=click.Path(path_type=Path), metavar="DIR", heading=HEADING,
+        help="Directory with good/ and bad/.")  # fmt: skip
+@option("--good", type=click.Path(path_type=Path), metavar="PATH", heading=HEADING,
+        help="File of a good build's tactics, or a directory of such files.")  # fmt: skip
+@option("--bad", type=click.Path(path_type=Path), metavar="PATH", heading=HEADING,
+        help="The same of bad builds.")  # fmt: skip
+@common
+def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | None, as_json: bool) -> None:
+    """Compare the tactics of good and bad builds, and rank those that speak for failure.
+
+    Files may be records of --save-tactics, replays of Polygraphy, or verbose logs of TensorRT; others are passed over.
+    """
+    if folder is not None:
+        good, bad = good or folder / "good", bad or folder / "bad"
+    if good is None or bad is None:
+        raise UsageError(
+            "two kinds of builds are needed",
+            slug="tactics-one-sided",
+            cure="give --dir DIR that has good/ and bad/, or --good PATH and --bad PATH",
+        )
+    from tensortriage.workflows.tactics import diff_tactics
+
+    diff = diff_tactics([good], [bad])
+    if as_json:
+        from tensortriage.values.serial import to_json
+
+        click.echo(to_json(diff))
+    else:
+        from tensortriage.report.tactics_text import diff_lines
+
+        for line in diff_lines(diff):
+            click.echo(line)
+    sys.exit(1 if diff.only_bad else 0)

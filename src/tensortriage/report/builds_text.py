@@ -1,0 +1,103 @@
+"""A study of builds for people: how many are bad, how they differ, which choice did it, what to do."""
+
+import shlex
+from collections.abc import Iterator
+
+from tensortriage.builds.result import Blame, BuildStudy, Pinned, SuspectChoice
+from tensortriage.builds.trial import Judgement
+from tensortriage.report.text import count, duration
+from tensortriage.search.stopping import Stop
+
+WORDS = {Judgement.GOOD: "good", Judgement.BAD: "bad", Judgement.OTHER: "cannot be told"}
+MOST_SHOWN = 5
+_ENDED = {
+    Stop.MOST_RUNS.value: "; stopped at the most builds allowed",
+    Stop.BUDGET.value: "; stopped by the budget",
+    Stop.INTERRUPTED.value: "; interrupted",
+}
+
+
+def study_lines(study: BuildStudy, *, case: str) -> Iterator[str]:
+    """Yield the lines that end a study.
+
+    Args:
+        study: What was found.
+        case: Directory of the case, for the commands to run next.
+    """
+    yield ""
+    yield (
+        f"{count(len(study.trials), 'build')}: {study.good} good, {study.bad} bad"
+        + (f", {study.unresolved} told nothing" if study.unresolved else "")
+        + f", {duration(study.seconds)}"
+        + _ENDED.get(study.stop, "")
+    )
+    if study.rate is not None:
+        yield (
+            f"bad builds: {study.rate:.0%}; between {study.low:.0%} and {study.high:.0%} "
+            f"with {study.confidence:.0%} confidence"
+        )
+    yield from _differences(study)
+    yield from _suspects(study.suspects, study.blame)
+    if study.blame is not None:
+        yield from _blame(study.blame)
+    if study.pinned is not None:
+        yield from _pinned(study.pinned)
+    if study.good and study.bad:
+        yield f"next: triage inspect diff-tactics --dir {shlex.quote(case)}"
+
+
+def _differences(study: BuildStudy) -> Iterator[str]:
+    if study.distinct_outputs > 1 and study.spread is not None:
+        spread = study.spread
+        yield (
+            f"outputs: {study.distinct_outputs} different ones; builds {spread.builds[0]} and {spread.builds[1]} "
+            f"differ most: by {spread.max_abs:.3g} at output '{spread.output}' (relative {spread.relative:.2g})"
+        )
+    elif study.distinct_outputs == 1:
+        yield "outputs: the same in every build, bit by bit"
+    if study.distinct_plans:
+        yield f"choices: {count(study.distinct_plans, 'different set')} of tactics or plans"
+    elif study.trials:
+        yield "choices: the engine tells neither tactics nor its plan"
+
+
+def _suspects(suspects: tuple[SuspectChoice, ...], blame: Blame | None) -> Iterator[str]:
+    if not suspects or (blame is not None and blame.guilty):
+        return
+    yield "choices that bad builds share (bad/good builds with it, without it; chance to be the cause):"
+    for one in suspects[:MOST_SHOWN]:
+        yield (
+            f"  {one.layer}: {one.choice}  {one.bad_with}/{one.good_with}, {one.bad_without}/{one.good_without}; "
+            f"{one.probability:.0%}"
+        )
+    if len(suspects) > MOST_SHOWN:
+        yield f"  ... and {len(suspects) - MOST_SHOWN} more"
+
+
+def _blame(blame: Blame) -> Iterator[str]:
+    if not blame.guilty:
+        yield f"no guilty choice: {blame.reason}"
+        return
+    for one in blame.guilty:
+        nodes = f" (nodes {', '.join(one.nodes)})" if one.nodes and one.nodes != (one.layer,) else ""
+        yield f"guilty: layer '{one.layer}'{nodes}: bad with {one.bad.label}, good with {one.good.label}"
+    cured = {
+        True: "a bad build is good with this alone replaced",
+        False: "but a bad build stays bad when this alone is replaced: there is more than one cause",
+        None: "the cure was not tried",
+    }[blame.cured]
+    yield (
+        f"confirmed in {count(blame.builds, 'build')} with given tactics, out of {blame.differing} differing layers; "
+        f"{cured}"
+    )
+
+
+def _pinned(pinned: Pinned) -> Iterator[str]:
+    trial = pinned.trial
+    word = WORDS[trial.judgement]
+    if pinned.same_outputs is None:
+        yield f"a good build made again from its tactics is {word}"
+        return
+    same = "bit by bit the same outputs" if pinned.same_outputs else "other outputs than it had"
+    again = "" if pinned.again_same is None else "; a second time " + ("the same" if pinned.again_same else "others")
+    yield f"a good build made again from its tactics is {word}, with {same}{again}"

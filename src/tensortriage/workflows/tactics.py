@@ -1,0 +1,60 @@
+"""Looking into recorded tactics: what is in a file, and what bad builds chose that good ones did not."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tensortriage.builds.result import TacticDiff
+from tensortriage.builds.study import suspects
+from tensortriage.builds.trial import BuildTrial, Judgement
+from tensortriage.errors import DataError, UsageError
+from tensortriage.runs.tactics import features, load_record
+
+
+def diff_tactics(good: Sequence[Path], bad: Sequence[Path]) -> TacticDiff:
+    """Compare the tactics of good and bad builds.
+
+    Args:
+        good: Files of good builds, or folders of them.
+        bad: The same for bad ones.
+
+    Raises:
+        UsageError: When one side has no file of tactics (``tactics-one-sided``).
+        DataError: When a file that is named holds no tactics.
+    """
+    skipped: list[str] = []
+    trials = [
+        *_trials(good, Judgement.GOOD, skipped),
+        *_trials(bad, Judgement.BAD, skipped),
+    ]
+    names = {j: tuple(t.name for t in trials if t.judgement is j) for j in (Judgement.GOOD, Judgement.BAD)}
+    for judgement, found in names.items():
+        if not found:
+            raise UsageError(
+                f"no tactics of {judgement.value} builds among {', '.join(map(str, [*good, *bad]))}",
+                slug="tactics-one-sided",
+                cure="give --good DIR --bad DIR, or --dir DIR that has good/ and bad/, as triage debug build makes",
+            )
+    ranked = suspects(trials)
+    return TacticDiff(
+        good=names[Judgement.GOOD],
+        bad=names[Judgement.BAD],
+        skipped=tuple(skipped),
+        only_bad=tuple(sorted((one for one in ranked if not one.good_with), key=lambda one: -one.bad_with)),
+        suspects=ranked,
+    )
+
+
+def _trials(paths: Iterable[Path], judgement: Judgement, skipped: list[str]) -> Iterable[BuildTrial]:
+    for path in paths:
+        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        for file in files:
+            try:
+                record = load_record(file)
+            except DataError:
+                if not path.is_dir():
+                    raise
+                skipped.append(str(file))  # engines, logs of other things: folders of artifacts hold more than tactics
+                continue
+            yield BuildTrial(
+                name=str(file), judgement=judgement, choices=record.choices, features=features(record.choices, None)
+            )

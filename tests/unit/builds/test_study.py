@@ -1,0 +1,140 @@
+"""Studies of simulated builds: the truth is known, so what a study says can be checked."""
+
+import random
+
+import pytest
+
+from tensortriage.builds.blaming import blame
+from tensortriage.builds.study import BuildGoal, Studying, suspects
+from tensortriage.builds.trial import BuildTrial, Difference, Judgement
+from tensortriage.engines.base import Choice
+from tensortriage.search.stopping import Until
+
+
+class Simulated:
+    """Builds whose layers pick tactics at random, and are bad when all of some layers picked tactic 0."""
+
+    def __init__(self, *, layers=20, tactics=3, bad=("layer7",), pins=True, seed=0, told=True, flaky=0.0):
+        self.names = [f"layer{n}" for n in range(layers)]
+        self.tactics, self.bad, self.pins, self.told, self.flaky = tactics, set(bad), pins, told, flaky
+        self.rng = random.Random(seed)
+        self.made = []
+
+    def build(self, name, choices=()):
+        given = {choice.layer: int(choice.tactic, 16) for choice in choices}
+        drawn = {layer: self.rng.randrange(self.tactics) for layer in self.names} | given
+        failed = bool(self.bad) and all(drawn[layer] == 0 for layer in self.bad)
+        failed = failed or self.rng.random() < self.flaky
+        told = tuple(Choice(layer, hex(drawn[layer])) for layer in self.names) if self.told else ()
+        self.made.append(name)
+        return BuildTrial(
+            name=name,
+            judgement=Judgement.BAD if failed else Judgement.GOOD,
+            outputs="wrong" if failed else "right",
+            choices=told,
+            features=tuple((choice.layer, choice.label) for choice in told),
+        )
+
+    def difference(self, one, other):
+        return Difference("y", "feed", float(one.outputs != other.outputs), 0.0, (one.name, other.name))
+
+
+def study(bench, **goal):
+    return Studying(bench=bench, goal=BuildGoal(**goal), engine="simulated", identity="x").study()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("bad", [("layer7",), ("layer3", "layer16")])
+def test_guilty_choices_are_exactly_those_of_the_truth(seed, bad):
+    bench = Simulated(bad=bad, seed=seed, tactics=2)
+    found = study(bench)
+    assert found.stop == "reached"
+    assert found.exit_code == 0
+    assert {guilty.layer for guilty in found.blame.guilty} <= set(bad)
+    assert all(guilty.bad.tactic == "0x0" != guilty.good.tactic for guilty in found.blame.guilty)
+    assert found.blame.cured
+    assert found.pinned.same_outputs
+    assert found.pinned.again_same
+    # 20 layers of which about half differ: bisection, its repeats, and single removals
+    assert found.blame.builds <= 20
+
+
+def test_a_choice_that_both_builds_share_is_not_needed_to_tell_them_apart():
+    """Of two layers that must both be 0 the good build may have one: then the other alone is guilty."""
+    bench = Simulated(bad=("layer0", "layer1"), tactics=2, layers=2)
+    good = BuildTrial(name="0", judgement=Judgement.GOOD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x1")))
+    bad = BuildTrial(name="1", judgement=Judgement.BAD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x0")))
+    found = blame(bench, [good, bad], {}, identity="x")
+    assert [guilty.layer for guilty in found.guilty] == ["layer1"]
+    assert found.differing == 1
+
+
+def test_all_alike_ends_when_the_other_kind_is_excluded():
+    """0.8^14 = 0.044 <= 0.05 < 0.8^13: 14 builds exclude a rate of 20 % with 95 % confidence."""
+    found = study(Simulated(bad=()))
+    assert (found.good, found.bad, len(found.trials)) == (14, 0, 14)
+    assert found.suspects == ()
+    assert found.distinct_outputs == 1
+    fewer = study(Simulated(bad=()), rate=0.5)
+    assert len(fewer.trials) == 5  # 0.5^5 = 0.031 <= 0.05 < 0.5^4
+
+
+def test_without_pinning_the_ranking_names_it_with_confidence():
+    found = study(Simulated(pins=False, layers=10, seed=3), width=0.01)
+    assert found.blame is None
+    assert found.pinned is None
+    assert (found.suspects[0].layer, found.suspects[0].choice) == ("layer7", "0x0")
+    assert found.suspects[0].probability >= 0.95
+    assert found.suspects[0].good_with == found.suspects[0].bad_without == 0
+
+
+def test_a_cause_outside_the_tactics_is_not_blamed_on_one():
+    bench = Simulated(bad=(), flaky=0.5, seed=1)
+    found = study(bench, most=8, until=Until.COUNT)
+    assert found.good
+    assert found.bad
+    if found.blame.guilty:  # a flaky premise may fail twice in a row; then the cure is what tells
+        assert found.blame.cured is not None
+    else:
+        assert "not among the tactics" in found.blame.reason
+
+
+def test_equal_choices_in_good_and_bad_builds_are_said():
+    same = (Choice("a", "0x1"),)
+    trials = [BuildTrial(name=str(n), judgement=j, choices=same) for n, j in enumerate((Judgement.GOOD, Judgement.BAD))]
+    assert "same choices" in blame(Simulated(), trials, {}, identity="x").reason
+
+
+@pytest.mark.parametrize(("until", "last"), [(Until.GOOD, Judgement.GOOD), (Until.BAD, Judgement.BAD)])
+def test_until_good_or_bad_ends_with_one(until, last):
+    found = study(Simulated(tactics=2, seed=5), until=until, pin=False)
+    assert found.trials[-1].judgement is last
+    assert all(trial.judgement is not last for trial in found.trials[:-1])
+
+
+def test_a_goal_that_is_not_reached_is_no_success():
+    found = study(Simulated(bad=()), until=Until.BAD, most=3)
+    assert (found.stop, found.exit_code, len(found.trials)) == ("most-runs", 4, 3)
+
+
+def test_ctrl_c_keeps_what_there_is():
+    bench = Simulated(bad=())
+    build = bench.build
+
+    def interrupted(name, choices=()):
+        if name == "2":
+            raise KeyboardInterrupt
+        return build(name, choices)
+
+    bench.build = interrupted
+    found = study(bench)
+    assert (found.stop, found.exit_code, len(found.trials)) == ("interrupted", 130, 2)
+
+
+def test_suspects_know_the_nodes_of_their_layer():
+    good, bad = Choice("conv", "0x1", nodes=("/Conv",)), Choice("conv", "0x0", nodes=("/Conv",))
+    trials = [
+        BuildTrial(name="0", judgement=Judgement.GOOD, choices=(good,), features=(("conv", good.label),)),
+        BuildTrial(name="1", judgement=Judgement.BAD, choices=(bad,), features=(("conv", bad.label),)),
+    ]
+    assert [(one.layer, one.nodes) for one in suspects(trials)] == [("conv", ("/Conv",))]
