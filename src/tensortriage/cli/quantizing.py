@@ -29,6 +29,10 @@ def quantize_options(function: F) -> F:
     for add in (
         option("--metric-script", default="", metavar="FILE.py[:FUNCTION]", heading=HEADING,
                help="Task metric of outputs and feed, larger is better; the calibration with the best one is taken."),
+        option("--metric-min", type=float, metavar="X", heading=HEADING,
+               help="Least mean of the metric; the fewest nodes that prevent it stay float."),
+        option("--sqnr", type=float, metavar="DB", heading=HEADING,
+               help="Least signal to noise ratio of every output, likewise."),
         option("--holdout", multiple=True, metavar="PATH...", heading=HEADING,
                help="Samples that judge the calibrations  [default: every fourth of --inputs]."),
         option("--float-weights", is_flag=True, heading=HEADING, rare=True,
@@ -62,6 +66,10 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
             "quantizing changes nothing but formats", slug="quantize-not-edited",
             cure="edit the model first: triage convert MODEL -o edited.onnx",
         )  # fmt: skip
+    if given["metric_min"] is not None and not given["metric_script"]:
+        raise UsageError(
+            "--metric-min without --metric-script", slug="option-needs-another", cure="name the metric: --metric-script"
+        )
     word = given["calibrate"]
     request = QuantizeRequest(
         source=source_of(model, given),
@@ -77,6 +85,8 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
         feeding=feeding_of(given, shapes=given["input_shapes"]),
         holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,
         metric=load_function(given["metric_script"], "metric") if given["metric_script"] else None,
+        sqnr_db=given["sqnr"],
+        metric_min=given["metric_min"],
         accept_lost=verify_of(given) is Verify.NEVER,
     )
     result = quantize(request, progress=_live)
@@ -107,6 +117,10 @@ def lines(result: "QuantizeResult") -> list[str]:
         mark = "*" if tried.calibration == result.calibration else " "
         metric = "" if tried.metric is None else f", metric {tried.metric:.4f}"
         found.append(f"  {mark} {tried.calibration:<10}  worst output error {tried.worst:.2e}{metric}")
+    if result.sensitive:
+        found.append(f"  left float, the most sensitive first: {', '.join(result.sensitive)}")
+    if result.metric_after is not None:
+        found.append(f"    {'written':<10}  metric {result.metric_after:.4f}")
     if result.metric_before is not None:
         found.append(f"    {'in float':<10}  metric {result.metric_before:.4f}")
     found += [f"  output '{name}': {db:.1f} dB" for name, db in result.sqnr_db.items()]

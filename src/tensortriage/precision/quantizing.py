@@ -21,6 +21,7 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
+from tensortriage.model.quantizer_pairs import quantized_only_for
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -104,11 +105,12 @@ class Quantizer:
                 cure="there is nothing to gain from 8 bits in it",
             )
 
-    def quantized(self, kept: Collection[str] = ()) -> Model:
+    def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
         """Return the model with Q/DQ pairs at the operands of every node that can be quantized, but those kept.
 
         Args:
             kept: Names of nodes that stay as they are.
+            float_weights: Another choice than that of the options.
 
         Raises:
             ModelError: When ONNX Runtime's quantizer refuses the model (``quantize-failed``).
@@ -117,14 +119,14 @@ class Quantizer:
         self._count += 1
         try:
             with _quiet():
-                self._quantize(path, set(kept))
+                self._quantize(path, set(kept), self._options.float_weights if float_weights is None else float_weights)
         except Exception as error:  # the quantizer raises whatever its parts raise
             raise ModelError(
                 f"ONNX Runtime's quantizer refuses the model: {error}",
                 slug="quantize-failed",
                 cure="fold and clean it first: triage surgeon sanitize MODEL --fold-constants -o clean.onnx",
             ) from error
-        return Model.load(path)
+        return quantized_only_for(Model.load(path), set(self.nodes).difference(kept))
 
     @property
     def ranges(self) -> Mapping[str, tuple[float, float]]:
@@ -160,7 +162,7 @@ class Quantizer:
             return {"num_bins": _ENTROPY_BINS, "num_quantized_bins": _LEVELS, "symmetric": True}
         return {"num_bins": _BINS, "percentile": options.percentile, "symmetric": True}
 
-    def _quantize(self, path: Path, kept: set[str]) -> None:
+    def _quantize(self, path: Path, kept: set[str], float_weights: bool) -> None:
         from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 
         options = self._options
@@ -171,7 +173,7 @@ class Quantizer:
             "ActivationSymmetric": True,
             "WeightSymmetric": True,
             "QuantizeBias": False,
-            "AddQDQPairToWeight": options.float_weights,
+            "AddQDQPairToWeight": float_weights,
             "OpTypesToExcludeOutputQuantization": list(options.op_types),
             "QDQOpTypePerChannelSupportToAxis": {"MatMul": _OUTPUT_AXIS},
         }

@@ -6,7 +6,7 @@ with its figures, and with the tensors whose held-out values leave their ranges:
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from tensortriage.model.model import Model
 from tensortriage.model.selecting import NodeChoice, choose_nodes
 from tensortriage.model.shapes import value_specs
 from tensortriage.precision.coverage import outgrown, range_uses
+from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
 from tensortriage.precision.quantizing import Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.unquantized import QuantizedNodes
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
@@ -54,6 +56,8 @@ class QuantizeRequest:
         feeding: Calibration samples.
         holdout: Samples to judge by; None to hold out a part of the others.
         metric: Task metric of outputs and feed, larger is better.
+        sqnr_db: Least signal to noise ratio of every output in dB; nodes that prevent it stay float.
+        metric_min: Least mean of the task metric, likewise.
         accept_lost: Whether a model that has lost an output is written all the same.
     """
 
@@ -65,6 +69,8 @@ class QuantizeRequest:
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
     holdout: FeedRequest | None = None
     metric: Metric | None = None
+    sqnr_db: float | None = None
+    metric_min: float | None = None
     accept_lost: bool = False
 
 
@@ -118,9 +124,11 @@ class QuantizeResult:
         calibration: The calibration that was chosen.
         quantized: Nodes whose operands are quantized.
         kept: Nodes that could be and stay float.
+        sensitive: Those of them that the search left float, most influential first.
         tried: Every calibration, best first.
         sqnr_db: Signal to noise ratio of every output in dB, on the worst held-out sample.
         metric_before: Task metric of the float model; None without one.
+        metric_after: That of the model written.
         samples: Names of the calibration samples.
         held_out: Names of the samples it was judged by; the same ones when there were too few to hold any out.
         inputs: ``real`` or ``random``.
@@ -134,9 +142,11 @@ class QuantizeResult:
     calibration: str
     quantized: tuple[str, ...]
     kept: tuple[str, ...]
+    sensitive: tuple[str, ...]
     tried: tuple[Tried, ...]
     sqnr_db: Mapping[str, float]
     metric_before: float | None
+    metric_after: float | None
     samples: tuple[str, ...]
     held_out: tuple[str, ...]
     inputs: str
@@ -164,34 +174,83 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         tries: list[tuple[Tried, Quantizer, Model]] = []
         for calibration in request.calibrations:
             progress(f"calibrating on {len(samples)} samples: {calibration.value}")
-            folder = workspace.folder / calibration.value
-            folder.mkdir()
-            options = dataclasses.replace(request.options, calibration=calibration)
-            quantizer = Quantizer(model, samples, options, folder=folder)
+            quantizer = _quantizer(request, model, samples, calibration, workspace)
             made = quantizer.quantized(kept)
             outputs, metric = _run(made, held_out, request.metric, workspace)
             tries.append((Tried(calibration.value, _errors(golden, outputs), metric), quantizer, made))
         tries.sort(key=lambda item: (-(item[0].metric or 0.0), item[0].worst))
         best, quantizer, made = tries[0]
+        sensitive: tuple[str, ...] = ()
+        if goal := _goal(request, golden):
+            progress("looking for the nodes that do not stand 8 bits")
+            known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
+            sensitive = _sensitive(quantizer, kept, known, goal, workspace)
+        if sensitive:
+            made = quantizer.quantized({*kept, *sensitive})
+            outputs, metric = _run(made, held_out, request.metric, workspace)
+            best = Tried(best.calibration, _errors(golden, outputs), metric)
         grown = _outgrown(model, quantizer, held_out, workspace)
         _check(request, best, grown)
         request.target.write(made)
+    left = {*kept, *sensitive}
     return QuantizeResult(
         model=str(request.source.path),
         output=str(request.target.path),
         precision=request.options.precision.value,
         calibration=best.calibration,
-        quantized=tuple(name for name in quantizer.nodes if name not in kept),
-        kept=tuple(name for name in quantizer.nodes if name in kept),
+        quantized=tuple(name for name in quantizer.nodes if name not in left),
+        kept=tuple(name for name in quantizer.nodes if name in left),
+        sensitive=sensitive,
         tried=tuple(item[0] for item in tries),
         sqnr_db={name: sqnr_db(error) for name, error in best.relative_rms_errors.items()},
         metric_before=before,
+        metric_after=best.metric,
         samples=tuple(feed.name for feed in samples),
         held_out=tuple(feed.name for feed in held_out),
         inputs="real" if any(feed.origin.value == "real" for feed in samples) else "random",
         outgrown=grown,
         notices=tuple(_notices(request, samples, held_out)),
     )
+
+
+def _quantizer(
+    request: QuantizeRequest,
+    model: Model,
+    samples: Sequence[Feed],
+    calibration: Calibration,
+    workspace: Workspace,
+) -> Quantizer:
+    folder = workspace.folder / calibration.value
+    folder.mkdir()
+    return Quantizer(model, samples, dataclasses.replace(request.options, calibration=calibration), folder=folder)
+
+
+def _goal(request: QuantizeRequest, golden: Sequence[Mapping[str, np.ndarray]]) -> Goal | None:
+    """Return what is asked of the outputs; None when nothing is."""
+    if request.metric is not None and request.metric_min is not None:
+        return MetricGoal(request.metric, request.metric_min, f"metric >= {request.metric_min:g}")
+    if request.sqnr_db is None:
+        return None
+    limit = 10.0 ** (-request.sqnr_db / 20.0)
+    return ErrorGoal(dict.fromkeys(golden[0], limit), f"SQNR >= {request.sqnr_db:g} dB")
+
+
+def _sensitive(
+    quantizer: Quantizer, kept: Collection[str], samples: Sequence[Sample], goal: Goal, workspace: Workspace
+) -> tuple[str, ...]:
+    """Return the fewest nodes to leave float.
+
+    Raises:
+        ModelError: When not even leaving all of them float is good enough (``quantize-goal-unreachable``).
+    """
+    with QuantizedNodes(quantizer.quantized(kept, float_weights=True), samples, goal, workspace=workspace) as nodes:
+        found = nodes.fewest()
+    if found is None:
+        raise ModelError(
+            f"the float model itself does not reach {goal.words}", slug="quantize-goal-unreachable",
+            cure="ask for less",
+        )  # fmt: skip
+    return found.kept
 
 
 def split(request: QuantizeRequest, model: Model) -> tuple[list[Feed], list[Feed]]:
@@ -267,7 +326,7 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
         slug="quantize-lossy",
         cure="calibrate on samples like those of the task (--inputs)"
         if grown
-        else "keep the sensitive nodes in float: triage debug precision MODEL --precision int8; or --no-verify",
+        else "leave the sensitive nodes float: --sqnr DB, or --metric-script with --metric-min; or --no-verify",
     )
 
 

@@ -93,3 +93,16 @@ def test_a_metric_decides_before_the_error(request_of):
     found = quantize(request_of(uniform(3, 1.0), uniform(1, 2.0, seed=1), calibrations=ways, metric=metric))
     assert found.metric_before == first[0]
     assert found.tried[0].metric >= found.tried[1].metric
+
+
+def test_nodes_that_prevent_the_goal_stay_float(request_of, tmp_path):
+    found = quantize(request_of(uniform(4, 1.0), sqnr_db=60.0))
+    assert found.sensitive == found.kept == ("first",)  # 8 bits leave about 45 dB, whatever is done
+    assert found.sqnr_db["y"] >= 60.0
+    assert [node.op_type for node in onnx.load(tmp_path / "q.onnx").graph.node] == ["MatMul"]
+
+
+def test_a_goal_that_the_float_model_does_not_reach(request_of):
+    with pytest.raises(ModelError) as beyond:
+        quantize(request_of(uniform(4, 1.0), metric=lambda outputs, feed: 0.5, metric_min=0.9))
+    assert beyond.value.slug == "quantize-goal-unreachable"

@@ -1,0 +1,111 @@
+"""Pairs of QuantizeLinear and DequantizeLinear, seen as something that stands between a value and who reads it.
+
+`quantized_only_for` lets nobody else read a quantized operand. `switch_quantizers` makes one model for every choice of
+quantized nodes: each such operand gets a Where between what the pair hands on and what went into it, and one bool
+input, an element per node, chooses. A search for the nodes that do not stand 8 bits then needs one session.
+"""
+
+import dataclasses
+from collections.abc import Collection
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError
+from tensortriage.model.model import Model
+from tensortriage.model.surgery import Names, initializer
+
+SWITCHES = "quantized::"
+_PAIR = ("QuantizeLinear", "DequantizeLinear")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QuantizerSwitches:
+    """A model whose nodes read quantized operands or not as an input says.
+
+    Attributes:
+        model: The model; `input` is its further input, bool, an element per node.
+        input: Name of that input.
+        nodes: Nodes that read quantized operands, in topological order.
+    """
+
+    model: Model
+    input: str
+    nodes: tuple[str, ...]
+
+    def feed(self, kept: Collection[str]) -> dict[str, np.ndarray]:
+        """Return the input that lets every node but the kept ones read quantized operands."""
+        return {self.input: np.array([name not in kept for name in self.nodes])}
+
+
+def switch_quantizers(model: Model) -> QuantizerSwitches:
+    """Return a model in which every node can be told to read its operands unquantized.
+
+    Args:
+        model: A model with Q/DQ pairs, weights included (a weight stored in 8 bits has no float to go back to); it is
+            not changed.
+
+    Raises:
+        ModelError: When no node of the main graph reads the result of a pair (``quantizers-none``).
+    """
+    whole = model.clone().ir
+    graph, names = whole.graph, Names(whole.graph)
+    choice = ir.Value(name=names.fresh(SWITCHES), type=ir.TensorType(ir.DataType.BOOL))
+    nodes: list[str] = []
+    for node in tuple(graph):
+        pairs = [(index, value, source) for index, value in enumerate(node.inputs) if (source := _source(value))]
+        if not pairs:
+            continue
+        number = initializer(names.fresh("quantizer_number"), np.array(len(nodes), np.int64))
+        graph.register_initializer(number)
+        switch = ir.node("Gather", [choice, number], name=names.fresh("quantizer_switch"))
+        switch.outputs[0].name = names.fresh("quantizer_switch")
+        graph.insert_before(node, switch)
+        for index, value, source in pairs:
+            gate = ir.node("Where", [switch.outputs[0], value, source], name=names.fresh("quantizer_gate"))
+            gate.outputs[0].name = names.fresh(f"operand::{source.name}")
+            graph.insert_before(node, gate)
+            node.replace_input_with(index, gate.outputs[0])
+        nodes.append(node.name or "")
+    if not nodes:
+        raise ModelError(
+            "no node of the model reads a quantized operand", slug="quantizers-none", cure="quantize it first"
+        )
+    choice.shape = ir.Shape((len(nodes),))
+    graph.inputs.append(choice)
+    return QuantizerSwitches(Model.from_ir(whole), choice.name or "", tuple(nodes))
+
+
+def quantized_only_for(model: Model, nodes: Collection[str]) -> Model:
+    """Return the model with every other node of the main graph reading what goes into a pair.
+
+    Quantizers of tensors, ONNX Runtime's among them, hand the quantized tensor to all who read it, a residual Add say.
+
+    Args:
+        model: The model; it is not changed.
+        nodes: Names of the nodes that are to read quantized operands.
+    """
+    whole = model.clone().ir
+    for node in tuple(whole.graph):
+        if node.name in nodes or node.op_type in _PAIR:
+            continue
+        for index, value in enumerate(node.inputs):
+            if source := _source(value):
+                node.replace_input_with(index, source)
+    for node in reversed(tuple(whole.graph)):
+        if node.op_type in _PAIR and not any(_used(value) for value in node.outputs):
+            whole.graph.remove(node, safe=True)
+    return Model.from_ir(whole)
+
+
+def _used(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def _source(value: ir.Value | None) -> ir.Value | None:
+    """Return what a Q/DQ pair quantizes; None where a value does not come from one."""
+    back = value.producer() if value is not None else None
+    if back is None or back.op_type != "DequantizeLinear" or back.inputs[0] is None:
+        return None
+    there = back.inputs[0].producer()
+    return there.inputs[0] if there is not None and there.op_type == "QuantizeLinear" else None
