@@ -21,6 +21,7 @@ _TYPES = (  # words of formats in 8.5 to 10.x, and of data types in 11; the firs
     ("int4", "int4"), ("fp4", "float4_e2m1fn"), ("int64", "int64"), ("int32", "int32"), ("bool", "bool"),
     ("uint8", "uint8"),
 )  # fmt: skip
+_OPAQUE = "Myelin"
 RANGE = "..."
 """Between the first and the last node of a foreign region in its list of nodes."""
 
@@ -89,10 +90,11 @@ def _implementation(layer: Mapping[str, Any]) -> str:
 def _precision(layer: Mapping[str, Any], outputs: List[Tuple[str, str]], inputs: List[Tuple[str, str]]) -> str:
     """Return what a layer computes in: as told, else the type of its first operand that is a float or quantized.
 
-    A kernel may read fp16 and write fp32; the operand is what it multiplies.
+    A kernel may read fp16 and write fp32; the operand is what it multiplies. What a region that Myelin compiles as a
+    whole computes in, 8.5 does not tell: its inputs and outputs are of the network's types whatever goes on inside.
     """
     told = _label(str(layer.get("Precision") or ""))
-    if told:
+    if told or layer.get("LayerType") == _OPAQUE:
         return told
     weights = layer.get("Weights")
     if isinstance(weights, dict) and _label(str(weights.get("Type") or "")):

@@ -1,6 +1,7 @@
 """The inspector's JSON in the spellings of several releases; samples are (parts of) real ones, their source named."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,36 @@ GEMM_11 = {
     "Metadata": "[ONNX Layer: fc]",
 }  # fmt: skip
 """The keys that TensorRT 11 splits, as in its migration guide and in its open-source tools' lists of keys."""
+
+
+RECORDED = Path(__file__).parents[2] / "data" / "tensorrt"
+"""``inspector-8.5.3-*.json``: what TensorRT 8.5.3 on an H200 told of three nets (keys that are not read left out)."""
+
+
+def test_a_recorded_convolutional_net():
+    found = regions((RECORDED / "inspector-8.5.3-cnn.json").read_text())
+    assert len(found) == 19
+    by_name = {region["name"]: region for region in found}
+    first = by_name["/stem/Conv + /stem/Relu"]
+    assert (first["nodes"], first["precision"]) == (["/stem/Conv", "/stem/Relu"], "float16")
+    assert first["implementation"].startswith("sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f16f16")
+    copies = [region for region in found if region["name"].startswith("Reformatting CopyNode")]
+    assert copies
+    assert not any(region["nodes"] for region in copies)
+
+
+def test_a_recorded_transformer_is_one_region_of_unknown_precision():
+    (region,) = regions((RECORDED / "inspector-8.5.3-transformer.json").read_text())
+    assert region["nodes"] == ["embeddings.word.weight", RANGE, "/pooler/Tanh"]
+    assert (region["kind"], region["precision"]) == ("Myelin", "")
+    assert region["outputs"] == ["last_hidden_state", "pooler_output"]
+
+
+def test_a_recorded_quantized_net():
+    found = regions((RECORDED / "inspector-8.5.3-quantized.json").read_text())
+    assert [region["precision"] for region in found] == ["float32", "int8", "int8", "int8"]
+    assert found[0]["nodes"] == ["/layer.0/QuantizeLinear"]
+    assert found[1]["nodes"] == ["/layer.0.weight", "/layer.0/Conv", "/layer.0/Relu"]
 
 
 def told(*layers, **more):
