@@ -237,3 +237,19 @@ def test_a_sweep_of_nothing_is_an_error(tmp_path, dynamic, word, slug, cure):
     assert done.returncode == 2
     assert f"error[{slug}]" in done.stderr
     assert cure in done.stderr.partition("cure:")[2]
+
+
+# --- what differs from run to run -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["warm-up", "stale", "nondeterministic"])
+def test_an_answer_that_depends_on_the_run_before_is_no_fault_of_numbers(tmp_path, kind):
+    # warm-up is wrong in the first run of a session, stale after other data: neither differs between plain repeats
+    image = np.load(REAL)["image"]
+    np.savez(tmp_path / "two.npz", image=np.stack([image, image[::-1] * 0.5]))
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    target = f"script:faulty.py,kind={kind},node=/block2/conv1/Conv"
+    done = triage("diagnose", CNN, "--inputs", "two.npz", "--target", target, cwd=tmp_path)
+    found = verdict_in(tmp_path / "triage-case")
+    assert (found["verdict"], done.returncode) == ("nondeterministic-run", 1), done.stdout
+    assert found["culprits"][0]["node"] == "/block2/conv1/Conv"

@@ -16,11 +16,12 @@ from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
 from tensortriage.diagnose.layout import layout, outputs_in_place
 from tensortriage.diagnose.origin import nonfinite
-from tensortriage.diagnose.outputs import above_the_floor, compare_outputs, run_to_run
+from tensortriage.diagnose.outputs import above_the_floor, compare_outputs
 from tensortriage.diagnose.overflow import out_of_range
 from tensortriage.diagnose.predicted import rounding
 from tensortriage.diagnose.random_data import random_data
 from tensortriage.diagnose.ranged import scan_ranges
+from tensortriage.diagnose.repeated import run_to_run
 from tensortriage.diagnose.second_opinion import second_reference
 from tensortriage.diagnose.sensitivity import ill_conditioned
 from tensortriage.diagnose.soundness import reference_is_sound

@@ -1,7 +1,6 @@
 """Does the target fail at all? Its deployed outputs against the reference's, judged by each output's noise floor."""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,12 +12,11 @@ from tensortriage.diagnose.investigation import Investigation, Mark, Measured, c
 from tensortriage.diagnose.layers import OutputRow
 from tensortriage.diagnose.moved import moved, recognised
 from tensortriage.diagnose.soundness import failed, mismatched, run_once
-from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of
 from tensortriage.search.repeats import Rate
-from tensortriage.values.store import MemoryStore
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
@@ -216,65 +214,3 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
             )
         )
     return tuple(rows)
-
-
-def run_to_run(inv: Investigation, results: tuple[FeedResult, ...], *, runs: int = 3) -> Verdict | None:
-    """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
-    since = inv.mark()
-    question = "is it equal from run to run?"
-    worst = worst_result(results)
-    try:
-        repeats = [
-            {k: np.array(v) for k, v in run_once(inv, inv.question.target, inv.model, worst.feed).items()}
-            for _ in range(runs)
-        ]
-    except EngineError as failure:
-        inv.answered(question, f"no: {failure.message}", since=since)
-        return failed(inv, failure)
-    moved: dict[str, float] = {}
-    for name in worst.metrics:
-        for repeat in repeats[1:]:
-            metrics = compare_all([(name, repeat[name])], MemoryStore(repeats[0])).metrics.get(name)
-            error = error_of(metrics) if metrics else math.inf
-            moved[name] = max(moved.get(name, 0.0), error)
-    largest = max(moved, key=lambda n: moved[n], default="")
-    if not largest or moved[largest] == 0.0:
-        inv.answered(question, f"yes: {runs} runs are bit-equal", since=since, runs=runs)
-        return None
-    limit = MATCH_FACTOR * worst.floors.fp32.get(largest, 0.0)
-    if moved[largest] <= limit:
-        inv.answered(
-            question, f"nearly: runs differ by {say(moved[largest])}, below the floor", since=since, moved=moved
-        )
-        return None
-    inv.answered(question, f"no: output '{largest}' differs by {say(moved[largest])}", since=since, moved=moved)
-    return unstable(inv, worst.feed, largest, moved[largest])
-
-
-def unstable(inv: Investigation, feed: Feed, output: str, error: float) -> Verdict:
-    """Name the first tensor, in topological order, that differs between two instrumented runs."""
-    since = inv.mark()
-    first: Culprit | None = None
-    specs = inv.specs(feed)
-    try:
-        one = {n: np.array(a) for n, a in inv.capture(inv.question.target, inv.model, feed, inv.values, specs=specs)}
-        for name, array in inv.capture(inv.question.target, inv.model, feed, inv.values, specs=specs):
-            if not np.array_equal(one[name], array, equal_nan=array.dtype.kind == "f"):
-                node = inv.model.graph.producer(name)
-                if node is not None:
-                    first = Culprit(
-                        node.name, node.op_type, name, reason="the first tensor that differs from run to run"
-                    )
-                break
-    except EngineError as problem:
-        inv.answered("which tensor differs first?", f"unknown: {problem.message}", since=since)
-    else:
-        inv.answered("which tensor differs first?", f"'{first.value}'" if first else "none once marked", since=since)
-    place = f", first in '{first.value}' ({first.op_type} '{first.node}')" if first else ""
-    return inv.verdict(
-        VerdictKind.NONDETERMINISTIC_RUN,
-        1.0 if first else 0.8,
-        f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by {say(error)}"
-        f"{place}",
-        culprits=[first] if first else [],
-    )

@@ -99,6 +99,38 @@ def saturate(site: Site) -> np.ndarray:
     return clipped
 
 
+def clip(site: Site) -> np.ndarray:
+    """Clip to plus and minus the amount (1), as a cast to a type of smaller range does: other data may show nothing."""
+    bound = site.amount_or(1.0)
+    clipped: np.ndarray = np.clip(site.exact, -bound, bound)
+    return clipped
+
+
+def flush(site: Site) -> np.ndarray:
+    """Zero everything smaller than the amount (0.1) times the root mean square, as hardware flushes subnormals."""
+    return np.where(np.abs(site.exact) < site.amount_or(0.1) * site.rms, 0.0, site.exact)
+
+
+def coarse(site: Site) -> np.ndarray:
+    """Round to the amount (32) steps over the range, as a table that is too small does."""
+    finite = site.exact[np.isfinite(site.exact)]
+    if not finite.size or finite.min() == finite.max():
+        return site.exact
+    step = (float(finite.max()) - float(finite.min())) / max(1.0, site.amount_or(32.0))
+    rounded: np.ndarray = finite.min() + np.rint((site.exact - finite.min()) / step) * step
+    return rounded
+
+
+def inf(site: Site) -> np.ndarray:
+    """Make one element infinite: the one with the flat index given by the amount (0)."""
+    if site.right.dtype.kind in "iub":
+        raise _unsupported("inf", "the value is not floating point")
+    wrong = site.right.copy()
+    if wrong.size:
+        wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = np.inf
+    return wrong
+
+
 def nan(site: Site) -> np.ndarray:
     """Make one element NaN: the one with the flat index given by the amount (0)."""
     if site.right.dtype.kind in "iub":
@@ -125,6 +157,32 @@ def zero_tail(site: Site) -> np.ndarray:
     return wrong
 
 
+def tile_tail(site: Site) -> np.ndarray:
+    """Fill what is left of the last axis behind its last full tile, of the amount (3) wide, from the tile before."""
+    width = max(2, int(site.amount_or(3)))
+    wrong = site.right.copy()
+    length = wrong.shape[-1] if wrong.ndim else 0
+    rest = length % width
+    if rest == 0 or length < width:
+        raise _unsupported("tile-tail", f"the last axis, {length} long, has no rest behind tiles of {width}")
+    wrong[..., -rest:] = site.right[..., -rest - width : length - width]
+    return wrong
+
+
+def broadcast(site: Site) -> np.ndarray:
+    """Give all along the first axis the content of the first."""
+    if site.right.ndim < 2 or site.right.shape[0] < 2:
+        raise _unsupported("broadcast", "there is one along the first axis")
+    return np.broadcast_to(site.right[:1], site.right.shape)
+
+
+def channels_last(site: Site) -> np.ndarray:
+    """Read the elements in the order of another layout, with the second axis last (NHWC for NCHW)."""
+    if site.right.ndim < 3:
+        raise _unsupported("channels-last", "the value has fewer than three axes")
+    return np.ascontiguousarray(np.moveaxis(site.right, 1, -1)).reshape(site.right.shape)
+
+
 def permute(site: Site) -> np.ndarray:
     """Read the elements in the order of the transposed tensor (last two axes): right numbers in wrong places."""
     if site.right.ndim < 2:
@@ -143,6 +201,11 @@ def wrong_axis(site: Site) -> np.ndarray:
     total = np.exp(shifted).sum(axis=axis - 1, keepdims=True)
     wrong: np.ndarray = shifted - np.log(total) if site.op_type == "LogSoftmax" else np.exp(shifted) / total
     return wrong
+
+
+def warm_up(site: Site) -> np.ndarray:
+    """Return zeros in the first run of a session, as a buffer that nobody has written; later runs are right."""
+    return np.zeros_like(site.right) if site.previous is None else site.right
 
 
 def stale(site: Site) -> np.ndarray:

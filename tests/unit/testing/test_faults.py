@@ -314,3 +314,76 @@ def test_the_healthy_engine_conforms_and_a_faulty_one_does_not():
     assert len(check_engine_conformance(FaultyEngine()).passed) > 10
     with pytest.raises(AssertionError, match=r"model float64: output 'y' is \[4"):
         check_engine_conformance(FaultyEngine(), {"kind": "scale", "node": "add_s", "amount": "2"})
+
+
+# --- kinds that depend on data, shapes and runs -----------------------------------------------------------------------
+
+MARKED = "a"
+
+
+@pytest.fixture(scope="module")
+def product(model, tmp_path_factory):
+    """Return the model with the result of its MatMul as another output, and that result."""
+    path = tmp_path_factory.mktemp("marked") / "m.onnx"
+    mark_outputs(Model.load(model), [MARKED]).save(path)
+    return path, healthy(path)[MARKED]
+
+
+def planted(product, kind, **fields):
+    path, right = product
+    return right, run(path, Fault(kind, node="mm", **fields))[MARKED]
+
+
+def test_clip_is_absolute(product):
+    right, wrong = planted(product, "clip", amount=0.5)
+    np.testing.assert_array_equal(wrong, np.clip(right, -0.5, 0.5))
+    assert np.abs(right).max() > 0.5
+    right, wrong = planted(product, "clip", amount=100.0)
+    np.testing.assert_array_equal(wrong, right)
+
+
+def test_flush_zeroes_what_is_small(product):
+    right, wrong = planted(product, "flush", amount=0.9)
+    small = np.abs(right) < 0.9 * np.sqrt(np.mean(np.square(right, dtype=np.float64)))
+    assert 0 < small.sum() < small.size
+    np.testing.assert_array_equal(wrong, np.where(small, 0, right))
+
+
+def test_coarse_has_as_many_steps_as_asked_for(product):
+    right, wrong = planted(product, "coarse", amount=4)
+    assert len(np.unique(wrong.round(6))) <= 5
+    assert np.abs(wrong - right).max() <= (right.max() - right.min()) / 8 + 1e-6  # half a step
+
+
+def test_inf_is_one_element(product):
+    right, wrong = planted(product, "inf", amount=3)
+    assert np.isinf(wrong).sum() == 1
+    np.testing.assert_array_equal(np.delete(wrong.ravel(), 3), np.delete(right.ravel(), 3))
+
+
+def test_tile_tail_repeats_the_tile_before(product):
+    right, wrong = planted(product, "tile-tail")
+    np.testing.assert_array_equal(wrong[:, :3], right[:, :3])  # four columns: a tile of three, and a rest of one
+    np.testing.assert_array_equal(wrong[:, 3], right[:, 0])
+    with pytest.raises(UsageError):
+        planted(product, "tile-tail", amount=4)
+
+
+def test_broadcast_repeats_the_first(product):
+    right, wrong = planted(product, "broadcast")
+    np.testing.assert_array_equal(wrong, np.repeat(right[:1], len(right), axis=0))
+
+
+def test_channels_last_needs_a_layout(product):
+    with pytest.raises(UsageError):
+        planted(product, "channels-last")
+
+
+def test_warm_up_is_wrong_once(product):
+    path, right = product
+    session = type("Planted", (FaultyEngine,), {"fault": Fault("warm-up", node="mm")})().compile(path, {})
+    runs = [session.run(X)[MARKED] for _ in range(3)]
+    session.close()
+    np.testing.assert_array_equal(runs[0], np.zeros_like(right))
+    for later in runs[1:]:
+        np.testing.assert_array_equal(later, right)
