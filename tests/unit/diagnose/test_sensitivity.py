@@ -52,3 +52,24 @@ def test_integer_inputs_are_moved_where_numbers_first_appear(tmp_path):
     target = f"fault:kind=scale,node=mul,amount={1 - 1.1e-7}"
     verdict, _ = ask(tmp_path, model, {"i": np.arange(32, dtype=np.int64) % 8}, target)
     assert verdict.verdict == "rounding", verdict.summary
+
+
+MASKED = """main (int64[32] i, int64[32, 1] m) => (float[32, 4] y) <float one = {1}, float far = {-10000}> {
+    rows = Gather(table, i)
+    seen = Cast <to = 1> (m)
+    hidden = Sub(one, seen)
+    bias = Mul(hidden, far)
+    sum = Add(rows, bias)
+    y = Neg(sum)
+}"""
+"""One unit in the last place of a mask's 1, times -10000, would be 1e-3; but a Cast of an integer is never rounded."""
+
+
+def test_a_mask_of_integers_is_exact_and_amplifies_nothing(tmp_path):
+    model = named(MASKED, "rows", "cast", "sub", "mul", "add", "neg")
+    table = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(table, "table"))
+    tensors = {"i": np.arange(32, dtype=np.int64) % 8, "m": np.ones((32, 1), np.int64)}
+    verdict, _ = ask(tmp_path, model, tensors, "fault:kind=scale,node=neg,amount=1.0005")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "neg"), verdict.summary
+    assert step(verdict, "is the model that sensitive").answer.startswith("no")
