@@ -36,7 +36,7 @@ class Patterns:
 
 
 def with_anatomy(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
-    """Return a verdict with the patterns of its worst output's error and of its culprits' errors, while time is left."""
+    """Return a verdict with the patterns of its worst output's error and of its culprits', while time is left."""
     if verdict.kind is VerdictKind.MATCH or not evidence.results or not any(evidence.worst.errors.values()):
         return verdict
     try:

@@ -28,6 +28,7 @@ class Evidence:
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
+        quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
         in_context: Figures of every value of the instrumented target.
         local: Local errors.
         influence: Influence of the suspects.
@@ -42,6 +43,7 @@ class Evidence:
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
+    quantization: str = ""
     in_context: Mapping[str, Metrics] | None = None
     local: Local | None = None
     influence: Influence | None = None

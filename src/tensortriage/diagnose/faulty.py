@@ -4,6 +4,7 @@ from tensortriage.diagnose.blame import blame
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layout import of_an_op
+from tensortriage.diagnose.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.second_opinion import at_the_culprit
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
@@ -17,7 +18,7 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     first = found.culprits[0]
     if verdict := at_the_culprit(inv, evidence.feed, first.value):
         return verdict
-    if verdict := of_an_op(inv, evidence, found):
+    if verdict := of_an_op(inv, evidence, found) or of_a_quantizer(inv, evidence, found):
         return verdict
     return inv.verdict(
         VerdictKind.LOCAL_FAULT,

@@ -19,6 +19,7 @@ from tensortriage.diagnose.origin import nonfinite
 from tensortriage.diagnose.outputs import above_the_floor, compare_outputs
 from tensortriage.diagnose.overflow import out_of_range
 from tensortriage.diagnose.predicted import rounding
+from tensortriage.diagnose.quantized import quantized_model, sound_quantization
 from tensortriage.diagnose.random_data import random_data
 from tensortriage.diagnose.ranged import scan_ranges
 from tensortriage.diagnose.repeated import run_to_run
@@ -77,7 +78,9 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         return verdict
     changed = inv.question.target_model
     if changed is not None:
-        if verdict := model_changed(inv, changed):
+        if verdict := quantized_model(inv, evidence, changed):
+            return verdict
+        if not evidence.quantization and (verdict := model_changed(inv, changed)):
             return verdict
         inv.focus(changed)
     scan_ranges(inv, evidence)
@@ -92,7 +95,8 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     if verdict := run_to_run(inv, evidence.results) or build_to_build(inv, evidence):
         return verdict
     if not fails:
-        return broken_shape(inv, evidence.shapes) or match(inv, evidence)
+        verdict = says_nothing(inv) or broken_shape(inv, evidence.shapes)
+        return verdict or sound_quantization(inv, evidence) or match(inv, evidence)
     for rung in RUNGS:
         evidence.asked = (*evidence.asked, rung.__name__)
         if verdict := rung(inv, evidence):

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tensortriage.testing.fault import Fault, FaultKind
     from tensortriage.testing.faults import FaultyEngine
     from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+    from tensortriage.testing.quantizing import quantized
     from tensortriage.testing.varying import VaryingEngine
 
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "encoder": "tensortriage.testing.models",
     "feed_for": "tensortriage.testing.models",
     "mlp": "tensortriage.testing.models",
+    "quantized": "tensortriage.testing.quantizing",
     "residual_dag": "tensortriage.testing.models",
     "save_model": "tensortriage.testing.models",
 }
@@ -35,6 +37,7 @@ __all__ = [
     "encoder",
     "feed_for",
     "mlp",
+    "quantized",
     "residual_dag",
     "save_model",
 ]

@@ -38,6 +38,8 @@ class FaultKind(enum.Enum):
     STALE = "stale"
     WARM_UP = "warm-up"
     BF16_ACCUMULATE = "bf16-accumulate"
+    ZERO_POINT = "zero-point"
+    CHANNEL_SCALE = "channel-scale"
     CRASH = "crash"
     HANG = "hang"
     OUT_OF_MEMORY = "out-of-memory"

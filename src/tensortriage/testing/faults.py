@@ -35,7 +35,7 @@ from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, mark_outp
 from tensortriage.model.model import Model
 from tensortriage.model.rounding import round_results
 from tensortriage.model.shapes import value_specs
-from tensortriage.testing import fault_numbers
+from tensortriage.testing import fault_numbers, fault_quantizers
 from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.dtype import DType, Precision
@@ -65,6 +65,8 @@ _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
     FaultKind.STALE: fault_numbers.stale,
     FaultKind.WARM_UP: fault_numbers.warm_up,
     FaultKind.BF16_ACCUMULATE: fault_numbers.bf16_accumulate,
+    FaultKind.ZERO_POINT: fault_quantizers.no_zero_point,
+    FaultKind.CHANNEL_SCALE: fault_quantizers.first_scale,
 }
 
 

@@ -1,0 +1,119 @@
+"""Pairs of QuantizeLinear and DequantizeLinear: which values a model squeezes into a few bits, and how.
+
+A pair passes a tensor through integers (or float8) and back; a DequantizeLinear of a constant does so for a weight,
+whose first half was done when the model was made. The model without its pairs is the model that was quantized.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.edit import freeze
+from tensortriage.model.graph import Graph, Node
+from tensortriage.model.model import Model
+from tensortriage.values.dtype import DType
+
+QUANTIZING_OPS = frozenset(
+    {
+        "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul",
+        "QLinearConv",
+    }
+)  # fmt: skip
+"""Operators that work on quantized numbers."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quantizer:
+    """One tensor that is quantized and dequantized.
+
+    Attributes:
+        quantize: Name of the QuantizeLinear; empty for a weight stored as integers.
+        dequantize: Name of the DequantizeLinear.
+        value: The floating-point value that is quantized; empty for a weight.
+        stored: The quantized value: what the QuantizeLinear makes, or the constant.
+        result: What the DequantizeLinear makes.
+        scale: Name of the scale, a constant.
+        zero_point: Name of the zero point, a constant; empty when omitted.
+        axis: Axis of the scales where there are several.
+        dtype: Type of the quantized numbers.
+    """
+
+    quantize: str
+    dequantize: str
+    value: str
+    stored: str
+    result: str
+    scale: str
+    zero_point: str
+    axis: int
+    dtype: DType
+
+    @property
+    def of_weight(self) -> bool:
+        """Whether a weight is dequantized."""
+        return not self.quantize
+
+
+def quantizers(graph: Graph) -> tuple[Quantizer, ...]:
+    """Return the pairs of a graph whose scales are constants, and its dequantized weights, in topological order.
+
+    Blocked quantization (``block_size``) is left out.
+    """
+    found = (_pair(graph, node) for node in graph.nodes if node.op_type == "DequantizeLinear" and not node.domain)
+    return tuple(pair for pair in found if pair is not None)
+
+
+def _pair(graph: Graph, node: Node) -> Quantizer | None:
+    stored, scale, zero = (*node.inputs, "")[:3]
+    if node.attributes.get("block_size") or scale not in graph.constants or (zero and zero not in graph.constants):
+        return None
+    axis = node.attributes.get("axis", 1)
+    axis = axis if isinstance(axis, int) else 1
+    if stored in graph.constants:
+        dtype = graph.constants[stored].dtype
+        return (
+            None if dtype is None else Quantizer("", node.name, "", stored, node.outputs[0], scale, zero, axis, dtype)
+        )
+    maker = graph.producer(stored)
+    if maker is None or maker.op_type != "QuantizeLinear" or maker.domain or maker.inputs[1] not in graph.constants:
+        return None
+    dtype = graph.constants[zero].dtype if zero else DType.UINT8
+    if dtype is None:
+        return None
+    return Quantizer(maker.name, node.name, maker.inputs[0], stored, node.outputs[0], scale, zero, axis, dtype)
+
+
+def bypass(model: Model, weights: Mapping[str, np.ndarray]) -> Model:
+    """Return the model without its pairs, and with dequantized weights replaced.
+
+    Args:
+        model: The model; it is not changed.
+        weights: Result of a `Quantizer` of a weight to the floating-point weight; the others stay as they are.
+
+    Raises:
+        DataError: When a weight has another element type than the result it replaces (``dtype-mismatch``).
+    """
+    pairs = {pair.dequantize: pair for pair in quantizers(model.graph) if not pair.of_weight}
+    clone = (freeze(model, weights) if weights else model).clone()
+    graph = clone.ir.graph
+    made = (value for node in graph for value in node.outputs)
+    values = {value.name: value for value in (*made, *graph.inputs, *graph.initializers.values())}
+    for node in graph:
+        pair = pairs.get(node.name or "")
+        if pair is not None:
+            _skip(node, values[pair.value])
+    return Model.from_ir(clone.ir)
+
+
+def _skip(node: ir.Node, source: ir.Value) -> None:
+    """Make everything use a value instead of a node's result; a graph output keeps its name through an Identity."""
+    result = node.outputs[0]
+    if result.is_graph_output():
+        node.replace_input_with(0, source)
+        node.op_type = "Identity"
+        node.resize_inputs(1)
+        node.attributes.clear()
+    else:
+        result.replace_all_uses_with(source)

@@ -1,0 +1,125 @@
+"""The verdict about a quantized model: sound, or one pair that does not fit, whatever the mistake."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+from diagnosing import ask, step
+from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
+
+MODELS = {
+    "mlp": lambda: mlp(),
+    "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),
+    "conv_net": lambda: conv_net(blocks=2),
+}
+
+
+def changed(model, name, change):
+    """Change one initializer in place."""
+    for tensor in model.graph.initializer:
+        if tensor.name == name:
+            tensor.CopyFrom(numpy_helper.from_array(change(numpy_helper.to_array(tensor)), name))
+            return
+    raise AssertionError(name)
+
+
+def middle(model, op_type="QuantizeLinear"):
+    """Return the node of this type in the middle of a model."""
+    nodes = [node for node in model.graph.node if node.op_type == op_type]
+    return nodes[len(nodes) // 2]
+
+
+def verdict_of(tmp_path, name, plant=None, target="onnxruntime:optimization=none"):
+    model = MODELS[name]()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    if plant:
+        plant(small)
+    path = save_model(small, tmp_path / "quantized.onnx")
+    return ask(tmp_path, save_model(model, tmp_path / "float.onnx"), feed, target, target_model=path)[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sound_quantization_is_rounding(tmp_path, name):
+    verdict = verdict_of(tmp_path, name)
+    assert verdict.verdict == "rounding", verdict.summary
+    assert step(verdict, "is the target's model a sound").answer.startswith("yes")
+    assert "quantization explains the error" in verdict.summary
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("factor", "word"), [(0.05, "too small"), (60.0, "too large")], ids=["clipping", "coarse"])
+def test_the_scale_of_an_activation(tmp_path, name, factor, word):
+    node = []
+
+    def plant(model):
+        node.append(middle(model))
+        changed(model, node[0].input[1], lambda scale: scale * np.float32(factor))
+
+    verdict = verdict_of(tmp_path, name, plant)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node[0].name), verdict.summary
+    assert word in verdict.culprits[0].reason
+    assert "calibrate again" in verdict.summary
+    assert verdict.culprits[0].influence > 0.01
+    assert verdict.kind.exit_code == 1
+
+
+def test_the_scale_of_a_weight_and_a_zero_point(tmp_path):
+    node = []
+
+    def plant(model):
+        node.append(middle(model, "DequantizeLinear"))
+        node[0] = next(n for n in model.graph.node if n.op_type == "DequantizeLinear" and n.name[0] != "x"
+                       and n.input[0] in {t.name for t in model.graph.initializer})  # fmt: skip
+        changed(model, node[0].input[1], lambda scale: scale * np.float32(3))
+
+    verdict = verdict_of(tmp_path, "mlp", plant)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node[0].name), verdict.summary
+
+
+def test_a_zero_point(tmp_path):
+    node = []
+
+    def plant(model):
+        node.append(next(n for n in model.graph.node if n.op_type == "QuantizeLinear"))
+        changed(model, node[0].input[2], lambda zero: np.asarray(zero * 0 + 5, zero.dtype))
+
+    verdict = verdict_of(tmp_path, "mlp", plant)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node[0].name), verdict.summary
+    assert "zero point 5 is wrong" in verdict.summary
+
+
+def test_another_model_is_not_excused_by_its_quantizers(tmp_path):
+    def plant(model):
+        name = next(t.name for t in model.graph.initializer if t.name.endswith("bias") or t.name.endswith(".b"))
+        changed(model, name, lambda bias: bias + np.float32(1.0))
+
+    verdict = verdict_of(tmp_path, "mlp", plant)
+    assert verdict.verdict == "model-changed", verdict.summary
+    assert "it is another model" in step(verdict, "is the target's model a sound").answer
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kind", "words"),
+    [
+        ("QuantizeLinear", "zero-point", "it ignores the zero point"),
+        ("DequantizeLinear", "zero-point", "it ignores the zero point"),
+        ("DequantizeLinear", "channel-scale", "it takes the scale of the first channel for all"),
+    ],
+)
+def test_an_engine_that_misreads_a_quantizer(tmp_path, op_type, kind, words):
+    """Reference and target run the same quantized model; the target's op is wrong."""
+    model = mlp()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in small.graph.initializer}
+    fitting = [
+        node
+        for node in small.graph.node
+        if node.op_type == op_type
+        and (constants[node.input[2]].any() if kind == "zero-point" else constants[node.input[1]].size > 1)
+    ]
+    target = f"fault:kind={kind},node={fitting[0].name}"
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "quantized.onnx"), feed, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", fitting[0].name), verdict.summary
+    assert words in verdict.culprits[0].reason
