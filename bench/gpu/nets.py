@@ -98,6 +98,7 @@ def _conv(graph: GraphWriter, x: str, name: str, channels_in: int, channels: int
 
 NETS: dict[str, Callable[[], onnx.ModelProto]] = {
     "cnn": lambda: conv_net(blocks=3, channels=32, size=32),
+    "cnn1": lambda: conv_net(blocks=1, channels=32, size=32),
     "transformer": lambda: encoder(layers=2, width=64, heads=4, tokens=32, batch=2),
     "depthwise": depthwise,
     "mask": mask_net,

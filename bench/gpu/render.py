@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 ORDER = (
-    "conformance", "small", "plan", "transformer", "builds", "pinned", "overflow", "reduce", "resnet50", "crash",
+    "conformance", "small", "plan", "transformer", "builds", "pinned", "guilty", "overflow", "reduce", "resnet50",
+    "crash",
 )  # fmt: skip
 
 

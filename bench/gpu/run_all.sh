@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 out="${1:-/tmp/triage-gpu}"; shift || true
 lanes=("$@")
-[ ${#lanes[@]} -gt 0 ] || lanes=(conformance,small,plan,crash transformer,builds pinned,overflow,reduce resnet50)
+[ ${#lanes[@]} -gt 0 ] || lanes=(conformance,small,plan,crash transformer,builds pinned,overflow,reduce guilty resnet50)
 export PYTHONPATH="$PWD/src:$PWD/worker${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 mkdir -p "$out"
 [ -d "$out/nets" ] || python3 bench/gpu/nets.py "$out/nets"

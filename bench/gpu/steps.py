@@ -124,16 +124,26 @@ def plan(step: Step) -> Figures:
 
 def transformer(step: Step) -> Figures:
     """The 4-block transformer on FP16: verdict, what marking moved, what differs between builds."""
-    words = (*step.net("transformer4"), "--target", target(precision="fp16"), "--builds", "3", "--timeout", TIMEOUT)
+    words = (*step.net("transformer4"), "--target", target(precision="fp16"), "--builds", "2", "--timeout", TIMEOUT)
     _, report = step.triage("diagnose", *words, codes=(0, 1, 4))
-    return _verdict(report)
+    figures = _verdict(report)
+    figures["between_builds"] = [s["evidence"] for s in report["verdict"]["steps"] if "build to build" in s["question"]]
+    return figures
 
 
 def builds(step: Step) -> Figures:
-    """Debug build of the 4-block transformer: how much builds differ, and a pinned one."""
-    _, study = step.triage("debug", "build", *step.net("transformer4"), "--target", target(precision="fp16"), "--until",
-                           "3", "--timeout", TIMEOUT, codes=(0, 4))  # fmt: skip
-    return _study(study)
+    """Builds of the 4-block transformer: as deployed, with tactics recorded and given back, with one timing cache."""
+    words = (*step.net("transformer4"), "--timeout", TIMEOUT)
+    spec = target(precision="fp16")
+    _, free = step.triage("debug", "build", *words, "--target", spec, "--until", "4", "--no-tactics", "--case", "free",
+                          codes=(0, 4))  # fmt: skip
+    _, study = step.triage("debug", "build", *words, "--target", spec, "--until", "2", codes=(0, 4))
+    shared = target(precision="fp16", timing_cache=str(step.folder / "timing.cache"))
+    _, cached = step.triage("debug", "build", *words, "--target", shared, "--until", "3", "--no-tactics", "--case",
+                            "cached", codes=(0, 4))  # fmt: skip
+    figures = {"as_deployed": _study(free), "recorded": _study(study), "one_timing_cache": _study(cached)}
+    _require(study["pinned"]["same_outputs"] and study["pinned"]["again_same"], figures)
+    return figures
 
 
 def pinned(step: Step) -> Figures:
@@ -151,6 +161,28 @@ def pinned(step: Step) -> Figures:
     return figures
 
 
+def guilty(step: Step) -> Figures:
+    """Builds called bad when less exact than others: the tactics that do it are found by giving them to builds."""
+    spec = target(precision="fp16")
+    words = (*step.net("cnn1"), "--timeout", TIMEOUT)
+    _, first = step.triage("debug", "build", *words, "--target", spec, "--until", "3", "--no-pin", "--case", "first")
+    errors = {}
+    for trial in first["trials"]:
+        engine = str(step.folder / "first" / trial["files"]["engine"])
+        _, document = step.triage("run", *words, "--target", target(precision="fp16", load_engine=engine), codes=(0, 1))
+        rows = [row for item in document["comparisons"] for row in item["comparison"]["rows"]]
+        errors[trial["name"]] = max(_number(row["metrics"]["max_abs_error"]) for row in rows)
+    limit = (min(errors.values()) + max(errors.values())) / 2
+    loaded = target(precision="fp16", load_engine=str(step.folder / "polygraphy_debug.engine"))
+    check = (sys.executable, "-c", "from tensortriage.cli import main; main()", "run", *words, "--target", loaded)
+    _, study = step.triage("debug", "build", *words, "--target", spec, "--max-builds", "8", "--check", *check, "--atol",
+                           str(limit), "--rtol", "0", codes=(0, 4))  # fmt: skip
+    figures = {"max_abs_error": errors, "limit": limit, **_study(study)}
+    _require(study["good"] and study["bad"], figures)
+    _require(study["blame"] and study["blame"]["guilty"] and study["blame"]["cured"], figures)
+    return figures
+
+
 def overflow(step: Step) -> Figures:
     """A planted overflow diagnosed: NaN or Inf with its origin."""
     _, report = step.triage("diagnose", *step.net("overflowing"), "--target", target(precision="fp16"), "--timeout",
@@ -162,8 +194,9 @@ def overflow(step: Step) -> Figures:
 
 def reduce(step: Step) -> Figures:
     """The planted overflow reduced to a minimal network on the real engine."""
-    _, reduction = step.triage("debug", "reduce", *step.net("overflowing"), "--target", target(precision="fp16"), "-o",
-                               "reduced.onnx", "--timeout", TIMEOUT, "--shrink-budget", "30", codes=(0, 4))  # fmt: skip
+    engine = target(precision="fp16", timing_cache=str(step.folder / "timing.cache"))
+    words = (*step.net("overflowing"), "--target", engine, "--timeout", TIMEOUT, "--shrink-budget", "30")
+    _, reduction = step.triage("debug", "reduce", *words, "-o", "reduced.onnx", codes=(0, 4))
     figures = {key: reduction[key] for key in ("nodes_before", "checks", "minimality", "verified")}
     figures["kept"] = [node["op_type"] + " " + node["name"] for node in reduction["kept"]]
     _require(reduction["verified"], figures)
@@ -179,7 +212,19 @@ def resnet50(step: Step) -> Figures:
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
     np.savez(step.folder / "x.npz", **{_first_input(step.folder / "resnet50.onnx"): image})
     engine = target(precision="fp16", timing_cache=str(step.folder / "timing.cache"))
-    words = ("resnet50.onnx", "--inputs", "x.npz", "--target", engine, "--timeout", "560", "--builds", "0")
+    words = (
+        "resnet50.onnx",
+        "--inputs",
+        "x.npz",
+        "--target",
+        engine,
+        "--timeout",
+        "560",
+        "--builds",
+        "0",
+        "--budget",
+        "480",
+    )
     _, report = step.triage("diagnose", *words, codes=(0, 1, 4))
     figures = _verdict(report)
     _require(figures["verdict"] in ("range-overflow", "non-finite"), figures)
@@ -227,7 +272,7 @@ def crash(step: Step) -> Figures:
 
 STEPS: Mapping[str, Callable[[Step], Figures]] = {
     "conformance": conformance, "small": small, "plan": plan, "transformer": transformer, "builds": builds,
-    "pinned": pinned, "overflow": overflow, "reduce": reduce, "resnet50": resnet50, "crash": crash,
+    "pinned": pinned, "guilty": guilty, "overflow": overflow, "reduce": reduce, "resnet50": resnet50, "crash": crash,
 }  # fmt: skip
 
 
@@ -270,6 +315,7 @@ def _study(study: Mapping[str, Any]) -> Figures:
         "pinned": {key: made_again.get(key) for key in ("same_outputs", "again_same")},
         "pinned_reason": (made_again.get("trial") or {}).get("reason", ""),
         "blame": study["blame"],
+        "deployed": {key: (study["deployed"] or {}).get(key) for key in ("seen", "moved")},
     }
 
 

@@ -88,6 +88,21 @@ class Pinned:
     again_same: bool | None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deployed:
+    """A build as the user makes it, tactics not recorded, beside those that were: recording may change what is built.
+
+    Attributes:
+        trial: The build.
+        seen: Whether one of the recorded builds has the same outputs, bit by bit; None when builds were not run.
+        moved: Its difference to the first recorded build; None likewise.
+    """
+
+    trial: BuildTrial
+    seen: bool | None
+    moved: Difference | None
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BuildStudy:
     """What a study of builds found.
@@ -108,6 +123,7 @@ class BuildStudy:
         suspects: Choices that speak for failure, the most telling first.
         blame: What giving tactics showed; None when not tried.
         pinned: The reproducible good build; None when there is none.
+        deployed: A build without recording; None when recording changes nothing for the engine, or was not wanted.
         stop: Why building stopped.
         seconds: Wall-clock time.
         files: What was written.
@@ -127,6 +143,7 @@ class BuildStudy:
     suspects: tuple[SuspectChoice, ...]
     blame: Blame | None
     pinned: Pinned | None
+    deployed: Deployed | None
     stop: str
     seconds: float
     confidence: float = CONFIDENCE

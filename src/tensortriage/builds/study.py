@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tensortriage.builds.blaming import blame, closest
-from tensortriage.builds.result import Blame, BuildStudy, Pinned, SuspectChoice
+from tensortriage.builds.result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
 from tensortriage.builds.trial import Bench, BuildTrial, Difference, Judgement
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.association import Trial, rank
@@ -86,8 +86,10 @@ class Studying:
         started, trials = time.monotonic(), list[BuildTrial]()
         found: Blame | None = None
         pinned: Pinned | None = None
+        deployed: Deployed | None = None
         try:
             stop = self._build(trials, started)
+            deployed = self._deployed(trials)
             if self._may_pin(trials):
                 found = self._blame(trials, started)
             if self.goal.pin and self.bench.pins:
@@ -96,7 +98,7 @@ class Studying:
             if not trials:
                 raise
             stop = Stop.INTERRUPTED
-        return self._result(trials, stop, found, pinned, time.monotonic() - started)
+        return self._result(trials, stop, found, pinned, deployed, time.monotonic() - started)
 
     def _build(self, trials: list[BuildTrial], started: float) -> Stop:
         while not self.goal.reached(trials, pins=self.bench.pins):
@@ -107,6 +109,15 @@ class Studying:
             trials.append(self.bench.build(str(len(trials))))
             self.built(trials[-1], trials)
         return Stop.REACHED
+
+    def _deployed(self, trials: Sequence[BuildTrial]) -> Deployed | None:
+        """Make one build without recording, if recording is something that engines may notice."""
+        trial = self.bench.deployed() if self.bench.pins else None
+        if trial is None:
+            return None
+        known = {one.outputs for one in trials if one.outputs}
+        seen = trial.outputs in known if trial.outputs and known else None
+        return Deployed(trial, seen, self.bench.difference(trials[0], trial))
 
     def _may_pin(self, trials: Sequence[BuildTrial]) -> bool:
         wanted = self.goal.pin and self.bench.pins
@@ -138,6 +149,7 @@ class Studying:
         stop: Stop,
         found: Blame | None,
         pinned: Pinned | None,
+        deployed: Deployed | None,
         seconds: float,
     ) -> BuildStudy:
         good, bad = _count(trials, Judgement.GOOD), _count(trials, Judgement.BAD)
@@ -157,6 +169,7 @@ class Studying:
             suspects=suspects(trials)[:MOST_SUSPECTS],
             blame=found,
             pinned=pinned,
+            deployed=deployed,
             stop=stop.value,
             seconds=seconds,
         )

@@ -89,6 +89,10 @@ class Bench(Protocol):
         """Build once, with the given choices where there are any, and judge it."""
         ...
 
+    def deployed(self) -> BuildTrial | None:
+        """Build once as the user does, tactics not recorded; None when recording changes nothing for the engine."""
+        ...
+
     def difference(self, one: BuildTrial, other: BuildTrial) -> Difference | None:
         """Compare the outputs of two builds; None when one was not run."""
         ...

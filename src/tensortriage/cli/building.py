@@ -116,6 +116,7 @@ def request_of(model: Path, target: str, words: Sequence[str] | None, given: dic
         output=given["output"],
         save_tactics=given["save_tactics"],
         load_tactics=given["load_tactics"],
+        record=not given["no_tactics"],
         external_data_dir=given["external_data_dir"],
     )
 

@@ -36,6 +36,8 @@ def stopping_options(function: Any) -> Any:
                    heading=STOPPING, help="Most builds that choose freely, whatever --until says."),
             option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=STOPPING,
                    help="Time after which no new build begins."),
+            option("--no-tactics", is_flag=True, heading=STOPPING,
+                   help="Build exactly as deployed: recording tactics may change what an engine builds."),
             option("--no-pin", is_flag=True, heading=STOPPING,
                    help="Do not look for the guilty choice by giving tactics to builds."),
         )

@@ -26,6 +26,7 @@ from tensortriage.values.store import MemoryStore
 
 REBUILDS_OF_PASSING = 1
 REBUILDS_OF_FAILING = 2
+MOST_SHOWN = 8
 MOST_CULPRITS = 3
 """Regions that cannot be told apart by so few builds: more of them are no answer."""
 
@@ -78,7 +79,13 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
     fails = [not evidence.worst.passes, *(build.fails for build in found.builds)]
     moved = max((build.moved for build in found.builds if build.moved is not None), default=0.0)
     kinds = len({feature_digest(one) for one in (found.first, *(b.features for b in found.builds)) if one})
-    facts = {"builds": len(fails), "failing": sum(fails), "moved": moved, "different_plans": kinds}
+    facts = {
+        "builds": len(fails),
+        "failing": sum(fails),
+        "moved": moved,
+        "different_plans": kinds,
+        "differing_regions": _differing([found.first, *(build.features for build in found.builds)]),
+    }
     if len(set(fails)) > 1:
         inv.answered(question, f"no: {sum(fails)} of {len(fails)} builds fail", since=since, **facts)
         return _intermittent(inv, evidence, found, fails)
@@ -93,6 +100,18 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
         answer += f"; {kinds} different plans"
     inv.answered(question, answer, since=since, **facts)
     return None
+
+
+def _differing(builds: list[tuple[tuple[str, str], ...]]) -> list[str]:
+    """Return what only some builds run, in words; the first few."""
+    known = [frozenset(build) for build in builds if build]
+    some = frozenset().union(*known) - frozenset.intersection(*known) if known else frozenset()
+    return [f"{_ends(region)}: {how or 'another region'}" for region, how in sorted(some)][:MOST_SHOWN]
+
+
+def _ends(region: str) -> str:
+    nodes = region.split(", ")
+    return region if len(nodes) < 4 else f"{nodes[0]} ... {nodes[-1]} ({len(nodes)} nodes)"
 
 
 def _wanted(inv: Investigation, *, passes: bool) -> int:

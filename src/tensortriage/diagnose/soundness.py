@@ -37,10 +37,9 @@ WORDS = {
 
 
 def reference_is_sound(inv: Investigation) -> Verdict | None:
-    """Run the reference on every feed; its outputs must be finite somewhere and not all constant."""
+    """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`."""
     since = inv.mark()
     question = "is the reference sound?"
-    constant: list[str] = []
     for feed in inv.question.feeds:
         try:
             golden = inv.golden_outputs(feed)
@@ -65,18 +64,31 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
                 culprits=[culprit] if culprit else [],
                 next=[inv.command("inspect data")],
             )
-        if outputs and all(is_constant(array) for array in outputs.values()):
-            constant.append(feed.name)
-    if len(constant) == len(inv.question.feeds):
-        inv.answered(question, "no: every output is empty or one constant on every feed", since=since, feeds=constant)
-        return inv.verdict(
-            VerdictKind.COMPARISON_UNSOUND,
-            0.9,
-            "every output of the reference is empty or constant on every feed, so that agreement would prove nothing: "
-            "give inputs on which the model does something",
-        )
-    inv.answered(question, "yes: finite, not constant", since=since, feeds=len(inv.question.feeds))
+    told = "hardly: every output is empty or one constant" if is_silent(inv) else "yes: finite, not constant"
+    inv.answered(question, told, since=since, feeds=len(inv.question.feeds))
     return None
+
+
+def is_silent(inv: Investigation) -> bool:
+    """Say whether every output of the reference is empty or constant on every feed."""
+    for feed in inv.question.feeds:
+        golden = inv.golden_outputs(feed)
+        outputs = [golden[spec.name] for spec in inv.model.outputs if spec.name in golden]
+        if not outputs or not all(map(is_constant, outputs)):
+            return False
+    return True
+
+
+def says_nothing(inv: Investigation) -> Verdict | None:
+    """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
+    if not is_silent(inv):
+        return None
+    return inv.verdict(
+        VerdictKind.COMPARISON_UNSOUND,
+        0.9,
+        "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
+        "give inputs on which the model does something",
+    )
 
 
 def failed(inv: Investigation, error: EngineError) -> Verdict:

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from tensortriage.builds.result import Blame, BuildStudy, Pinned, SuspectChoice
+from tensortriage.builds.result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
 from tensortriage.builds.trial import Judgement
 from tensortriage.report.text import count, duration
 from tensortriage.search.stopping import Stop
@@ -37,6 +37,8 @@ def study_lines(study: BuildStudy, *, case: str) -> Iterator[str]:
             f"with {study.confidence:.0%} confidence"
         )
     yield from _differences(study)
+    if study.deployed is not None:
+        yield _deployed(study.deployed)
     yield from _suspects(study.suspects, study.blame)
     if study.blame is not None:
         yield from _blame(study.blame)
@@ -59,6 +61,19 @@ def _differences(study: BuildStudy) -> Iterator[str]:
         yield f"choices: {count(study.distinct_plans, 'different set')} of tactics or plans"
     elif study.trials:
         yield "choices: the engine tells neither tactics nor its plan"
+
+
+def _deployed(deployed: Deployed) -> str:
+    word = WORDS[deployed.trial.judgement]
+    if deployed.seen is None:
+        return f"as deployed, tactics not recorded: {word}"
+    if deployed.seen:
+        return f"as deployed, tactics not recorded: {word}, with outputs that a recorded build has as well"
+    moved = f" (by {deployed.moved.max_abs:.3g} from build 0)" if deployed.moved is not None else ""
+    return (
+        f"as deployed, tactics not recorded: {word}, with outputs that no recorded build has{moved}: "
+        "see --no-tactics for how much such builds differ"
+    )
 
 
 def _suspects(suspects: tuple[SuspectChoice, ...], blame: Blame | None) -> Iterator[str]:

@@ -116,6 +116,7 @@ class EngineBench:
         base: Choices that every build is given.
         engine_file: Where the judge finds the engine of a build; None when it does not look.
         tactics_file: Where it finds the tactics.
+        record: Whether builds tell their tactics, where the engine can.
         identity: Digest of all that a judgement depends on.
     """
 
@@ -128,6 +129,7 @@ class EngineBench:
         base: Sequence[Choice] = (),
         engine_file: Path | None = None,
         tactics_file: Path | None = None,
+        record: bool = True,
         identity: str = "",
     ) -> None:
         self._inv = inv
@@ -137,24 +139,35 @@ class EngineBench:
         self._engine = create(spec)
         self._engine_file = engine_file
         self._tactics_file = tactics_file
+        self._record = record
         self._identity = identity
 
     @property
     def pins(self) -> bool:
         """Whether tactics can be given to a build."""
-        return isinstance(self._engine, PinsTactics)
+        return self._record and isinstance(self._engine, PinsTactics)
+
+    def deployed(self) -> BuildTrial | None:
+        """Build once without recording; None when recording changes no option of the engine."""
+        engine = self._engine
+        if not isinstance(engine, PinsTactics) or dict(engine.recording(self._spec.options)) == self._spec.options:
+            return None
+        return self._build("deployed", (), record=False)
 
     def build(self, name: str, choices: tuple[Choice, ...] = ()) -> BuildTrial:
         """Build once and judge it, unless the case knows the answer."""
+        return self._build(name, choices, record=self._record)
+
+    def _build(self, name: str, choices: tuple[Choice, ...], *, record: bool) -> BuildTrial:
         given = tuple({**self._base, **{choice.layer: choice for choice in choices}}.values())
         told = [(choice.layer, choice.key, choice.label) for choice in given]
-        key = digest("build", self._identity, name, told)
+        key = digest("build", self._identity, name, told, record)
         known = self._inv.case.checks.get(key, BuildTrial)
         if known is not None:
             return known
         self._inv.listener.progress(f"build {name} of {self._spec}")
         started = time.perf_counter()
-        trial = self._made(name, key, given)
+        trial = self._made(name, key, given, record=record)
         trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)
         self._inv.case.checks.put(key, f"build {name} of {self._spec}", trial, seconds=trial.seconds)
         return trial
@@ -171,10 +184,10 @@ class EngineBench:
             found.append(Difference(output, feed, metrics.max_abs_error, error_of(metrics), (one.name, other.name)))
         return max(found, key=lambda difference: (difference.relative, difference.max_abs), default=None)
 
-    def _made(self, name: str, key: str, given: tuple[Choice, ...]) -> BuildTrial:
+    def _made(self, name: str, key: str, given: tuple[Choice, ...], *, record: bool) -> BuildTrial:
         engine_file = self._engine_file or self._inv.workspace.folder / "candidate.engine"
         built = build_once(
-            self._with(given, engine_file),
+            self._with(given, engine_file, record=record),
             self._inv.model,
             self._judge.feeds,
             workspace=self._inv.workspace,
@@ -185,9 +198,9 @@ class EngineBench:
             return BuildTrial(
                 name=name, judgement=Judgement.OTHER, signature=built.outcome.kind.value, reason=built.outcome.message
             )
-        record = TacticRecord(str(self._spec), built.choices)
+        tactics = TacticRecord(str(self._spec), built.choices)
         if self._tactics_file is not None and built.choices:
-            save_record(record, self._tactics_file)
+            save_record(tactics, self._tactics_file)
         judged = self._judge.judge(built, name)
         trial = BuildTrial(
             name=name,
@@ -197,14 +210,14 @@ class EngineBench:
             error=judged.error,
             choices=built.choices,
             features=features(built.choices, built.plan),
-            files=self._sorted(name, judged.judgement, record, engine_file),
+            files=self._sorted(name, judged.judgement, tactics, engine_file),
         )
         return self._with_outputs(trial, key, built)
 
-    def _with(self, given: tuple[Choice, ...], engine_file: Path) -> EngineSpec:
+    def _with(self, given: tuple[Choice, ...], engine_file: Path, *, record: bool) -> EngineSpec:
         options: Mapping[str, str] = self._spec.options
         if isinstance(self._engine, PinsTactics):
-            options = self._engine.recording(options)
+            options = self._engine.recording(options) if record else options
             if given:
                 path = self._inv.workspace.folder / f"given{TACTICS_SUFFIX}"
                 save_record(TacticRecord(str(self._spec), given), path)

@@ -60,6 +60,7 @@ class BuildRequest:
         output: Where the reproducible good engine goes; None for the case alone.
         save_tactics: Where the tactics of every build go for the check, and those of the good engine at the end.
         load_tactics: Tactics that every build is given.
+        record: Whether builds tell their tactics, where the engine can: some engines then build differently.
         external_data_dir: Where external data are when not beside the model.
     """
 
@@ -77,6 +78,7 @@ class BuildRequest:
     output: Path | None = None
     save_tactics: Path | None = None
     load_tactics: Path | None = None
+    record: bool = True
     external_data_dir: Path | None = None
 
 
@@ -105,6 +107,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
             base=base,
             engine_file=request.artifact if request.check is not None else None,
             tactics_file=request.save_tactics,
+            record=request.record,
             identity=identity,
         )
         studying = Studying(

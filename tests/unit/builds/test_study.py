@@ -14,9 +14,10 @@ from tensortriage.search.stopping import Until
 class Simulated:
     """Builds whose layers pick tactics at random, and are bad when all of some layers picked tactic 0."""
 
-    def __init__(self, *, layers=20, tactics=3, bad=("layer7",), pins=True, seed=0, told=True, flaky=0.0):
+    def __init__(self, *, layers=20, tactics=3, bad=("layer7",), pins=True, seed=0, told=True, flaky=0.0, plain=False):
         self.names = [f"layer{n}" for n in range(layers)]
         self.tactics, self.bad, self.pins, self.told, self.flaky = tactics, set(bad), pins, told, flaky
+        self.plain = plain
         self.rng = random.Random(seed)
         self.made = []
 
@@ -34,6 +35,9 @@ class Simulated:
             choices=told,
             features=tuple((choice.layer, choice.label) for choice in told),
         )
+
+    def deployed(self):
+        return self.build("deployed") if self.plain else None
 
     def difference(self, one, other):
         return Difference("y", "feed", float(one.outputs != other.outputs), 0.0, (one.name, other.name))
@@ -138,3 +142,9 @@ def test_suspects_know_the_nodes_of_their_layer():
         BuildTrial(name="1", judgement=Judgement.BAD, choices=(bad,), features=(("conv", bad.label),)),
     ]
     assert [(one.layer, one.nodes) for one in suspects(trials)] == [("conv", ("/Conv",))]
+
+
+def test_a_build_without_recording_is_set_beside_the_others():
+    found = study(Simulated(bad=(), plain=True), until=Until.COUNT, most=2, pin=False)
+    assert (found.deployed.trial.name, found.deployed.seen, found.deployed.moved.max_abs) == ("deployed", True, 0.0)
+    assert study(Simulated(bad=()), until=Until.COUNT, most=2, pin=False).deployed is None
