@@ -197,7 +197,9 @@ class Build:
         editable = options.get("editable") == "true" or (wanted and not hasattr(config, "algorithm_selector"))
         if editable or "timing_cache" in options:
             path = options.get("timing_cache", "")
-            self._kept.append(settings.open_timing_cache(config, path, editable=editable, trt=self._trt))
+            optional = options.get("timing_cache_optional") == "true"
+            cache = settings.open_timing_cache(self._trt, config, path, editable=editable, optional=optional)
+            self._kept.append(cache)
         tactics = Tactics(self._trt, options)
         tactics.attach(config)
         self._miner.also = tactics.log if tactics.wants_log else None

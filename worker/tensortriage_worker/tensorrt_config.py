@@ -261,8 +261,15 @@ def _quoted(text: str) -> str:
     return "'{}'".format(text) if any(letter in text for letter in " '()[]*?;&|<>") else text
 
 
-def open_timing_cache(config: Any, path: str, *, editable: bool, trt: Any) -> Any:
+def open_timing_cache(trt: Any, config: Any, path: str, *, editable: bool, optional: bool) -> Any:
     """Give a configuration the timing cache of a file (an empty one when there is none); return the cache.
+
+    Args:
+        trt: TensorRT's module.
+        config: Builder configuration.
+        path: The file; empty for none.
+        editable: Whether entries can be told and changed.
+        optional: Whether to go on with an empty cache when the file does not fit.
 
     Raises:
         AdapterError: When the file is a cache of another release, device or configuration.
@@ -273,15 +280,16 @@ def open_timing_cache(config: Any, path: str, *, editable: bool, trt: Any) -> An
     if path and os.path.exists(path):
         with open(path, "rb") as file:
             data = file.read()
-    cache = config.create_timing_cache(data)
-    if cache is None or not config.set_timing_cache(cache, False):
-        raise AdapterError(
-            Failure.USAGE,
-            "timing cache {} does not fit this TensorRT and device".format(path),
-            "timing-cache-mismatch",
-            "use another file: it is made anew when it does not exist",
-        )
-    return cache
+    for content in (data, b"") if optional else (data,):
+        cache = config.create_timing_cache(content)
+        if cache is not None and config.set_timing_cache(cache, False):
+            return cache
+    raise AdapterError(
+        Failure.USAGE,
+        "timing cache {} does not fit this TensorRT and device".format(path),
+        "timing-cache-mismatch",
+        "use another file: it is made anew when it does not exist",
+    )
 
 
 def timing_cache_bytes(config: Any) -> bytes:

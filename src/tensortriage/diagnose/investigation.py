@@ -120,7 +120,7 @@ class Investigation:
         self.question = question
         self.case = case
         self.listener: Listener = listener or Silent()
-        self.workspace = Workspace(case.temporary)
+        self.workspace = Workspace(case.temporary, kept=case.engines)
         self.tally = Tally()
         self.steps: list[Step] = []
         self.doubts_float64 = False

@@ -275,6 +275,15 @@ class Observes(Protocol):
 
 
 @runtime_checkable
+class KeepsEngines(Protocol):
+    """Capability of an engine: what it builds can be kept, so that the same build is not made twice."""
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep every later build in a folder, by content, and take it from there when it is asked for again."""
+        ...
+
+
+@runtime_checkable
 class AsksParser(Protocol):
     """Capability of an engine: its parser says which nodes of a model it supports, without a build."""
 

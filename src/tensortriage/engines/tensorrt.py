@@ -9,16 +9,11 @@ import ctypes
 import functools
 import importlib.metadata
 import importlib.util
-import json
-import os
-import shlex
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tensortriage.engines.base import Availability, Limits
-from tensortriage.engines.feeding import build_failed
 from tensortriage.engines.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.engines.options import read_options
 from tensortriage.engines.tensorrt_options import (
@@ -28,24 +23,20 @@ from tensortriage.engines.tensorrt_options import (
     OPTIONS,
     Range,
     Settings,
-    kept_words,
-    range_words,
     read_settings,
 )
 from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
+from tensortriage.engines.tensorrt_preparing import Prepared, converting, no_weak
 from tensortriage.engines.tensorrt_session import TensorRtSession
-from tensortriage.errors import EngineMissing, ModelError, UsageError
-from tensortriage.values.dtype import DType, Precision
+from tensortriage.engines.tensorrt_shelf import Shelf, replace_file
+from tensortriage.errors import BuildFailed, EngineMissing
+from tensortriage.values.dtype import Precision
 from tensortriage_worker.tensorrt_library import DEVICE, INSTALL, LIBRARIES
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
 
 _FORMATS = ("fp16", "bf16", "fp8", "int8")
-_CONVERTED = {"fp16": Precision.FP16, "bf16": Precision.BF16}
-_QUANTIZED = ("fp8", "int8")
-_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
-_LOW = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2, DType.FLOAT4E2M1})
 _DRIVER = "libcuda.so.1"
 _PROBED: dict[tuple[tuple[str, str], ...], Mapping[str, Any]] = {}
 """What a release and a device offer, by the options that choose them: asked once in this process."""
@@ -60,6 +51,7 @@ class TensorRtEngine:
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._isolated = IsolatedEngine("tensorrt", title="TensorRT", limits=self.limits)
+        self._shelf: Shelf | None = None
 
     def availability(self) -> Availability:
         """Say whether TensorRT is installed for this interpreter and there is a driver; nothing is started."""
@@ -97,7 +89,7 @@ class TensorRtEngine:
         if not found["device"]:
             raise EngineMissing(f"TensorRT cannot run here: {found['reason']}", slug="device-missing", cure=DEVICE)
         if settings.typing == "weak" and settings.precision in _FORMATS and settings.precision not in found["weak"]:
-            raise _no_weak(settings.precision)
+            raise no_weak(settings.precision)
 
     def features(self, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the release and the device behind these options offer; starts a worker the first time.
@@ -170,7 +162,7 @@ class TensorRtEngine:
         with self._prepared(loaded, model.absolute(), settings, {}) as (path, words):
             info, blobs = self._isolated.answer("build", path, words, files=_files(words))
         _write(settings, info, lambda name: bytes(blobs[name].data))
-        return {**info, "trtexec": _converting(model.absolute(), settings, words) + info["trtexec"]}
+        return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Return what the parser says about a model; see `tensortriage_worker.tensorrt_support`.
@@ -188,128 +180,66 @@ class TensorRtEngine:
             _PROBED[key] = self._isolated.probe(words)
         return _PROBED[key]
 
+    def keep_in(self, folder: Path) -> None:
+        """Keep engines and timings in a folder, by content; see `tensortriage.engines.base.KeepsEngines`."""
+        self._shelf = Shelf(folder)
+
     def _build(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> IsolatedSession:
-        with self._prepared(loaded, model, settings, ranges) as (path, words):
-            session = self._isolated.compile(
+        def opened(path: Path, words: Mapping[str, str]) -> IsolatedSession:
+            return self._isolated.compile(
                 path,
                 words,
                 files=_files(words),
                 declared=lambda _: (loaded.inputs, loaded.outputs),
                 translate=lambda plan, _: in_terms_of_onnx(plan, model),
             )
+
+        with self._prepared(loaded, model, settings, ranges) as (path, words):
+            shelf, key = self._shelf, ""
+            if shelf is not None and not settings.save:
+                key = shelf.key(loaded, words, self._features(settings))
+                kept = shelf.find(key) if key else None
+                if kept is not None and (session := _taken(opened, path, words, *kept)) is not None:
+                    return session
+            if shelf is not None and key:
+                timings = shelf.timing_cache(self._features(settings))
+                words |= {"timing_cache": str(timings) if timings.is_file() else "", "timing_cache_optional": "true"}
+            session = opened(path, words)
         if "trtexec" in session.info:
-            command = _converting(model, settings, words) + session.info["trtexec"]
+            command = converting(model, settings, words) + session.info["trtexec"]
             session.info = {**session.info, "trtexec": command}
+
+        def fetch(name: str) -> bytes:
+            return bytes(session.answer(name)[1][name].data)
+
         try:
-            _write(settings, session.info, lambda name: bytes(session.answer(name)[1][name].data))
+            _write(settings, session.info, fetch)
+            if shelf is not None and key:
+                shelf.put(key, fetch("engine"), session.info)
+                replace_file(shelf.timing_cache(self._features(settings)), fetch("timing_cache"))
         except BaseException:
             session.close()
             raise
         return session
 
-    def _prepared(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> "_Prepared":
-        return _Prepared(loaded, model, settings, ranges, self._features)
+    def _prepared(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> "Prepared":
+        return Prepared(loaded, model, settings, ranges, self._features)
 
 
-class _Prepared:
-    """The file to build and the words for the adapter; a converted model lives as long as the context."""
-
-    def __init__(
-        self,
-        loaded: "Model",
-        model: Path,
-        settings: Settings,
-        ranges: Mapping[str, Range],
-        features: Callable[[Settings], Mapping[str, Any]],
-    ) -> None:
-        self._loaded, self._model, self._settings = loaded, model, settings
-        self._ranges, self._features = ranges, features
-        self._folder = tempfile.TemporaryDirectory(prefix="triage-tensorrt-")
-
-    def __enter__(self) -> tuple[Path, dict[str, str]]:
-        try:
-            return self._choose()
-        except BaseException:
-            self._folder.cleanup()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
-
-    def _choose(self) -> tuple[Path, dict[str, str]]:
-        settings = self._settings
-        words = {**settings.words, **range_words({**settings.ranges, **self._ranges})}
-        if "load_engine" in words:
-            return self._model, words
-        weak = self._features(settings)["weak"] if settings.typing != "strong" else []
-        precision = settings.precision
-        if precision == AUTO:
-            precision = MIXED if is_typed(self._loaded) else "tf32"
-        words["precision"] = precision
-        words["model_name"] = str(self._model)
-        if words.get("observe") == "debug":
-            words["observe"] = json.dumps(
-                [value for node in self._loaded.graph.nodes for value in node.outputs if value]
-            )
-        if precision in weak or (precision in ("fp32", "tf32") and weak and not is_typed(self._loaded)):
-            words["typing"] = "weak"
-            if settings.kept:
-                words["kept"] = kept_words(self._known(settings.kept), _makers(self._loaded))
-            return self._model, words
-        if settings.typing == "weak":
-            raise _no_weak(precision)
-        words["typing"] = "strong"
-        if precision in _CONVERTED:
-            words["model_name"] = f"{self._model.stem}.{precision}.onnx"
-            return self._converted(_CONVERTED[precision]), words
-        if precision in _QUANTIZED and not is_quantized(self._loaded):
-            raise UsageError(
-                f"this TensorRT takes {precision} from quantizers in the model, and there are none",
-                slug="quantizers-missing",
-                cure="quantize the model first (QuantizeLinear and DequantizeLinear), or use TensorRT 8.5 to 10",
-            )
-        return self._model, words
-
-    def _converted(self, precision: Precision) -> Path:
-        from tensortriage.model.convert import convert
-        from tensortriage.model.shapes import value_specs
-
-        try:
-            converted = convert(
-                self._loaded,
-                precision,
-                specs=value_specs(self._loaded),
-                kept_nodes=self._known(self._settings.kept),
-            )
-            return converted.save(Path(self._folder.name) / self._model.name)
-        except ModelError as error:
-            raise build_failed("TensorRT", error.message, cure=error.cure) from error
-
-    def _known(self, names: Sequence[str]) -> Sequence[str]:
-        unknown = [name for name in names if name not in self._loaded.graph]
-        if unknown:
-            raise UsageError(
-                f"the model has no node '{unknown[0]}' to keep",
-                slug="node-unknown",
-                cure="triage inspect model MODEL --show layers lists its nodes",
-            )
-        return names
-
-
-def is_typed(model: "Model") -> bool:
-    """Say whether a model says by itself what runs in a lower precision: low types, or quantizers."""
-    types = {spec.dtype for spec in (*model.inputs, *model.outputs, *model.graph.initializers.values())}
-    casts = {node.attributes.get("to") for node in model.graph.nodes if node.op_type == "Cast"}
-    return bool(types & _LOW) or bool({DType(to) for to in casts if isinstance(to, int)} & _LOW) or is_quantized(model)
-
-
-def is_quantized(model: "Model") -> bool:
-    """Say whether a model has quantizers of its own."""
-    return any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
-
-
-def _makers(model: "Model") -> dict[str, str]:
-    return {value: node.name for node in model.graph.nodes for value in node.outputs}
+def _taken(
+    opened: Callable[[Path, Mapping[str, str]], IsolatedSession],
+    path: Path,
+    words: Mapping[str, str],
+    engine: Path,
+    info: Mapping[str, Any],
+) -> IsolatedSession | None:
+    """Return a session on an engine that was kept; None when TensorRT does not take it any more."""
+    try:
+        session = opened(path, {**words, "load_engine": str(engine)})
+    except BuildFailed:
+        return None
+    session.info = {**info, **{key: value for key, value in session.info.items() if key in ("pid", "built")}}
+    return session
 
 
 def _open_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
@@ -321,25 +251,8 @@ def _open_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _no_weak(precision: str) -> UsageError:
-    return UsageError(
-        f"this TensorRT has no weak typing for {precision}",
-        slug="typing-unavailable",
-        cure="leave typing out: the model is converted instead",
-    )
-
-
 def _files(words: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in FILES if words.get(key))
-
-
-def _converting(model: Path, settings: Settings, words: Mapping[str, str]) -> str:
-    """Return the command that makes the model that is really built; empty when that is the user's."""
-    if words.get("model_name", str(model)) == str(model):
-        return ""
-    kept = ["--keep-nodes", *settings.kept] if settings.kept else []
-    command = ["triage", "convert", str(model), "--precision", words["precision"], *kept, "-o", words["model_name"]]
-    return shlex.join(command) + " && "
 
 
 def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], bytes]) -> None:
@@ -347,18 +260,10 @@ def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], b
     wanted = {"engine": settings.save.get("save_engine"), "timing_cache": settings.save.get("timing_cache")}
     for name, path in wanted.items():
         if path is not None and info.get("built"):
-            _replace(path, fetch(name))
+            replace_file(path, fetch(name))
     calibration = settings.save.get("save_calibration")
     if calibration is not None and "calibration_cache" in info:
-        _replace(calibration, info["calibration_cache"].encode("latin-1"))
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    partial.replace(path)
+        replace_file(calibration, info["calibration_cache"].encode("latin-1"))
 
 
 def _is_installed(name: str) -> bool:

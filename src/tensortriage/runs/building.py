@@ -56,7 +56,7 @@ def build_once(
     """
     started = time.perf_counter()
     try:
-        with Runner(spec, model, workspace=workspace, limits=limits, tally=tally) as runner:
+        with Runner(spec, model, workspace=workspace, limits=limits, tally=tally, fresh=True) as runner:
             session = runner.build()
             choices = tuple(session.tactics()) if isinstance(session, TellsTactics) else ()
             outputs = {feed.name: dict(runner.run(feed)) for feed in feeds}

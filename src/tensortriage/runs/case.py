@@ -107,6 +107,11 @@ class Case:
         """Where model files live while an engine needs them; emptied on open."""
         return self.folder / "tmp"
 
+    @property
+    def engines(self) -> Path:
+        """Where engines that can keep what they built, by content."""
+        return self.folder / "engines"
+
     def write(self, name: str, content: object) -> None:
         """Write one JSON document of the case, atomically."""
         dump(content, self.folder / name)

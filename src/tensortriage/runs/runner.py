@@ -10,7 +10,16 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.engines.base import BoundsRuns, CompilesInPlace, Limits, Plan, RepeatsBuild, ReportsPrecision, Session
+from tensortriage.engines.base import (
+    BoundsRuns,
+    CompilesInPlace,
+    KeepsEngines,
+    Limits,
+    Plan,
+    RepeatsBuild,
+    ReportsPrecision,
+    Session,
+)
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
@@ -54,6 +63,7 @@ class Runner:
         workspace: Where temporary model files go.
         limits: Time and memory limits for engines that work in their own process.
         tally: Where to count builds and runs.
+        fresh: Whether nothing that was built before may be used; for those who compare builds.
         in_place: Whether no file is written for the model where the engine can do without, which leaves large weights
             where they are; such a session knows no plan.
     """
@@ -67,6 +77,7 @@ class Runner:
         limits: Limits | None = None,
         tally: Tally | None = None,
         in_place: bool = False,
+        fresh: bool = False,
     ) -> None:
         self.spec = spec
         self.model = model
@@ -74,6 +85,8 @@ class Runner:
         self._workspace = workspace
         self._limits = limits or Limits()
         self._engine = create(spec, limits=self._limits)
+        if workspace.kept is not None and not fresh and isinstance(self._engine, KeepsEngines):
+            self._engine.keep_in(workspace.kept)
         self._session: Session | None = None
         self._path: Path | None = None
         self._in_place = in_place

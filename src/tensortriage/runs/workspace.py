@@ -15,9 +15,14 @@ class Workspace:
 
     Args:
         parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.
+        kept: Where engines that can keep what they build; None to keep nothing.
+
+    Attributes:
+        kept: Likewise.
     """
 
-    def __init__(self, parent: Path | None = None) -> None:
+    def __init__(self, parent: Path | None = None, *, kept: Path | None = None) -> None:
+        self.kept = kept
         if parent is not None:
             parent.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix="triage-", dir=parent))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.tensorrt import is_quantized
+from tensortriage.engines.tensorrt_preparing import is_quantized
 from tensortriage.model.model import Model
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage_worker.shards import write_shard

@@ -14,6 +14,7 @@ from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.tensorrt_options import OPTIONS, parse_range, read_settings
 from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
+from tensortriage.engines.tensorrt_preparing import is_typed
 from tensortriage.engines.tensorrt_session import TensorRtSession
 from tensortriage.errors import RunFailed, UsageError
 from tensortriage.model.model import Model
@@ -112,11 +113,11 @@ def test_the_precision_of_options(options, word):
 
 
 def test_a_typed_model_is_recognised(path):
-    assert not tensorrt.is_typed(Model.load(path))
+    assert not is_typed(Model.load(path))
     text = MODEL.replace(
         "[exp] c = Exp (b)", "[h] b2 = Cast<to = 10> (b)\n   [exp] b3 = Exp (b2)\n   [f] c = Cast<to = 1> (b3)"
     )
-    assert tensorrt.is_typed(Model.load(write(path.parent / "typed.onnx", text)))
+    assert is_typed(Model.load(write(path.parent / "typed.onnx", text)))
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------

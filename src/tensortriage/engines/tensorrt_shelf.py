@@ -1,0 +1,77 @@
+"""Engines and timings kept in a folder by content: a case that is resumed runs the very engine that it found wrong.
+
+Two builds of one model may differ, so building again would be another experiment. And most of a build's time goes into
+timing tactics: candidates that share their layers share the timings, and get the tactics of the engine in question.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
+
+_NOT_KEPT = ("load_engine", "load_tactics", "record_tactics", "timing_cache", "calibration_cache", "calibration_feeds")
+"""Options that bring or take something else than the model: what is built with them is not kept."""
+_ELSEWHERE = ("worker", "model_name")
+_TOLD = ("version", "device", "compute", "driver")
+
+
+class Shelf:
+    """A folder of engines.
+
+    Args:
+        folder: Made when something is put there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def key(self, model: "Model", words: Mapping[str, str], features: Mapping[str, Any]) -> str:
+        """Return what identifies a build; empty when it is not to be kept.
+
+        Args:
+            model: The user's model.
+            words: Options for the adapter.
+            features: What release and device it is for.
+        """
+        if any(word in words for word in _NOT_KEPT):
+            return ""
+        said = {key: value for key, value in words.items() if key not in _ELSEWHERE}
+        names = [[node.name, *node.inputs, *node.outputs] for node in model.graph.nodes]
+        told = [model.fingerprint, names, sorted(said.items()), [str(features.get(key)) for key in _TOLD]]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+
+    def find(self, key: str) -> tuple[Path, Mapping[str, Any]] | None:
+        """Return the engine of a build and what was told about it; None when there is none."""
+        engine, facts = self._paths(key)
+        try:
+            info: Mapping[str, Any] = json.loads(facts.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return (engine, info) if engine.is_file() else None
+
+    def put(self, key: str, engine: bytes, info: Mapping[str, Any]) -> None:
+        """Keep an engine and what was told about it."""
+        path, facts = self._paths(key)
+        replace_file(path, engine)
+        replace_file(facts, json.dumps(info).encode())
+
+    def timing_cache(self, features: Mapping[str, Any]) -> Path:
+        """Return the file of timings for a release and a device."""
+        told = json.dumps([str(features.get(key)) for key in _TOLD])
+        return self.folder / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.timings"
+
+    def _paths(self, key: str) -> tuple[Path, Path]:
+        return self.folder / f"{key}.engine", self.folder / f"{key}.json"
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(path)
