@@ -106,6 +106,10 @@ def calibrate(
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
 
 
+_WIDE = 0.9
+"""A quantizer without zero point may be symmetric on purpose. Only if its range, were it shifted, would hold this share
+of what was observed is the zero point what is missing; a narrower range is a matter of the scale."""
+
 _RECALIBRATE = "calibrate again, on data like these"
 
 
@@ -189,7 +193,8 @@ def _mistake(
     spans = f"it meets [{fit.observed[0]:.4g}, {fit.observed[1]:.4g}], and can represent [{fit.representable[0]:.4g}, "
     spans += f"{fit.representable[1]:.4g}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
-    for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 else ():
+    wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE * (fit.observed[1] - fit.observed[0])
+    for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and (wide or zeros.any()) else ():
         if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
             words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
             return (

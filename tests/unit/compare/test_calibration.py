@@ -62,6 +62,17 @@ def test_a_zero_point_that_is_off():
     assert (none.kind, int(none.zero_point)) == ("fits", 0)
 
 
+def test_a_symmetric_range_that_is_too_narrow_lacks_scale_and_not_a_zero_point():
+    """Numbers in 0..4 in a range of +-1: shifted it would hold 0..2, which is half of them."""
+    x = np.linspace(0.0, 4.0, 1000, dtype=np.float32)
+    found = calibrate(x, np.float32(1 / 127), None, axis=0, dtype=DType.INT8)
+    assert found.kind == "scale-too-small"
+    assert float(found.scale) == pytest.approx(4 / 127, rel=0.1)
+    dropped = calibrate(x, np.float32(4 / 255), None, axis=0, dtype=DType.INT8)
+    assert dropped.kind == "zero-point"
+    assert "-128 fits" in dropped.words
+
+
 @pytest.mark.parametrize("bad", [0.0, -0.1, np.inf, np.nan])
 def test_scales_that_are_none(bad):
     found = calibrate(X, np.float32(bad), None, axis=1, dtype=DType.INT8)
