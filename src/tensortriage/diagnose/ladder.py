@@ -25,7 +25,7 @@ from tensortriage.diagnose.ranged import scan_ranges
 from tensortriage.diagnose.repeated import run_to_run
 from tensortriage.diagnose.second_opinion import second_reference
 from tensortriage.diagnose.sensitivity import ill_conditioned
-from tensortriage.diagnose.soundness import reference_is_sound
+from tensortriage.diagnose.soundness import reference_is_sound, says_nothing
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
 from tensortriage.diagnose.transformations import configurations, transformation, with_cure
