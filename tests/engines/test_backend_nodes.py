@@ -23,9 +23,11 @@ import pytest
 
 from tensortriage.model.cut import extract
 from tensortriage.model.edit import mark_outputs, markable
-from tensortriage.model.folding import fold_constants
+from tensortriage.model.folding import FoldOptions
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
+from tensortriage.workflows.sanitizing import SanitizeRequest, passes_of
+from tensortriage.workflows.surgery import apply_passes
 
 EVERYTHING = bool(os.environ.get("TRIAGE_ALL_BACKEND_NODES"))
 NEWEST_IR, NEWEST_OPSET = 13, 26  # ONNX Runtime 1.31 refuses files of IR 14 and lacks most operators of opset 28
@@ -107,11 +109,25 @@ def untouched(message, path, feed, names):
 def variants(model, outputs, *, folded):
     """Yield everything that is done to a model, by name; folding takes ten times as long as all else together."""
     yield "saved", model
-    if folded:
-        yield "folded", fold_constants(model)
     yield "marked", mark_outputs(model, markable(model))
+    yield "extracted", whole(model, outputs)
+    if folded:
+        yield "sanitized", (clean := sanitized(model))
+        cut = whole(clean, outputs)
+        yield "sanitized, extracted and marked", mark_outputs(cut, markable(cut))
+
+
+def sanitized(model):
+    """Return what ``triage surgeon sanitize --fold-constants --cleanup`` makes of a model."""
+    request = SanitizeRequest(source=None, target=None, fold=FoldOptions(), clean=True)
+    return apply_passes(model, passes_of(model, request))[-1].model
+
+
+def whole(model, outputs):
+    """Return a model with all its nodes cut out of it; itself when folding turned an output into a constant."""
+    made = {name for node in model.graph.nodes for name in node.outputs}
     nodes = [node.name for node in model.graph.nodes]
-    yield "extracted", extract(model, nodes, specs=value_specs(model), outputs=outputs)
+    return extract(model, nodes, specs=value_specs(model), outputs=outputs) if made >= set(outputs) else model
 
 
 def run(path, feed, names):

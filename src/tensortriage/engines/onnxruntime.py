@@ -47,6 +47,7 @@ BUILD_LOG_LEVEL = _SILENT
 """Severity from which a build logs to standard error; `ortpasses` lowers it in a process of its own."""
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
 _AS_THEY_ARE = "session.disable_prepacking"
+_SPINNING = "session.intra_op.allow_spinning"
 _NOTHING = ctypes.c_uint8()
 
 
@@ -275,6 +276,7 @@ def _build(model: "Path | InPlace", settings: Settings, *, save_to: Path | None 
         if not isinstance(model, Path):
             options.add_session_config_entry(_WEIGHTS, str(model.folder))
             options.add_session_config_entry(_AS_THEY_ARE, "1")
+            options.add_session_config_entry(_SPINNING, "0")  # threads that wait for a next run, which seldom comes
         session = ort.InferenceSession(
             str(model) if isinstance(model, Path) else model.message,
             options,

@@ -16,9 +16,14 @@ Shape = tuple[int | str | None, ...]
 def with_inferred_shapes(model: Model) -> Model:
     """Return the model with the types and shapes that ONNX's shape inference finds declared in it.
 
-    What is declared already is kept; unknown dimensions of it are filled in. Weights beyond 1 KiB are not read.
+    What is declared already is kept; unknown dimensions of it are filled in. Weights beyond 1 KiB are not read. A model
+    that came out of this is returned as it is.
     """
-    return with_specs(model, value_specs(model, refine=True))
+    if model.is_inferred:
+        return model
+    inferred = with_specs(model, value_specs(model, refine=True))
+    inferred.is_inferred = True
+    return inferred
 
 
 def with_specs(model: Model, specs: Mapping[str, ValueSpec]) -> Model:

@@ -89,11 +89,14 @@ def fold_constants(model: Model, options: FoldOptions | None = None) -> Model:
     for _ in range(options.passes or _DEFAULT_PASSES):
         if options.infer_shapes:
             work = with_inferred_shapes(work)
+        nodes = set(all_nodes(work.ir))
         _Folding(work.ir, options).apply()
         before, count = count, _size(work.ir)
         if count == before:
             break
-    return Model.from_ir(work.ir)
+    folded = Model.from_ir(work.ir)
+    folded.is_inferred = options.infer_shapes and nodes == set(all_nodes(folded.ir))
+    return folded
 
 
 class _Folding:

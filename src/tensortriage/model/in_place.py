@@ -8,7 +8,7 @@ import dataclasses
 from pathlib import Path
 
 from tensortriage.model.model import Model
-from tensortriage.model.serializing import lacks_numbers, large_initializers, to_bytes, to_proto
+from tensortriage.model.serializing import lacks_numbers, to_bytes, to_proto
 from tensortriage.model.weights import MappedTensor
 from tensortriage.model.writing import EMBED_LIMIT_BYTES, refer
 
@@ -41,16 +41,17 @@ def in_place(model: Model) -> InPlace | None:
     Raises:
         ModelError: When a file of weights changed since the model was loaded (slug ``external-data-changed``).
     """
-    tensors = [value.const_value for value in model.ir.graph.initializers.values() if value.const_value is not None]
-    outside = {
-        name: tensor
-        for name, tensor in large_initializers(model.ir, above_bytes=_REFERRED_BYTES).items()
-        if isinstance(tensor, MappedTensor)
+    tensors = {
+        name: value.const_value for name, value in model.ir.graph.initializers.items() if value.const_value is not None
     }
-    inside = sum(tensor.nbytes for tensor in tensors) - sum(tensor.nbytes for tensor in outside.values())
+    mapped = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, MappedTensor)}
+    outside = {name: tensor for name, tensor in mapped.items() if tensor.nbytes > _REFERRED_BYTES}
+    if not outside and model.path is not None:
+        return InPlace(model.path.read_bytes(), model.path.resolve().parent)
+    inside = sum(tensor.nbytes for name, tensor in tensors.items() if name not in outside)
     files = {tensor.file for tensor in outside.values()}
     folders = {file.path.resolve().parent for file in files}
-    if any(map(lacks_numbers, tensors)) or len(folders) > 1 or inside > EMBED_LIMIT_BYTES:
+    if any(map(lacks_numbers, tensors.values())) or len(folders) > 1 or inside > EMBED_LIMIT_BYTES:
         return None
     for file in files:
         file.open().close()  # it raises when the file was changed

@@ -42,6 +42,7 @@ class Model:
     Attributes:
         ir: The onnx_ir model. Every node of its main graph has a unique name, and its nodes are in topological order.
         path: The file it was loaded from; None when it was made otherwise.
+        is_inferred: Whether everything that shape inference finds is declared in it.
 
     Example:
         >>> model = Model.load("model.onnx")
@@ -53,6 +54,7 @@ class Model:
     def __init__(self, model: ir.Model, path: Path | None) -> None:
         self.ir = model
         self.path = path
+        self.is_inferred = False
 
     @classmethod
     def load(

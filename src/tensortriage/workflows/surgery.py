@@ -142,7 +142,7 @@ def operate(
 
 def result_of(command: str, source: Source, target: Target, stages: Sequence[Stage], proof: Proof) -> SurgeryResult:
     """Return the result that stages and their proof amount to."""
-    sizes = [(len(stage.model.graph.nodes), weight_bytes(stage.model)) for stage in stages]
+    sizes = [(len(stage.model.ir.graph), weight_bytes(stage.model)) for stage in stages]
     return SurgeryResult(
         command=command,
         model=str(source.path),
