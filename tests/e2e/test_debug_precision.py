@@ -86,10 +86,8 @@ def test_a_real_engine_confirms_and_a_second_run_asks_nothing(tmp_path, loud):
     assert {node["without"] for node in plans[0]["nodes"]} == {"fails"}
     assert plans[1]["kept"] == loud
     assert (plans[1]["builds"], plans[1]["emulated"]) == (plans[0]["builds"], 0)
-    mixed = triage(
-        "run", "m.onnx", "--target", "onnxruntime", "--target-model", "mixed.onnx", "--inputs", "m.npz", "--snr-threshold", "40",
-        cwd=tmp_path,
-    )  # fmt: skip
+    words = ["m.onnx", "--target", "onnxruntime", "--target-model", "mixed.onnx", "--inputs", "m.npz"]
+    mixed = triage("run", *words, "--snr-threshold", "40", cwd=tmp_path)
     assert mixed.returncode == 0, mixed.stdout + mixed.stderr
 
 
@@ -161,3 +159,13 @@ def test_fp8_tells_the_nodes_in_emulation(tmp_path, loud):
     )
     assert done.returncode == 0, done.stderr
     assert set(loud) <= set(json.loads(done.stdout)["kept"])
+
+
+def test_remedies_are_offered_when_they_were_seen_to_work(tmp_path, loud):
+    words = ["m.onnx", "--target", "emulate:precision=fp16", "--inputs", "m.npz", "-o", "mixed.onnx", "--sqnr", "30"]
+    done = precision(tmp_path, *words, "--remedies", "--json")
+    assert done.returncode == 0, done.stderr
+    remedies = {remedy["name"]: remedy for remedy in json.loads(done.stdout)["remedies"]}
+    assert "clamp-constants" in remedies  # the two constants cancel, whatever they are
+    assert remedies["clamp-constants"]["kept"] == 0
+    assert wide_nodes(tmp_path / remedies["clamp-constants"]["file"]) == set()

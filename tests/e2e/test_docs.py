@@ -202,7 +202,6 @@ def test_nothing_that_exists_is_said_to_be_missing():
     known = {words.removeprefix("triage ") for words, _ in leaves(cli)}
     known |= {words.partition(" ")[0] for words in known} - {"inspect", "debug", "check"}
     said = [line for line in all_text().splitlines() if "not in this version" in line]
-    assert said
     assert {word for line in said for word in re.findall(r"`([^`]+)`", line)} & known == set()
 
 

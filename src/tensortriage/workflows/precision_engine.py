@@ -12,12 +12,11 @@ from tensortriage.diagnose.verdict import Step
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
-from tensortriage.precision.candidates import Bench, Candidates
+from tensortriage.precision.candidates import Bench
 from tensortriage.precision.choosing import Choice, choose
-from tensortriage.precision.emulation import Emulation
 from tensortriage.precision.goal import MetricGoal, Reading, mean_metric
 from tensortriage.precision.influence import Influences
-from tensortriage.precision.plan import ErrorFacts, Honoured, Keeping, Point, PrecisionPlan
+from tensortriage.precision.plan import ErrorFacts, Honoured, Keeping, Point, PrecisionPlan, Remedy
 from tensortriage.precision.prefixes import bisected, linear
 from tensortriage.precision.settings import settings_for
 from tensortriage.precision.settling import Questions, Settled, explained, gap_db, not_precision, settle
@@ -30,9 +29,9 @@ from tensortriage.workflows.diagnose import usable
 from tensortriage.workflows.feeding import feeds
 from tensortriage.workflows.precision_parts import (
     TYPED,
+    Ground,
     Watch,
     casts_in,
-    emulation_of,
     goal_of,
     identity_of,
     in_order,
@@ -40,8 +39,8 @@ from tensortriage.workflows.precision_parts import (
     keepings,
     raised,
     samples_of,
-    stage_of,
 )
+from tensortriage.workflows.precision_remedies import other_ways
 from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -129,19 +128,7 @@ class _Search:
         self._samples = samples_of(inv)
         self._goal = goal_of(request.goal, inv, self._samples, precision)
         model = raised(inv.model, precision)
-        self._stage = stage_of(model, precision, specs, typed=typed)
-        identity = identity_of(model, inv.question.feeds, precision, self._goal, str(inv.question.reference))
         self._watch = Watch(listener)
-        self._tally = Tally()
-        self.emulation: Emulation = emulation_of(
-            self._stage,
-            self._samples,
-            self._goal,
-            workspace=inv.workspace,
-            case=case,
-            identity=identity,
-            watch=self._watch,
-        )
         bench = Bench(
             spec=self._target,
             samples=self._samples,
@@ -149,12 +136,13 @@ class _Search:
             workspace=inv.workspace,
             limits=request.limits,
             cache=case.checks,
-            identity=identity,
-            tally=self._tally,
+            identity=identity_of(inv.model, inv.question.feeds, precision, self._goal, str(inv.question.reference)),
+            tally=Tally(),
             latency=request.latency,
             heard=listener.progress,
         )
-        self._candidates = Candidates(model, precision, self._stage.islands, specs=specs, bench=bench)
+        self._ground = Ground(samples=self._samples, goal=self._goal, bench=bench, case=case, watch=self._watch)
+        self._stage, self.emulation, self._candidates = self._ground.open(model, precision, specs, typed=typed)
 
     def close(self) -> None:
         """Release the session of the emulation."""
@@ -283,6 +271,7 @@ class _Search:
             casts=casts,
             pareto=points,
             honoured=self._honoured(settled) if not settled.interrupted else None,
+            remedies=self._remedies(settled),
             settings=settings_for(stage.model.graph, whole, self._precision),
             next=self._next(explains=explains),
             files=files,
@@ -350,6 +339,21 @@ class _Search:
         self._listener.progress("reading back what the engine made of the types")
         found = self._candidates.audited(settled.kept)
         return None if found is None else _read_back(found, self._candidates.complete(settled.kept))
+
+    def _remedies(self, settled: Settled) -> tuple[Remedy, ...]:
+        request = self._request
+        if not request.remedies or not settled.kept or self._precision not in TYPED or settled.interrupted:
+            return ()
+        self._listener.tell("looking for other ways out")
+        recorded = {spec.name: spec for spec in self._stage.specs.values()}
+        return other_ways(
+            self._ground,
+            self._inv.model,
+            self._precision,
+            recorded,
+            fewer_than=len(settled.kept),
+            output=request.output,
+        )
 
     def _next(self, *, explains: bool) -> tuple[str, ...]:
         commands = []

@@ -17,6 +17,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.opset import require_opset
 from tensortriage.model.shapes import value_specs
 from tensortriage.model.switching import Switched, switch_rounding
+from tensortriage.precision.candidates import Bench, Candidates
 from tensortriage.precision.emulation import Emulation
 from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample, ToleranceGoal, mean_metric
 from tensortriage.precision.influence import Influences, influences
@@ -37,7 +38,6 @@ TYPED = (Precision.FP16, Precision.BF16)
 """Formats that a model can be written in by types alone."""
 NEWER_OPSET = 22
 """From here on Conv, pooling and others accept bf16 (onnx.ai, Conv)."""
-LATIN = 1
 
 
 def raised(model: Model, precision: Precision) -> Model:
@@ -203,6 +203,43 @@ def emulation_of(
         identity=identity,
         heard=watch.ran,
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ground:
+    """What stays the same while models and formats change.
+
+    Attributes:
+        samples: What to run on.
+        goal: What is asked of the outputs.
+        bench: Where candidates run; its identity is that of the original model.
+        case: Where answers are kept.
+        watch: Hears of emulated runs.
+    """
+
+    samples: Sequence[Sample]
+    goal: Goal
+    bench: Bench
+    case: Case
+    watch: Watch
+
+    def open(
+        self, model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool
+    ) -> tuple[Stage, Emulation, Candidates]:
+        """Return what can be chosen in a model, its emulation (to be closed), and its candidates."""
+        stage = stage_of(model, precision, specs, typed=typed)
+        identity = digest(self.bench.identity, model.fingerprint, precision.value)
+        bench = dataclasses.replace(self.bench, identity=identity)
+        emulation = emulation_of(
+            stage,
+            self.samples,
+            self.goal,
+            workspace=bench.workspace,
+            case=self.case,
+            identity=identity,
+            watch=self.watch,
+        )
+        return stage, emulation, Candidates(model, precision, stage.islands, specs=specs, bench=bench)
 
 
 def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal: Goal, reference: str) -> str:
