@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 
 from running_cli import EXAMPLES, triage, verdict_in
@@ -130,3 +131,40 @@ def test_golden_inputs_of_the_repro_are_those_of_the_reference(tmp_path, faulty)
     stored = onnx.numpy_helper.to_array(onnx.load_tensor(folder / "test_data_set_0" / "output_0.pb"))
     expected = next(iter(np.load(tmp_path / "right.npz").values())) if (tmp_path / "right.npz").exists() else stored
     np.testing.assert_array_equal(stored, expected)
+
+
+FOLDS = """
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.errors import BuildFailed
+import onnx
+import onnx.parser
+
+class Session:
+    def __init__(self, session, wrong): self.session, self.wrong = session, wrong
+    def run(self, feed):
+        return {n: a * (1.5 if self.wrong else 1) for n, a in self.session.run(feed).items()}
+
+class Engine:
+    def compile(self, model, options):
+        shapes = any(node.op_type == "ConstantOfShape" for node in onnx.load(model).graph.node)
+        if shapes and options.get("refuses"):
+            raise ValueError("cannot compute shapes")
+        return Session(OnnxRuntimeEngine().compile(model, {}), shapes)
+"""
+
+
+@pytest.mark.parametrize(("words", "verdict"), [("", None), (",refuses=1", "build-failed")])
+def test_sanitizing_is_tried_first_as_the_guide_says(tmp_path, words, verdict):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2,3] x) => (float[2,3] y) <int64[2] shape = {2, 3}> {
+      ones = ConstantOfShape<value = float[1] {1.0}>(shape)
+      y = Add(x, ones)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (tmp_path / "folds.py").write_text(FOLDS)
+    done = triage("diagnose", "m.onnx", "--target", f"script:folds.py{words}", "--fix", "fixed.onnx", cwd=tmp_path)
+    found = verdict_in(tmp_path / "triage-case")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert found["remedy"]["kind"] == "sanitize", done.stdout
+    assert verdict in (None, found["verdict"])
+    assert [node.op_type for node in onnx.load(tmp_path / "fixed.onnx").graph.node] == ["Add"]

@@ -53,6 +53,9 @@ class Culprit:
         floor_ratio: ``local_error`` over the noise floor of this value; None when not measured.
         reason: One sentence: what this op does wrong, with magnitudes.
         anatomy: What is peculiar about the error of its result, sentences, the strongest first.
+        instances: Nodes at the same place of a repeated block that are wrong as well, itself included; empty outside
+            such blocks, or when not looked at.
+        alike: How many nodes there are at that place; 0 outside such blocks.
     """
 
     node: str
@@ -63,6 +66,8 @@ class Culprit:
     floor_ratio: float | None = None
     reason: str = ""
     anatomy: tuple[str, ...] = ()
+    instances: tuple[str, ...] = ()
+    alike: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class Remedy:
     """A change that was tried on the target and makes its outputs right.
 
     Attributes:
-        kind: ``keep-fp32``, ``breakers`` or ``engine-option``.
+        kind: ``sanitize``, ``keep-fp32``, ``breakers`` or ``engine-option``.
         summary: One sentence.
         nodes: Nodes that are kept in fp32.
         target: Spec of the engine with which it was tried.

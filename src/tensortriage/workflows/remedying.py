@@ -1,6 +1,7 @@
 """The remedy: a change that is tried on the deployed target before it is proposed, with the error before and after.
 
-What may help follows from the verdict: fusion breakers and engine options were found and verified on the way; ops whose
+The first is the guide's: the sanitized model, its constants folded. What else may help follows from the verdict: fusion
+breakers and engine options were found and verified on the way; ops whose
 values leave the format's range, or that are wrong in a narrow format, are kept in fp32. The latter is tried on the
 target as it would be deployed: with the engine's own option for it where there is one, else as an ONNX file that is
 typed that way, on the engine told to compute as the file says.
@@ -16,7 +17,7 @@ from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, Floors
 from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Measured, compare_all
-from tensortriage.diagnose.outputs import FeedResult, judge
+from tensortriage.diagnose.outputs import FeedResult, judge, output_floors
 from tensortriage.diagnose.predicted import beyond_format
 from tensortriage.diagnose.soundness import mismatched
 from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
@@ -24,8 +25,10 @@ from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, TriageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.cleaning import clean
 from tensortriage.model.convert import convert
 from tensortriage.model.edit import mark_outputs
+from tensortriage.model.folding import fold_constants
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
 
@@ -35,6 +38,9 @@ TYPED = (Precision.FP16, Precision.BF16)
 
 AS_TYPED: Mapping[str, Mapping[str, str]] = {"openvino": {"precision": "dynamic"}}
 """Options that make an engine compute as the file is typed; the others do so without a precision."""
+
+NOT_THE_TARGET = (VerdictKind.COMPARISON_UNSOUND, VerdictKind.MODEL_CHANGED, VerdictKind.ENGINE_HANG)
+"""Verdicts on which nothing is tried: about something else than the target, or too slow to try anything."""
 
 KEPT_MAY_HELP = (VerdictKind.RANGE_OVERFLOW, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)
 
@@ -69,7 +75,7 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
         verdict: Its verdict.
         fix: Where to write the changed model; None for nowhere.
     """
-    if verdict.kind.exit_code != 1 or not evidence.results:
+    if verdict.kind.exit_code != 1 or verdict.kind in NOT_THE_TARGET:
         return verdict
     since, tried = inv.mark(), []
     try:
@@ -91,6 +97,9 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
 def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Iterator[Proposal]:
     """Yield what may help, the least intrusive first."""
     target = inv.question.target
+    if (folded := sanitized(inv)) is not None:
+        gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
+        yield Proposal("sanitize", f"the sanitized model, {gone} nodes fewer", target, folded, folded)
     if verdict.breakers:
         names = ", ".join(f"'{value}'" for value in verdict.breakers[:5])
         marked = mark_outputs(inv.model, verdict.breakers)
@@ -102,6 +111,15 @@ def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Itera
     if evidence.configuration is not None:
         works = evidence.configuration.works
         yield Proposal("engine-option", f"{works} instead of {target}", works, inv.model)
+
+
+def sanitized(inv: Investigation) -> Model | None:
+    """Return the model with its constants folded; None where that takes no node away."""
+    try:
+        folded = clean(fold_constants(inv.model))
+    except TriageError:
+        return None
+    return folded if len(folded.graph.nodes) < len(inv.model.graph.nodes) else None
 
 
 def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
@@ -128,11 +146,11 @@ def error_with(inv: Investigation, evidence: Evidence, proposal: Proposal) -> fl
 
     Right is: within the limit of every output, or off by no more than rounding to the format explains.
     """
-    floors = evidence.floors or evidence.worst.floors
     worst = 0.0
-    for before in evidence.results:
+    for feed in [result.feed for result in evidence.results] or inv.question.feeds:
         try:
-            after = with_change(inv, before.feed, proposal, floors)
+            floors = evidence.floors or (evidence.worst.floors if evidence.results else output_floors(inv))
+            after = with_change(inv, feed, proposal, floors)
         except (TriageError, EngineMissing):
             return None
         if after is None or not all(map(math.isfinite, after.errors.values())):
@@ -179,7 +197,7 @@ def told(
 ) -> Verdict:
     """Record the change that helps, write its model where asked to, and return the verdict with it."""
     since = inv.mark()
-    before = max(evidence.worst.errors.values())
+    before = max(evidence.worst.errors.values()) if evidence.results else None
     written = ""
     refused = ""
     if fix is not None and proposal.file is None:
@@ -189,7 +207,8 @@ def told(
     elif fix is not None and proposal.file is not None:
         proposal.file.save(fix)
         written = str(fix)
-    summary = f"{proposal.words}: the output error falls from {say(before)} to {say(after)}"
+    effect = f"the output error falls from {say(before)} to" if evidence.results else "the target answers, off by"
+    summary = f"{proposal.words}: {effect} {say(after)}"
     note = f"; written to {written}" if written else refused
     inv.answered(
         QUESTION,
