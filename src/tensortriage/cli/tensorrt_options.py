@@ -143,7 +143,8 @@ def any_given(given: Mapping[str, Any]) -> str:
     names = [name for name, *_ in (*_FLAGS, *_RARE, *_LISTED)]
     names += ["--" + name.replace("_", "-") for name in _WORDS]
     names += ["--pool-limit", "--precision-constraints", "--calibration-cache"]
-    return next((name for name in names if _says(given.get(name[2:].replace("-", "_")))), "")
+    found = next((name for name in names if _says(given.get(name[2:].replace("-", "_")))), "")
+    return found or ("--calib-base-cls" if given.get("calibrator") else "")
 
 
 def _says(value: object) -> bool:
