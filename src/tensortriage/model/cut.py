@@ -162,6 +162,9 @@ class Carving:
             return node.outputs[0]
         source = self._input_name(name)
         made = declared_value(source, self._specs.get(name) or _declared(value), self._type(value))
+        made.doc_string = value.doc_string
+        made.metadata_props.update(value.metadata_props)
+        made.meta.update(value.meta)
         self._inputs.append(made)
         self.feeds[source] = name
         return made

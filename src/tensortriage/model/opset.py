@@ -13,7 +13,6 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.absent import AbsentTensor
 from tensortriage.model.extension import ExtensionFailed, call_extension
 from tensortriage.model.inlining import inline_functions
 from tensortriage.model.model import Model
@@ -92,12 +91,14 @@ def _too_old(model: Model, version: int, reason: str) -> ModelError:
 
 
 def _restore(converted: ir.Model, original: ir.Model) -> None:
-    """Turn the inputs that stood for large weights back into initializers."""
+    """Turn the inputs that stood for large weights back into initializers, and the small ones into what they were."""
     real_inputs = {value.name for value in original.graph.inputs}
     inputs: dict[str | None, Any] = {value.name: value for value in converted.graph.inputs}
     for name, old in original.graph.initializers.items():
-        if isinstance(old.const_value, AbsentTensor) and name in converted.graph.initializers:
-            converted.graph.initializers[name].const_value = old.const_value
+        small = converted.graph.initializers.get(name)
+        if small is not None and small.const_value is not None and old.const_value is not None:
+            if (small.const_value.dtype, small.const_value.shape) == (old.const_value.dtype, old.const_value.shape):
+                small.const_value = old.const_value  # with its documentation; absent ones know that they are
         elif name not in converted.graph.initializers and name in inputs:
             value = inputs[name]
             value.const_value = old.const_value
@@ -114,14 +115,26 @@ def _restore_annotations(converted: ir.Model, original: ir.Model) -> None:
     converted.graph.meta.update({TRAINING: original.graph.meta[TRAINING]} if TRAINING in original.graph.meta else {})
     nodes = {node.name: node for node in original.graph}
     values = {value.name: value for node in original.graph for value in node.outputs}
+    named = values | {value.name: value for value in (*original.graph.inputs, *original.graph.initializers.values())}
+    for value in (*converted.graph.inputs, *converted.graph.initializers.values()):
+        _annotate_like(value, named.get(value.name))
     for node in converted.graph:
         if node.name in nodes and nodes[node.name].op_type == node.op_type:
             node.metadata_props.update(nodes[node.name].metadata_props)
         for value in node.outputs:
             old = values.get(value.name)
+            _annotate_like(value, old)
             if old is not None and value.type is None:
                 value.type = old.type
                 value.shape = None if old.shape is None else old.shape.copy()
+
+
+def _annotate_like(value: ir.Value, old: ir.Value | None) -> None:
+    """Give a value the documentation, metadata and quantization annotation that it had."""
+    if old is not None and old is not value:
+        value.doc_string = value.doc_string or old.doc_string
+        value.metadata_props.update(old.metadata_props)
+        value.meta.update(old.meta)
 
 
 def _functions_hold(model: ir.Model, version: int) -> bool:
