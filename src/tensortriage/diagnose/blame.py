@@ -6,6 +6,7 @@ So the same weighing serves faults that stay finite and faults that do not.
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 from tensortriage.compare.figures import ratio_of, say, say_ratio
 from tensortriage.diagnose.evidence import Evidence
@@ -15,6 +16,7 @@ from tensortriage.diagnose.local import (
     NEGLIGIBLE,
     SUSPECT_RATIO,
     Influence,
+    Local,
     influence,
     local_errors,
     suspects,
@@ -22,7 +24,8 @@ from tensortriage.diagnose.local import (
 from tensortriage.diagnose.soundness import WORDS
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import EngineError
-from tensortriage.model.graph import Node
+from tensortriage.model.graph import Graph, Node
+from tensortriage.model.instances import Instances
 from tensortriage.runs.outcome import Outcome
 
 
@@ -80,8 +83,33 @@ def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
     decisive = seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
     if not named or not decisive:
         return None
-    culprits = tuple(culprit_of(inv, local.error(value), seen, value, ratios[value]) for value in named[:10])
+    alike = Instances.of(inv.model).alike
+    culprits = tuple(
+        with_instances(inv.model.graph, local, alike, culprit_of(inv, local.error(value), seen, value, ratios[value]))
+        for value in named[:10]
+    )
     return Blame(culprits, len(named), seen.explained)
+
+
+def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ...]], culprit: Culprit) -> Culprit:
+    """Return a culprit of a repeated block with how many of its instances are wrong as well."""
+    place = alike.get(culprit.node, ())
+    if len(place) < 2:
+        return culprit
+    number = graph.node(culprit.node).outputs.index(culprit.value)
+    wrong = []
+    for name in place:
+        value = graph.node(name).outputs[number]
+        ratio = ratio_of(local.error(value), local.floors.target.get(value))
+        if value in local.reshaped or (ratio is not None and ratio > SUSPECT_RATIO):
+            wrong.append(name)
+    right = [name for name in place if name not in wrong]
+    words = f"so it is in {len(wrong)} of {len(place)} instances of its block"
+    if len(wrong) == 1:
+        words = f"the other {len(right)} instances of its block are right"
+    elif len(right) == 1:
+        words += f", not in '{right[0]}'"
+    return dataclasses.replace(culprit, reason=f"{culprit.reason}; {words}", instances=tuple(wrong), alike=len(place))
 
 
 def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: str, ratio: float) -> Culprit:

@@ -60,8 +60,30 @@ def repeated_blocks(
         constants: Initializers and outputs of Constant nodes.
     """
     search = _Search(nodes, constants)
+    return tuple(search.block(first, size, copies) for first, size, copies in _stretches(search))
+
+
+def instances(
+    nodes: Sequence[onnx.NodeProto], constants: Mapping[str, ConstantFacts]
+) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return the repeated blocks of a graph as node names: per block its copies, per copy its nodes in order.
+
+    Nodes at the same place of two copies are alike. Arguments are those of `repeated_blocks`.
+    """
+    search = _Search(nodes, constants)
+    return tuple(
+        tuple(
+            tuple(node.name for node in search.nodes[start : start + size])
+            for start in range(first, first + copies * size, size)
+        )
+        for first, size, copies in _stretches(search)
+    )
+
+
+def _stretches(search: "_Search") -> list[tuple[int, int, int]]:
+    """Return (first node, nodes per copy, copies) of the repeated blocks, in the order of their first nodes."""
     pending = [(0, len(search.nodes))]
-    found: list[tuple[int, RepeatedBlock]] = []
+    found: list[tuple[int, int, int]] = []
     while pending and len(found) < MOST_BLOCKS:
         start, end = pending.pop()
         stretch = search.best_stretch(start, end)
@@ -69,11 +91,11 @@ def repeated_blocks(
             continue
         first, size, copies = search.settled(*stretch)
         if copies > 1:
-            found.append((first, search.block(first, size, copies)))
+            found.append((first, size, copies))
         after = first + size * max(copies, 1)
         pending += [(start, first), (after, end)]
         pending.sort(key=lambda part: part[1] - part[0])
-    return tuple(block for _, block in sorted(found, key=lambda pair: pair[0]))
+    return sorted(found)
 
 
 class _Search:
