@@ -55,7 +55,7 @@ def looked_at(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdi
     output = evidence.worst.worst[0]
     checks, key = inv.case.checks, inv.key(target, inv.model, feed, "patterns of the output", output)
     told = checks.remember(key, f"what the error of '{output}' looks like", Patterns, lambda: of_output(inv, evidence))
-    values = [culprit.value for culprit in verdict.culprits[:MOST_CULPRITS] if culprit.value]
+    values = list(dict.fromkeys(culprit.value for culprit in verdict.culprits[:MOST_CULPRITS] if culprit.value))
     if not values:
         return dataclasses.replace(verdict, anatomy=told.of.get(output, ()))
     where = "alone" if evidence.local else "in context"

@@ -5,7 +5,7 @@ of the model on golden inputs (`together`), and the whole model with as few mark
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensortriage.compare.figures import ratio_of, say
 from tensortriage.diagnose.breakers import breakers
@@ -21,6 +21,9 @@ from tensortriage.diagnose.windows import Round, disjoint, neighbourhood, rounds
 from tensortriage.diagnose.wired import Wired, inner_values, runnable
 from tensortriage.model.graph import Graph, Node
 
+MOST_CULPRITS = 24
+"""Ops that are named; all sets are in the step."""
+
 QUESTION = "are ops wrong only together?"
 
 
@@ -34,14 +37,14 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     found = find_together(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes))
     marks: tuple[str, ...] = ()
     if found is None and vanishes:
-        marks = breakers(inv, evidence, inv.values)
+        marks = told_breakers(inv, evidence, [inv.values])
         found = find_together(inv, evidence, around(inv, marks, nodes)) if marks else None
     if found is None and not marks:
         inv.answered(QUESTION, f"no: every region and window of {len(nodes)} ops is within its floor", since=since)
         return None
     if found is not None:
         tell(inv, found, since)
-        marks = marks or breakers(inv, evidence, candidates(inv, found))
+        marks = marks or told_breakers(inv, evidence, candidates(inv, found))
     return with_sets(inv, evidence, found, marks) if found else only_marks(inv, marks)
 
 
@@ -70,12 +73,12 @@ def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -
         radius = max(1, 2 * radius)
 
 
-def candidates(inv: Investigation, found: Together) -> list[str]:
-    """Return the values within the sets found, and within the windows that hold no such set."""
+def candidates(inv: Investigation, found: Together) -> list[tuple[str, ...]]:
+    """Return the values within each set found, and within the windows that hold no such set."""
     graph = inv.model.graph
     pieces = [item.nodes for item in found.sets]
     pieces += [item.nodes for item in found.wrong if not any({*small} <= {*item.nodes} for small in pieces)]
-    return [value for nodes in pieces for value in inner_values(graph, nodes)]
+    return [inner_values(graph, nodes) for nodes in pieces]
 
 
 def tell(inv: Investigation, found: Together, since: Mark) -> None:
@@ -101,7 +104,6 @@ def tell(inv: Investigation, found: Together, since: Mark) -> None:
 
 def with_sets(inv: Investigation, evidence: Evidence, found: Together, marks: tuple[str, ...]) -> Verdict:
     """The ops are known, and perhaps what breaks their fusion."""
-    told_breakers(inv, marks)
     first = found.sets[0]
     graph = inv.model.graph
     types = " + ".join(graph.node(name).op_type for name in first.nodes)
@@ -111,7 +113,7 @@ def with_sets(inv: Investigation, evidence: Evidence, found: Together, marks: tu
         culprit(inv, evidence, item, name, weight)
         for item, weight in zip(found.sets, found.influence, strict=True)
         for name in item.nodes
-    ]
+    ][:MOST_CULPRITS]
     return dataclasses.replace(
         inv.verdict(
             VerdictKind.FUSION_FAULT,
@@ -154,7 +156,6 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
 def only_marks(inv: Investigation, marks: tuple[str, ...]) -> Verdict:
     """Marking cures it, yet no piece of the model shows the fault: the fusion needs the whole."""
     inv.answered(QUESTION, "not in any piece on golden inputs: only in the whole model", since=inv.mark())
-    told_breakers(inv, marks)
     graph = inv.model.graph
     culprits = [neighbour(node, word, value) for value in marks for node, word in ends_of(graph, value)]
     first = culprits[0] if culprits else None
@@ -181,18 +182,22 @@ def ends_of(graph: Graph, value: str) -> list[tuple[Node, str]]:
 def neighbour(node: Node, word: str, value: str) -> Culprit:
     """Return the culprit at one end of a breaker."""
     reason = f"{word} '{value}', which restores the answer when it is marked as an output"
-    return Culprit(node.name, node.op_type, value, reason=reason)
+    own = next((name for name in node.outputs if name), "")
+    return Culprit(node.name, node.op_type, own, reason=reason)
 
 
-def told_breakers(inv: Investigation, marks: tuple[str, ...]) -> None:
-    """Record what restores the answer."""
+def told_breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Find what restores the answer when it is marked, and record it."""
+    since = inv.mark()
+    marks = breakers(inv, evidence, groups)
     inv.answered(
         "which marked tensors restore the answer?",
         ", ".join(map(repr, marks)) if marks else "none of those between the ops",
-        since=inv.mark(),
+        since=since,
         breakers=list(marks),
         observation="instrumented",
     )
+    return marks
 
 
 def breakers_words(marks: tuple[str, ...]) -> str:

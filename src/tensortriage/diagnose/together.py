@@ -7,13 +7,15 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tensortriage.diagnose.breakers import restores
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import Floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import DECISIVE, MOST_SUSPECTS, NEGLIGIBLE, SUSPECT_RATIO, Influence, Local, influence
-from tensortriage.diagnose.windows import Round, neighbours
-from tensortriage.diagnose.wired import Wired, measure_wired, wrong_ends
+from tensortriage.diagnose.windows import Round, disjoint, neighbours
+from tensortriage.diagnose.wired import Wired, inner_values, measure_wired, wrong_ends
 from tensortriage.errors import EngineError, ModelError
+from tensortriage.model.graph import Graph, Node
 from tensortriage.runs.checks import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
@@ -22,7 +24,7 @@ from tensortriage.search.result import Budget
 from tensortriage.values.store import MemoryStore
 
 MOST_SHRUNK = 4
-"""Places at which the smallest set is looked for; further ones are only counted."""
+"""Windows that are shrunk; sets built like one that was found are recognised in the others without that."""
 
 MOST_CHECKS = 60
 """Builds of a window or less that shrinking one window may take; it keeps the smallest so far."""
@@ -62,7 +64,7 @@ def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]
             seen = weigh(inv, evidence, wrong) if wrong else None
         except (EngineError, ModelError):
             continue  # larger or other pieces may build
-        if seen is None or not decisive(evidence, seen):
+        if seen is None or not (decisive(evidence, seen) or cured(inv, evidence, wrong)):
             continue
         if made := shrunk(inv, evidence, words, wrong, seen):
             return made
@@ -83,6 +85,16 @@ def decisive(evidence: Evidence, seen: Influence) -> bool:
     return seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
 
 
+def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired]) -> bool:
+    """Say whether the whole model is right once everything within some sets is marked.
+
+    Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
+    """
+    inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
+    marked = [value for value in inv.values if value in inner]
+    return bool(marked) and restores(inv, evidence, marked)
+
+
 def shrunk(
     inv: Investigation, evidence: Evidence, words: str, wrong: Sequence[Wired], seen: Influence
 ) -> Together | None:
@@ -91,14 +103,13 @@ def shrunk(
     bar = NEGLIGIBLE * max(weights.values())
     matter = sorted((item for item in wrong if weights[id(item)] >= bar), key=lambda item: -weights[id(item)])
     sets: list[Wired] = []
-    for item in matter:
-        if len(sets) == MOST_SHRUNK:
-            break
-        if any({*known.nodes} <= {*item.nodes} for known in sets):
-            continue
-        smallest = shrink(inv, evidence, item)
+    rest, shrinks = list(matter), 0
+    while rest and shrinks < MOST_SHRUNK:
+        smallest = shrink(inv, evidence, rest.pop(0))
+        shrinks += 1
         if smallest is not None and len(smallest.nodes) > 1:
-            sets.append(smallest)
+            sets += [smallest, *repeats_of(inv, evidence, smallest, rest)]
+            rest = [item for item in rest if not any({*known.nodes} <= {*item.nodes} for known in sets)]
     if not sets:
         return None
     try:
@@ -107,6 +118,49 @@ def shrunk(
         again = seen
     alone = tuple(strongest(item, again.alone) for item in sets)
     return Together(tuple(sets), words, tuple(matter), max(seen.explained, again.explained), alone)
+
+
+def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, windows: Sequence[Wired]) -> list[Wired]:
+    """Return the sets in other windows that are built like the first one and wrong as well, measured in one build."""
+    graph, known = inv.model.graph, {*first.nodes}
+    apart = [item.nodes for item in windows if known.isdisjoint(item.nodes)]
+    guesses = disjoint(guess for nodes in apart if (guess := alike(graph, first.nodes, nodes)) is not None)
+    if not guesses:
+        return []
+    try:
+        found = measure_wired(inv, evidence.feed, guesses, what="further places")
+    except (EngineError, ModelError):
+        return []
+    return [item for item in found if item.ratio >= NEGLIGIBLE * first.ratio and item.wrong]
+
+
+def alike(graph: Graph, pattern: Sequence[str], window: Sequence[str]) -> tuple[str, ...] | None:
+    """Return ops of a window with the operators of a pattern, wired to each other in the same way; None without."""
+    wanted, offered = [[graph.node(name) for name in names] for names in (pattern, window)]
+    wiring = [inner_inputs(graph, node, pattern) for node in wanted]
+
+    def extended(chosen: tuple[str, ...]) -> tuple[str, ...] | None:
+        if len(chosen) == len(wanted):
+            return chosen
+        place = len(chosen)
+        for node in offered:
+            new = (*chosen, node.name)
+            fits = node.op_type == wanted[place].op_type and node.name not in chosen
+            if fits and inner_inputs(graph, node, new) == wiring[place] and (made := extended(new)):
+                return made
+        return None
+
+    return extended(())
+
+
+def inner_inputs(graph: Graph, node: Node, nodes: Sequence[str]) -> dict[int, tuple[int, int]]:
+    """Return which inputs of a node some nodes make: input position to the maker's place and its output's."""
+    found = {}
+    for position, value in enumerate(node.inputs):
+        made = graph.producer(value) if value else None
+        if made is not None and made.name in nodes:
+            found[position] = (list(nodes).index(made.name), made.outputs.index(value))
+    return found
 
 
 def strongest(item: Wired, alone: Mapping[str, float]) -> float:

@@ -1,0 +1,67 @@
+"""Faults of several ops: what no piece shows, what marking cures, and where what marking hides is found."""
+
+import numpy as np
+
+from diagnosing import ask, named, step
+
+CHAIN = """main (float[4, 8] x) => (float[4, 8] y) {
+    a = Sin(x)
+    b = Mul(a, x)
+    c = Tanh(b)
+    d = Add(c, a)
+    e = Exp(d)
+    y = Sub(e, x)
+}"""
+NAMES = ("sin", "mul", "tanh", "add", "exp", "sub")
+
+UNMARKED = """
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.model.model import Model
+
+
+class Session:
+    def __init__(self, session, wrong):
+        self.session, self.wrong = session, wrong
+
+    def run(self, feed):
+        return {name: array * (1.1 if self.wrong else 1.0) for name, array in self.session.run(feed).items()}
+
+
+class Engine:
+    def compile(self, model, options):
+        found = Model.load(model)
+        whole = [spec.name for spec in found.inputs] == ["x"]  # no piece on golden inputs has this input
+        marked = "c" in {spec.name for spec in found.outputs}
+        return Session(OnnxRuntimeEngine().compile(model, {"optimization": "none"}), whole and not marked)
+"""
+
+
+def feed():
+    return {"x": np.random.default_rng(3).standard_normal((4, 8)).astype(np.float32)}
+
+
+def test_a_fault_that_only_the_whole_shows_and_one_mark_cures(tmp_path):
+    (tmp_path / "unmarked.py").write_text(UNMARKED)
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'unmarked.py'}")
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert verdict.breakers == ("c",)  # of six tensors, the one that the engine asks for
+    assert [culprit.node for culprit in verdict.culprits] == ["tanh", "add"]  # the ops at both ends of it
+    assert verdict.confidence < 0.9  # no piece proves it
+
+
+def test_ops_far_apart_are_found_without_a_plan_and_without_marks(tmp_path):
+    # sin's result is used by mul and, past it, by add: marking a stops the fusion, so figures in context say nothing.
+    target = "fault:kind=scale,amount=1.5,node=sin,fused_with=add,plan=false"
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), target)
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert [culprit.node for culprit in verdict.culprits] == ["sin", "add"]
+    assert verdict.breakers == ("a",)
+    assert step(verdict, "are ops wrong only together").answer.startswith("yes: Sin + Add ('sin', 'add')")
+
+
+def test_a_nan_that_only_a_fusion_makes_is_a_fusion_fault(tmp_path):
+    target = "fault:kind=nan,node=mul,fused_with=tanh"
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), target)
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert {culprit.node for culprit in verdict.culprits} == {"mul", "tanh"}
+    assert verdict.breakers == ("b",)
