@@ -239,12 +239,6 @@ def test_bad_words_are_clear_errors_with_a_cure(tmp_path, words, slug):
     assert "Traceback" not in done.stderr
 
 
-def test_an_engine_that_is_not_here_is_exit_code_3(tmp_path):
-    done = triage("run", EXAMPLES / "digits_cnn.onnx", "--trt", cwd=tmp_path)
-    assert done.returncode == 3, done.stdout + done.stderr
-    assert "error[engine-not-included]" in done.stderr
-
-
 HOSTILE = [
     "</script><script>alert(1)</script>",
     "../../etc/passwd",

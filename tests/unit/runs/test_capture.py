@@ -1,0 +1,96 @@
+"""Captures: what an engine shows by itself is not marked, and the rest is; values come in the order asked for."""
+
+import numpy as np
+import pytest
+
+from models import parse
+from tensortriage.engines.base import Availability
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import RunFailed
+from tensortriage.inputs.feed import Feed
+from tensortriage.runs import capture as module
+from tensortriage.runs import runner as runner_module
+from tensortriage.runs.capture import capture
+from tensortriage.runs.runner import Tally
+from tensortriage.runs.workspace import Workspace
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 13]>
+net (float[2] x) => (float[2] e) {
+   [n0] a = Relu (x)
+   [n1] b = Exp (a)
+   [n2] c = Neg (b)
+   [n3] d = Abs (c)
+   [n4] e = Sqrt (d)
+}
+"""
+VALUES = ["a", "b", "c", "d", "e"]
+
+
+class Showing:
+    """ONNX Runtime that shows some values by itself, as an engine with a debug listener does."""
+
+    name = "showing"
+
+    def __init__(self, shown, fails=False):
+        self.shown, self.fails, self.compiled = shown, fails, []
+        self._engine = OnnxRuntimeEngine()
+
+    def availability(self):
+        return Availability(usable=True)
+
+    def observing(self, options):
+        return {**options, "observe": "unfused"}
+
+    def compile(self, model, options):
+        session = self._engine.compile(model, {})
+        self.compiled.append([spec.name for spec in session.outputs])
+        if "observe" in options:
+            session.observation = "unfused"
+            session.captured = lambda feed, values: self._captured(feed, values)
+        return session
+
+    def _captured(self, feed, values):
+        if self.fails:
+            raise RunFailed("the listener failed", slug="run-failed")
+        return [(value, np.full(2, 7, np.float32)) for value in reversed(values) if value in self.shown]
+
+
+def captured(monkeypatch, tmp_path, engine, **options):
+    for place in (module, runner_module):
+        monkeypatch.setattr(place, "create", lambda spec, limits=None: engine)
+    feed = Feed("f", {"x": np.array([1, 4], np.float32)}, "real")
+    tally = Tally()
+    with Workspace(tmp_path) as workspace:
+        found = list(
+            capture(
+                EngineSpec("showing"), parse(MODEL), feed, VALUES, workspace=workspace, specs={}, tally=tally, **options
+            )
+        )
+    return found, tally
+
+
+@pytest.mark.parametrize("shown", [[], ["b"], ["a", "e"], ["b", "c", "d"], VALUES])
+def test_what_is_shown_is_not_marked(monkeypatch, tmp_path, shown):
+    engine = Showing(shown)
+    found, tally = captured(monkeypatch, tmp_path, engine)
+    assert [name for name, _ in found] == VALUES
+    assert [name for name, array in found if (array == 7).all()] == shown
+    marked = [name for name in VALUES if name not in shown]
+    assert engine.compiled == [["e"], *([marked] if marked else [])]  # the model as it is, then the marked one
+    assert tally.seen == {**({"unfused": len(shown)} if shown else {}), **({"marked": len(marked)} if marked else {})}
+
+
+def test_the_rest_is_marked_in_batches(monkeypatch, tmp_path):
+    engine = Showing(["c"])
+    found, _ = captured(monkeypatch, tmp_path, engine, batch_bytes=2 * module.UNKNOWN_BYTES)
+    assert [name for name, _ in found] == VALUES
+    assert engine.compiled == [["e"], ["a", "b"], ["d", "e"]]
+
+
+def test_an_engine_that_fails_when_it_is_watched_has_its_values_marked(monkeypatch, tmp_path):
+    engine = Showing(VALUES, fails=True)
+    found, tally = captured(monkeypatch, tmp_path, engine)
+    assert [name for name, _ in found] == VALUES
+    assert tally.seen == {"marked": 5}
