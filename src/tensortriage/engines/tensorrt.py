@@ -9,7 +9,7 @@ import ctypes
 import functools
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,7 @@ from tensortriage.engines.tensorrt_session import TensorRtSession
 from tensortriage.engines.tensorrt_shelf import Shelf, replace_file
 from tensortriage.errors import BuildFailed, EngineMissing
 from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.tensorrt_library import DEVICE, INSTALL, LIBRARIES
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class TensorRtEngine:
             functools.partial(self._build, loaded, model, settings),
             inputs=loaded.inputs,
             outputs=loaded.outputs,
-            open_inputs=() if "load_engine" in settings.words else _open_inputs(loaded, settings),
+            open_inputs=_open_inputs(loaded, settings),
+            shape_inputs=_shape_inputs(loaded, settings),
             value_of=lambda name: value_of(name, graph),
         )
 
@@ -244,11 +246,27 @@ def _taken(
 
 def _open_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
     """Return the inputs whose shapes have to come from a feed."""
+    return tuple(spec.name for spec in _unranged(model, settings) if not _is_fixed(spec))
+
+
+def _shape_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
+    """Return the inputs whose values are shapes, which TensorRT has to know the range of."""
+    shape_like = model.graph.shape_like
     return tuple(
         spec.name
-        for spec in model.inputs
-        if spec.name not in settings.ranges and not all(isinstance(size, int) for size in spec.shape or (None,))
+        for spec in _unranged(model, settings)
+        if _is_fixed(spec) and spec.name in shape_like and spec.dtype is not None and spec.dtype.is_integer
     )
+
+
+def _unranged(model: "Model", settings: Settings) -> Sequence[ValueSpec]:
+    if "load_engine" in settings.words:
+        return ()
+    return [spec for spec in model.inputs if spec.name not in settings.ranges]
+
+
+def _is_fixed(spec: ValueSpec) -> bool:
+    return spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
 
 
 def _files(words: Mapping[str, str]) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ _WEAK = ("fp16", "bf16", "fp8", "int8")
 _LISTS = {"typing": ("weak", "strong"), "constraints": ("obey", "prefer"), "observe": ("unfused", "debug"),
           "calibrator": ("entropy2", "entropy", "minmax"), "library": ("tensorrt", "tensorrt_rtx")}  # fmt: skip
 _HIGHEST_LEVEL = 5
-_RANGE = re.compile(r"\d+(x\d+)*(:\d+(x\d+)*){0,2}|:?")
+_RANGE = re.compile(r"-?\d+(x-?\d+)*(:-?\d+(x-?\d+)*){0,2}|:?")
 Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 

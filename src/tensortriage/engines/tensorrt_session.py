@@ -28,7 +28,9 @@ class TensorRtSession:
         build: Builds an engine for shape ranges by input.
         inputs: What has to be fed.
         outputs: What comes back.
-        open_inputs: Inputs with open dimensions and no range; empty when the engine can be built at once.
+        open_inputs: Inputs with open dimensions and no range.
+        shape_inputs: Inputs without a range whose values are shapes of other tensors. Without either kind the engine is
+            built at once.
         value_of: The model's value that a tensor of TensorRT holds, by its name; empty for none.
     """
 
@@ -39,17 +41,18 @@ class TensorRtSession:
         inputs: Sequence[ValueSpec],
         outputs: Sequence[ValueSpec],
         open_inputs: Sequence[str],
+        shape_inputs: Sequence[str] = (),
         value_of: Callable[[str], str],
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self._build = build
-        self._open_inputs = tuple(open_inputs)
+        self._open_inputs, self._shape_inputs = tuple(open_inputs), tuple(shape_inputs)
         self._value_of = value_of
         self._ranges: dict[str, Range] = {}
         self._run_seconds: float | None = None
         self._closed = False
-        self._built = None if open_inputs else build({})
+        self._built = None if open_inputs or shape_inputs else build({})
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -119,6 +122,7 @@ class TensorRtSession:
             raise closed("TensorRT")
         arrays = checked_feed(feed, self.inputs)
         shapes = {name: arrays[name].shape for name in self._open_inputs}
+        shapes |= {name: tuple(map(int, arrays[name].reshape(-1))) for name in self._shape_inputs}
         wider = {name: _widened(self._ranges.get(name), shape) for name, shape in shapes.items()}
         if self._built is None or wider != self._ranges:
             if self._built is not None:

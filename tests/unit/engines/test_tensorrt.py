@@ -92,6 +92,7 @@ def test_values_that_are_not_understood(options):
         ("1x3:4x3:8x3", ((1, 3), (4, 3), (8, 3))),
         ("2x3", ((2, 3), (2, 3), (2, 3))),
         ("1:8", ((1,), (8,), (8,))),
+        ("-1x2:-1x4", ((-1, 2), (-1, 4), (-1, 4))),  # values of a shape
         ("", ((), (), ())),
     ],
 )
@@ -228,6 +229,37 @@ def test_an_engine_is_built_for_what_is_fed_and_widened(opened):
     assert built[-1].closed
     with pytest.raises(RunFailed, match="closed"):
         session.run(fed(1))
+
+
+def test_values_that_are_shapes_are_ranges_as_well():
+    built: list[Built] = []
+
+    def build(ranges):
+        built.append(Built(dict(ranges)))
+        return built[-1]
+
+    inputs = [ValueSpec("x", DType.FLOAT, (12,)), ValueSpec("s", DType.INT64, (2,))]
+    session = TensorRtSession(
+        build, inputs=inputs, outputs=[], open_inputs=[], shape_inputs=["s"], value_of=lambda name: ""
+    )
+    for shape in ((2, 6), (3, 4), (2, 5)):
+        session.run({"x": np.ones(12, np.float32), "s": np.array(shape)})
+    assert [item.ranges for item in built] == [
+        {"s": ((2, 6), (2, 6), (2, 6))},
+        {"s": ((2, 4), (2, 6), (3, 6))},
+    ]
+
+
+def test_which_inputs_have_to_be_fed_before_a_build(tmp_path):
+    text = """
+    <ir_version: 8, opset_import: ["" : 13]>
+    net (float[N, 4] x, int64[2] s, float[3] f) => (float[A, B] y, float[3] z) { y = Reshape (x, s)  z = Relu (f) }
+    """
+    model = Model.load(write(tmp_path / "m.onnx", text))
+    assert tensorrt._open_inputs(model, settings()) == ("x",)
+    assert tensorrt._shape_inputs(model, settings()) == ("s",)
+    assert tensorrt._open_inputs(model, settings(**{"profile.x": "1x4:2x4"})) == ()
+    assert tensorrt._shape_inputs(model, settings(load_engine=str(tmp_path / "m.onnx"))) == ()
 
 
 def test_only_wanted_values_of_the_model_are_captured(opened):
