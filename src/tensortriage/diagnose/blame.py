@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from tensortriage.compare.figures import ratio_of, say, say_ratio
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.influences import with_the_rest
+from tensortriage.diagnose.investigation import Investigation, Mark
 from tensortriage.diagnose.local import (
     DECISIVE,
     NEGLIGIBLE,
@@ -21,12 +22,15 @@ from tensortriage.diagnose.local import (
     local_errors,
     suspects,
 )
+from tensortriage.diagnose.representatives import by_representatives
 from tensortriage.diagnose.soundness import WORDS
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import EngineError
 from tensortriage.model.graph import Graph, Node
 from tensortriage.model.instances import Instances
 from tensortriage.runs.outcome import Outcome
+
+QUESTION = "is any op wrong by itself?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,14 +55,23 @@ def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
         None when no op is wrong by itself, or what is wrong does not make the failure.
     """
     since = inv.mark()
-    question = "is any op wrong by itself?"
-    feed = evidence.feed
     try:
-        local = evidence.local = evidence.local or local_errors(inv, feed)
+        if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
+            evidence.local = some
+            if (blamed := weighed(inv, evidence, some, since)) is not None:
+                return blamed
+            evidence.local = None
+        local = evidence.local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
-        inv.answered(question, answer, since=since, reason=error.message)
+        inv.answered(QUESTION, answer, since=since, reason=error.message)
         return None
+    return weighed(inv, evidence, local, since)
+
+
+def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -> Blame | None:
+    """Inject the errors of the ops beyond their floors, and record what that explains."""
+    feed, question = evidence.feed, QUESTION
     found = suspects(inv, feed, local)
     if not found:
         inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone", since=since)
@@ -83,6 +96,7 @@ def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
     decisive = seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
     if not named or not decisive:
         return None
+    evidence.influence = with_the_rest(inv, feed, local, seen)
     alike = Instances.of(inv.model).alike
     culprits = tuple(
         with_instances(inv.model.graph, local, alike, culprit_of(inv, local.error(value), seen, value, ratios[value]))

@@ -9,6 +9,7 @@ to the model's outputs. (The local/influence split is Herbgrind's, PLDI 2018, ca
 import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_ou
 from tensortriage.model.explode import Exploded, explode
 from tensortriage.model.model import Model
 from tensortriage.model.rounding import round_results
-from tensortriage.runs.capture import batches
+from tensortriage.runs.capture import batches, size_of
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore, stored
 
@@ -30,6 +31,9 @@ SUSPECT_RATIO = 2.0
 
 MOST_SUSPECTS = 24
 """Suspects whose influence is measured, the largest ratios first."""
+
+KEPT_BYTES = 64 << 20
+"""Up to this much of tensors the local results of all ops are kept, not only of the suspects."""
 
 NEGLIGIBLE = 0.1
 """A suspect whose influence is below this share of the largest is not named."""
@@ -46,7 +50,7 @@ class Local:
         metrics: Target on golden inputs against golden outputs, by value name.
         floors: Their floors.
         reshaped: Values whose shape differs on the target.
-        arrays: The target's local results of the suspects.
+        arrays: The target's local results of the suspects, and of all ops that differ where these take little room.
     """
 
     metrics: Mapping[str, Metrics]
@@ -59,75 +63,80 @@ class Local:
         return error_of(self.metrics[value]) if value in self.metrics else None
 
 
-def local_errors(inv: Investigation, feed: Feed) -> Local:
+def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None = None) -> Local:
     """Measure the local error of every op on the target, one exploded build per part.
+
+    Args:
+        inv: The investigation.
+        feed: The feed whose golden values the ops get.
+        only: Names of nodes to measure; None for all.
 
     Raises:
         EngineError: When the target refuses or fails the exploded model.
     """
+    parts = parts_of(inv, inv.golden(feed), only=only)
+    found = [one_part(inv, feed, nodes, (number, len(parts))) for number, nodes in enumerate(parts, 1)]
+    return joined(found)
+
+
+def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple[int, int]) -> Local:
+    """Measure the local errors of some nodes in one exploded build."""
     golden, specs = inv.golden(feed), inv.specs(feed)
-    parts = parts_of(inv, golden)
-    folder = inv.case.runs / inv.key(inv.question.target, inv.model, feed, "local arrays")
-    metrics: dict[str, Metrics] = {}
-    reshaped: list[str] = []
-    fp32: dict[str, float] = {}
-    target: dict[str, float] = {}
-    emulated: dict[str, Metrics] = {}
+    folder = inv.case.runs / inv.key(inv.question.target, inv.model, feed, "local arrays", list(nodes))
+    exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
+    fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
+    made = set(exploded.outputs.values())
+    values = [name for name in inv.values if name in made and name in golden]
+    where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
+    floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=where)
+    small = sum(size_of(golden.spec(name)) for name in values) <= KEPT_BYTES
     kept: dict[str, np.ndarray] = {}
-    source = ""
-    for number, nodes in enumerate(parts, 1):
-        exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
-        fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
-        values = [name for name in inv.values if name in set(exploded.outputs.values()) and name in golden]
-        where = "each op alone" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
-        floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=where)
 
-        def keep(name: str, array: np.ndarray, figure: Metrics, floors: Floors = floors) -> None:
-            error = error_of(figure)
-            if (ratio_of(error, floors.target.get(name)) or 0.0) > SUSPECT_RATIO:
-                kept[name] = np.array(array)
+    def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
+        ratio = ratio_of(error_of(figure), floors.target.get(name)) or 0.0
+        if ratio > SUSPECT_RATIO or (small and ratio > 0.0):
+            kept[name] = np.array(array)
 
-        answer = inv.measured(
-            inv.question.target,
-            exploded.model,
-            fed,
-            values,
-            golden=golden,
-            what=f"{where} on {inv.question.target}",
-            keep=keep,
-        )
-        metrics |= answer.metrics
-        reshaped += answer.reshaped
-        fp32 |= floors.fp32
-        target |= floors.target
-        emulated |= floors.emulated
-        source = floors.source
-    return Local(metrics, Floors(fp32, target, emulated, source), tuple(reshaped), arrays_in(folder, kept))
+    what = f"{where} on {inv.question.target}"
+    answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=what, keep=keep)
+    return Local(answer.metrics, floors, answer.reshaped, arrays_in(folder, kept))
 
 
-def arrays_in(folder: object, kept: Mapping[str, np.ndarray]) -> TensorStore:
-    """Return the suspects' arrays, storing them when they are new (a resumed diagnosis finds them on disk)."""
-    from pathlib import Path
+def joined(parts: Sequence[Local]) -> Local:
+    """Return the local figures of several parts as one."""
+    metrics = {name: figure for part in parts for name, figure in part.metrics.items()}
+    fp32 = {name: floor for part in parts for name, floor in part.floors.fp32.items()}
+    target = {name: floor for part in parts for name, floor in part.floors.target.items()}
+    emulated = {name: figure for part in parts for name, figure in part.floors.emulated.items()}
+    arrays = {name: part.arrays[name] for part in parts for name in part.arrays.names()}  # mapped, not read
+    source = parts[-1].floors.source if parts else ""
+    reshaped = tuple(name for part in parts for name in part.reshaped)
+    return Local(metrics, Floors(fp32, target, emulated, source), reshaped, MemoryStore(arrays))
 
-    path = Path(str(folder))
-    if not kept:
-        return stored(path) or MemoryStore({})
-    with ShardWriter(path) as writer:
-        for name, array in kept.items():
-            writer.write(name, array)
-    return stored(path) or MemoryStore(dict(kept))
+
+def arrays_in(folder: Path, kept: Mapping[str, np.ndarray]) -> TensorStore:
+    """Return local arrays, storing them when they are new (a resumed diagnosis finds them on disk)."""
+    if kept:
+        with ShardWriter(folder) as writer:
+            for name, array in kept.items():
+                writer.write(name, array)
+    return stored(folder) or MemoryStore(kept)
 
 
-def parts_of(inv: Investigation, golden: TensorStore) -> list[tuple[str, ...]]:
+def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] | None = None) -> list[tuple[str, ...]]:
     """Split the nodes into parts whose golden tensors fit the batch limit; one part when they all do.
 
-    Nodes that need a tensor without golden value (of a model that the golden run was not made with) are left out.
+    Left out are nodes outside ``only`` (None for all), and those that need a tensor without golden value (of a model
+    that the golden run was not made with).
     """
     unknown = {value for value in inv.values if value not in golden}
     nodes = {
         node.outputs[0]: node.name
         for node in inv.model.graph.nodes
-        if node.op_type != "Constant" and node.outputs and unknown.isdisjoint(node.uses)
+        if node.op_type != "Constant"
+        and node.outputs
+        and unknown.isdisjoint(node.uses)
+        and (only is None or node.name in only)
     }
     specs: dict[str, ValueSpec] = {name: golden.spec(name) for name in golden.names()}
     limit = inv.question.batch_bytes

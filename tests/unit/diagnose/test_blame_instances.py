@@ -53,3 +53,33 @@ def test_instances_are_counted(tmp_path, right):
         assert f"3 of 4 instances of its block, not in '{place[2]}'" in first.reason
     else:
         assert "the other 3 instances of its block are right" in first.reason
+
+
+def test_where_memory_is_short_one_copy_of_each_block_is_asked_first(tmp_path):
+    """The fault of one copy that is not the first is found too, after the others."""
+    message = encoder(layers=4, width=16, heads=2, tokens=4)
+    path = save_model(message, tmp_path / "m.onnx")
+    place = Instances.of(Model.load(path)).alike
+    softmax = place[next(n.name for n in Model.load(path).graph.nodes if n.op_type == "Softmax")]
+    for wrong, alone in ((softmax, False), (softmax[2:3], True)):
+        folder = tmp_path / str(len(wrong))
+        folder.mkdir()
+        (folder / "engine.py").write_text(ENGINE.format(wrong=list(wrong)))
+        target = f"script:{folder / 'engine.py'}"
+        verdict, report = ask(folder, path, feed_for(message), target, batch_bytes=24_000)
+        assert (verdict.verdict, verdict.culprits[0].op_type) == ("local-fault", "Softmax"), verdict.summary
+        assert set(verdict.culprits[0].instances) == set(wrong)
+        measured = [row for row in report.layers.rows if row.local_error is not None]
+        assert (len(measured) == len(report.layers.rows)) == alone
+
+
+def test_every_op_of_a_small_model_has_its_three_figures(tmp_path):
+    message = encoder(layers=1, width=16, heads=2, tokens=4)
+    path = save_model(message, tmp_path / "m.onnx")
+    name = next(n.name for n in Model.load(path).graph.nodes if n.op_type == "Softmax")
+    verdict, report = ask(tmp_path, path, feed_for(message), f"fault:kind=scale,node={name}")
+    assert verdict.culprits[0].node == name
+    differing = [row for row in report.layers.rows if row.local_error and row.dtype == "float32"]
+    assert len(differing) >= 1
+    assert all(row.influence is not None and row.in_context_error is not None for row in differing)
+    assert report.ranked_layers()[0].node == name
