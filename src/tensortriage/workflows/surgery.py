@@ -8,6 +8,7 @@ from tensortriage.errors import UsageError
 from tensortriage.model.absent import absent_weights
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.serializing import TRAINING
+from tensortriage.model.writing import EMBED_LIMIT_BYTES
 from tensortriage.workflows.proving import Proof, ProofRequest, Stage, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
@@ -163,5 +164,7 @@ def _notices(source: Source, target: Target, stages: Sequence[Stage]) -> Iterato
     before, after = stages[0].model.ir, stages[-1].model.ir
     if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:
         yield f"{target.path} refers to external data by their names in {source.path}; they have to be beside it"
+    if target.external_data is ExternalData.AUTO and weight_bytes(stages[-1].model) > EMBED_LIMIT_BYTES:
+        yield f"weights beyond 1.5 GiB do not fit into a model file; they are in {target.path.name}.data beside it"
     if TRAINING in before.graph.meta and TRAINING not in after.graph.meta:
         yield "the training information of the model belongs to the whole of it, and was left out"

@@ -269,6 +269,16 @@ def test_the_light_models_of_onnx_run_in_fp16(path):
         np.testing.assert_allclose(y[finite], expected[finite], rtol=0.01, atol=1e-3)
 
 
+@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+def test_the_light_models_of_onnx_are_typed_right_in_bf16(path):
+    """ONNX Runtime resolves all types before it looks for kernels, of which its CPU provider lacks most in bf16."""
+    result = converted(Model.load(path), Precision.BF16)
+    result.check()
+    assert len(casts(result)) >= 2
+    with pytest.raises(Exception, match="NOT_IMPLEMENTED : Could not find an implementation"):
+        running.build(result)
+
+
 def test_bf16_weights_hold_rounded_numbers():
     model = models.mlp()
     result = converted(model, Precision.BF16)
