@@ -19,6 +19,7 @@ from tensortriage_worker.shards import ShardReader, label_of, write_shard
 SHARD_BYTES = 256 << 20
 MARGIN_BYTES = 16 << 20
 COPIED_BYTES = 4 << 20
+SPILLED_BYTES = 64 << 20
 
 
 class Item(NamedTuple):
@@ -51,6 +52,40 @@ def put(folders: Sequence[str], items: Iterable[Item]) -> List[str]:
             os.unlink(path)
         raise
     return paths
+
+
+class Spill:
+    """Takes tensors one by one and writes them to shards as soon as they are many, so that few are held.
+
+    Args:
+        folders: Exchange folders, best first.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = folders
+        self._paths: List[str] = []
+        self._waiting: List[Item] = []
+        self._size = 0
+
+    def add(self, item: Item) -> None:
+        """Take a tensor.
+
+        Raises:
+            NoRoom: When every folder is full.
+        """
+        self._waiting.append(item)
+        self._size += item.array.nbytes
+        if self._size >= SPILLED_BYTES:
+            self._flush()
+
+    def close(self) -> List[str]:
+        """Write what waits and return the paths of all shards."""
+        self._flush()
+        return self._paths
+
+    def _flush(self) -> None:
+        self._paths += put(self._folders, self._waiting)
+        self._waiting, self._size = [], 0
 
 
 def take(paths: Iterable[str]) -> Iterator[Item]:

@@ -95,7 +95,9 @@ class _Server:
             adapter = _adapter(request)
             info, items = adapter.answer(request["question"], Path(request["model"]), request["options"])
         else:
-            info, items = self._session.answer(request["question"], feed, request["arguments"])
+            spill = exchange.Spill(request["folders"])
+            info, items = self._session.answer(request["question"], feed, request["arguments"], spill)
+            return {"info": info, "shards": [*spill.close(), *exchange.put(request["folders"], items)]}
         return {"info": info, "shards": exchange.put(request["folders"], items)}
 
     def _close(self, request: Dict[str, Any]) -> Dict[str, Any]:

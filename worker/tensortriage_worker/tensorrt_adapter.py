@@ -18,7 +18,7 @@ import numpy as np
 
 from tensortriage_worker import tensorrt_config as settings
 from tensortriage_worker.adapter import AdapterError, Failure
-from tensortriage_worker.exchange import Item
+from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.tensorrt_library import DEVICE, features, load, load_plugins, make_logger
 from tensortriage_worker.tensorrt_logs import LogMiner
 from tensortriage_worker.tensorrt_memory import Cuda
@@ -242,7 +242,7 @@ class TensorRtSession(Session):
         super().__init__(trt, runtime, engine, cuda, miner, build.info, [*keep, build])
         self._build: Optional[Build] = build
 
-    def answer(self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any]) -> Answer:
+    def answer(self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill) -> Answer:
         """Answer a question about this build.
 
         Args:
@@ -250,6 +250,7 @@ class TensorRtSession(Session):
                 and hand back what the debug listener is shown).
             feed: For ``watch``.
             arguments: For ``watch``: ``wanted``, names of tensors to hand back; none for all.
+            spill: Takes tensors that come while something goes on.
         """
         assert self._build is not None
         if question == "inspector":
@@ -261,7 +262,7 @@ class TensorRtSession(Session):
         if question == "watch":
             from tensortriage_worker.tensorrt_debug import watch
 
-            return watch(self, self._trt, self._cuda, feed, arguments)
+            return watch(self, self._trt, self._cuda, feed, arguments, spill)
         raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
 
     def close(self) -> None:

@@ -1,13 +1,14 @@
 """Looking inside of a running engine with TensorRT's debug listener (10.0 and later).
 
 The listener is called in the middle of a run, on memory that is gone when it returns; what it returns is ignored and
-what it raises is lost. So it copies at once, keeps its own errors, and gives up values that nobody wants.
+what it raises is lost. So it copies at once, hands tensors on while the run goes on, keeps its own errors, and leaves
+values alone that nobody wants.
 """
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -16,29 +17,30 @@ from tensortriage_worker.tensorrt_memory import Cuda
 from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of, word
 
 
-def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any]) -> Any:
-    """Return an ``IDebugListener`` that keeps the tensors it is shown, in order.
+def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any], take: Callable[[Item], None]) -> Any:
+    """Return an ``IDebugListener`` that hands on the tensors it is shown.
 
     Args:
         trt: TensorRT's module.
         cuda: Copies from the device.
-        wanted: Names to keep; None for all.
+        wanted: Names to hand on; None for all.
+        take: Takes a tensor.
     """
 
     class Listener(trt.IDebugListener):  # type: ignore[misc]
-        """What it was shown is in ``items``; names it was shown at all in ``names``."""
+        """What it was shown at all is in ``names``, what it met in ``error``."""
 
         def __init__(self) -> None:
             trt.IDebugListener.__init__(self)
-            self.items: Dict[str, Item] = {}
             self.names: List[str] = []
             self.error: Optional[BaseException] = None
 
         def process_debug_tensor(self, addr: Any, location: Any, type: Any, shape: Any, name: str, stream: Any) -> bool:
             try:
+                again = name in self.names  # in a loop: only the first time, as a marked output would have one shape
                 self.names.append(name)
-                if wanted is None or name in wanted:
-                    self.items[name] = self._copied(addr, location, type, shape, name, stream)
+                if not again and (wanted is None or name in wanted):
+                    take(self._copied(addr, location, type, shape, name, stream))
             except BaseException as error:
                 self.error = self.error or error
             return True
@@ -56,19 +58,18 @@ def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any]) -> Any:
 
 
 def watch(
-    session: Any, trt: Any, cuda: Cuda, feed: Mapping[str, Item], arguments: Mapping[str, Any]
+    session: Any, trt: Any, cuda: Cuda, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
 ) -> Tuple[Dict[str, Any], List[Item]]:
-    """Run once and return what the listener was shown, and the outputs, in one list; see `TensorRtSession.answer`.
+    """Run once; what the listener is shown goes to the spill, the outputs are returned.
 
     Outputs come under their name behind ``output:``, so that an output that is also shown is not lost.
     """
     wanted = arguments.get("wanted")
-    listener = make_listener(trt, cuda, None if wanted is None else frozenset(wanted))
+    listener = make_listener(trt, cuda, None if wanted is None else frozenset(wanted), spill.add)
     outputs = session.watched(feed, listener)
     if listener.error is not None:
         raise listener.error
-    shown = list(listener.items.values())
-    return {"shown": listener.names}, [*shown, *(item._replace(name="output:" + item.name) for item in outputs)]
+    return {"shown": listener.names}, [item._replace(name="output:" + item.name) for item in outputs]
 
 
 def _address(pointer: Any) -> int:

@@ -17,9 +17,6 @@ from tensortriage.engines.tensorrt_options import Range
 from tensortriage.errors import RunFailed
 from tensortriage.values.spec import ValueSpec
 
-OUTPUT = "output:"
-"""What the adapter puts before the name of an output, among the tensors that its debug listener was shown."""
-
 
 class TensorRtSession:
     """A model for TensorRT; made by ``TensorRtEngine.compile``.
@@ -50,6 +47,7 @@ class TensorRtSession:
         self._open_inputs, self._shape_inputs = tuple(open_inputs), tuple(shape_inputs)
         self._value_of = value_of
         self._ranges: dict[str, Range] = {}
+        self._shown: dict[str, str] | None = None
         self._run_seconds: float | None = None
         self._closed = False
         self._built = None if open_inputs or shape_inputs else build({})
@@ -78,12 +76,17 @@ class TensorRtSession:
         Raises:
             TriageError: As for `run`.
         """
-        wanted = frozenset(values)
-        _, shown = self._for(feed).answer("watch", checked_feed(feed, self.inputs))
-        for name, array in shown.items():
-            value = "" if name.startswith(OUTPUT) else self._value_of(name)
-            if value in wanted:
-                yield value, array
+        session, arrays = self._for(feed), checked_feed(feed, self.inputs)
+        if self._shown is None:  # names are TensorRT's own: they are known once they have been shown
+            told, _ = session.answer("watch", arrays, wanted=[])
+            self._shown = {name: self._value_of(name) for name in told["shown"]}
+        wanted = {name: value for name, value in self._shown.items() if value in frozenset(values)}
+        if not wanted:
+            return
+        _, found = session.answer("watch", arrays, wanted=list(wanted))
+        for name, value in wanted.items():
+            if name in found:
+                yield value, found[name]
 
     def plan(self) -> Plan | None:
         """Return what the engine runs; builds for the smallest shapes when nothing has been run yet."""
@@ -127,7 +130,7 @@ class TensorRtSession:
         if self._built is None or wider != self._ranges:
             if self._built is not None:
                 self._built.close()
-                self._built = None
+                self._built, self._shown = None, None
             self._ranges = wider
             self._built = self._made(wider)
         return self._built

@@ -6,9 +6,9 @@ ones and says whether they moved. Values are yielded one at a time and not kept,
 compares or stores as it goes holds at most one batch.
 """
 
-import collections
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 import numpy as np
 
@@ -94,44 +94,66 @@ def capture(
         EngineError: When the engine refuses or fails the marked model.
     """
     tally = tally or Tally()
-    shown = _shown(spec, model, feed, values, workspace, limits, tally)
-    waiting = collections.deque(values)
-    unseen = [value for value in values if value not in shown]
-    for group in batches(unseen, specs, batch_bytes=batch_bytes):
-        marked = select_outputs(model, group)
-        with Runner(spec, marked, workspace=workspace, limits=limits, tally=tally) as runner:
-            outputs = dict(runner.run(feed))
-        tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(group)
-        while waiting and (waiting[0] in outputs or waiting[0] in shown):
-            value = waiting.popleft()
-            yield value, outputs.pop(value) if value in outputs else shown.pop(value)
-    for value in waiting:
-        yield value, shown.pop(value)
+    with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally) as watching:
+        for group in batches(values, specs, batch_bytes=batch_bytes):
+            found = watching.captured(group)
+            rest = [value for value in group if value not in found]
+            if rest:
+                with Runner(
+                    spec, select_outputs(model, rest), workspace=workspace, limits=limits, tally=tally
+                ) as runner:
+                    found |= runner.run(feed)
+                tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(rest)
+            for value in group:
+                yield value, found.pop(value)
 
 
-def _shown(
-    spec: EngineSpec,
-    model: Model,
-    feed: Feed,
-    values: Sequence[str],
-    workspace: Workspace,
-    limits: Limits | None,
-    tally: Tally,
-) -> dict[str, np.ndarray]:
-    """Return the wanted values that the engine shows by itself; none when it cannot, or fails when it is to."""
-    engine = create(spec, limits=limits)
-    options = engine.observing(spec.options) if isinstance(engine, Observes) else None
-    if options is None or not values:
+class _Watching:
+    """An engine that shows inner values by itself, as far as it can; built when the first values are wanted.
+
+    Args:
+        spec: Engine to run on.
+        model: The model, untouched.
+        feed: Its inputs.
+        workspace: For its file.
+        limits: For isolated engines.
+        tally: Where to count.
+    """
+
+    def __init__(
+        self, spec: EngineSpec, model: Model, feed: Feed, *, workspace: Workspace, limits: Limits | None, tally: Tally
+    ) -> None:
+        self._feed, self._tally = feed, tally
+        engine = create(spec, limits=limits)
+        options = engine.observing(spec.options) if isinstance(engine, Observes) else None
+        self._runner = None
+        if options is not None:
+            watched = EngineSpec(spec.name, options)
+            self._runner = Runner(watched, model, workspace=workspace, limits=limits, tally=tally)
+
+    def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:
+        """Run once and return those of the wanted values that are shown; none when the engine cannot, or fails."""
+        if self._runner is None:
+            return {}
+        try:
+            session = self._runner.build()
+            if isinstance(session, ShowsValues) and (shown := dict(session.captured(self._feed.tensors, values))):
+                self._tally.checks += 1
+                self._tally.seen[session.observation] = self._tally.seen.get(session.observation, 0) + len(shown)
+                return shown
+        except EngineError:  # an engine that refuses to be watched may still take marked outputs
+            pass
+        self.close()
         return {}
-    try:
-        with Runner(EngineSpec(spec.name, options), model, workspace=workspace, limits=limits, tally=tally) as runner:
-            session = runner.build()
-            if not isinstance(session, ShowsValues):
-                return {}
-            shown = dict(session.captured(feed.tensors, values))
-            if shown:
-                tally.checks += 1
-                tally.seen[session.observation] = tally.seen.get(session.observation, 0) + len(shown)
-            return shown
-    except EngineError:  # an engine that refuses to be watched may still take marked outputs
-        return {}
+
+    def close(self) -> None:
+        """Let the engine go; nothing is shown from now on."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

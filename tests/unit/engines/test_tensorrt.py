@@ -178,13 +178,16 @@ class Built:
 
     def __init__(self, ranges, shown=()):
         self.ranges, self.shown, self.closed, self.seconds = ranges, dict(shown), False, None
+        self.asked = []
         self.info = {"observation": "unfused", "trtexec": f"trtexec {json.dumps(ranges)}"}
 
     def run(self, feed):
         return {"y": feed["x"] * 2}
 
-    def answer(self, question, feed=None, **_):
-        return {}, {**self.shown, "output:y": feed["x"]}
+    def answer(self, question, feed=None, *, wanted):
+        self.asked.append(wanted)
+        found = {name: array for name, array in self.shown.items() if name in wanted}
+        return {"shown": list(self.shown)}, {**found, "output:y": feed["x"]}
 
     def allow(self, seconds):
         self.seconds = seconds
@@ -263,8 +266,10 @@ def test_which_inputs_have_to_be_fed_before_a_build(tmp_path):
 
 
 def test_only_wanted_values_of_the_model_are_captured(opened):
-    session, _ = opened
+    session, built = opened
     assert [name for name, _ in session.captured(fed(1), ["a", "b"])] == ["a"]
+    assert [name for name, _ in session.captured(fed(1), ["b"])] == []
+    assert built[0].asked == [[], ["fp16::a"]]  # the names first, then what is wanted and nothing else
     assert session.observation == "unfused"
 
 

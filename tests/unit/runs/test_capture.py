@@ -83,10 +83,10 @@ def test_what_is_shown_is_not_marked(monkeypatch, tmp_path, shown):
 
 
 def test_the_rest_is_marked_in_batches(monkeypatch, tmp_path):
-    engine = Showing(["c"])
+    engine = Showing(["a", "b", "c"])
     found, _ = captured(monkeypatch, tmp_path, engine, batch_bytes=2 * module.UNKNOWN_BYTES)
     assert [name for name, _ in found] == VALUES
-    assert engine.compiled == [["e"], ["a", "b"], ["d", "e"]]
+    assert engine.compiled == [["e"], ["d"], ["e"]]  # a and b; c, and d marked; nothing shown any more, e marked
 
 
 def test_an_engine_that_fails_when_it_is_watched_has_its_values_marked(monkeypatch, tmp_path):

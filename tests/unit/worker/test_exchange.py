@@ -70,6 +70,20 @@ def test_without_room_nothing_remains(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_spill_writes_while_tensors_come(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "SPILLED_BYTES", 100)
+    spill = exchange.Spill([str(tmp_path)])
+    waiting = []
+    for number in range(5):
+        spill.add(Item(f"t{number}", np.full(8, number, np.float64)))  # 64 bytes
+        waiting.append(len(list(tmp_path.iterdir())))
+    assert waiting == [0, 1, 1, 2, 2]
+    taken = list(exchange.take(spill.close()))
+    assert [item.name for item in taken] == [f"t{number}" for number in range(5)]
+    assert all((item.array == number).all() for number, item in enumerate(taken))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_raw_integers_keep_the_type_they_stand_for(tmp_path):
     paths = exchange.put([str(tmp_path)], [Item("a", np.array([0x3FC0], np.uint16), "bfloat16")])
     [item] = exchange.take(paths)

@@ -146,15 +146,22 @@ def test_an_input_that_is_not_fed_is_named(runtime):
         session(dynamic_engine()).run({})
 
 
+class Kept(list):
+    """Takes tensors as `exchange.Spill` does."""
+
+    add = list.append
+
+
 def test_the_listener_copies_what_it_is_shown_before_the_memory_is_gone(runtime):
     inner = np.array([[1, 2]], np.float32)
     engine = dynamic_engine(shown=[("inner", "FLOAT", (1, 2), inner.tobytes()), ("other", "HALF", (1,), b"\0\0")])
     opened = session(engine)
     x = feed(x=np.ones((2, 3), np.float32))
-    info, items = watch(opened, module(), opened._cuda, x, {"wanted": ["inner"]})
+    kept = Kept()
+    info, items = watch(opened, module(), opened._cuda, x, {"wanted": ["inner"]}, kept)
     assert info["shown"] == ["inner", "other"]
-    assert [item.name for item in items] == ["inner", "output:y"]
-    np.testing.assert_array_equal(items[0].array, inner)
+    assert ([item.name for item in kept], [item.name for item in items]) == (["inner"], ["output:y"])
+    np.testing.assert_array_equal(kept[0].array, inner)
     assert not engine.contexts[0].watching
     assert [item.name for item in opened.run(x)] == ["y"]
 
@@ -163,7 +170,7 @@ def test_what_a_listener_meets_is_not_swallowed(runtime):
     opened = session(dynamic_engine(shown=[("inner", "FLOAT", (1,), bytes(4))]))
     opened._cuda.download = lambda *_: (_ for _ in ()).throw(AdapterError(Failure.RUN, "lost"))
     with pytest.raises(AdapterError, match="lost"):
-        watch(opened, module(), opened._cuda, feed(x=np.ones((1, 3), np.float32)), {})
+        watch(opened, module(), opened._cuda, feed(x=np.ones((1, 3), np.float32)), {}, Kept())
 
 
 def test_memory_that_is_not_there_is_out_of_memory(monkeypatch):
