@@ -2,7 +2,7 @@
 
 What the target executes depends on which values it must give out: a value between two nodes that becomes an output can
 no longer disappear in their fusion, and with it the fault. So a piece returns its ends only: values that nothing in it
-uses. What goes wrong inside shows there.
+uses. What goes wrong inside shows there. It may be cut *marked* as well, with every value that leaves it for an output.
 """
 
 import enum
@@ -111,18 +111,19 @@ class Pieces:
         """Whether these are all the nodes there are."""
         return len(nodes) == len(self._item_of)
 
-    def cut(self, nodes: Sequence[str]) -> Model:
+    def cut(self, nodes: Sequence[str], *, marked: bool = False) -> Model:
         """Return the model of a piece; the model itself, untouched, for all of its nodes.
 
         Args:
             nodes: As `nodes` returns them.
+            marked: Whether it also returns what nodes both inside and outside use.
 
         Raises:
             ModelError: When the type of an input is not known (``value-type-unknown``).
         """
         if self.is_whole(nodes):
             return self.model
-        piece = extract(self.model, nodes, specs=self.specs, outputs=self.results(nodes))
+        piece = extract(self.model, nodes, specs=self.specs, outputs=None if marked else self.results(nodes))
         constants = {spec.name: self._frozen[spec.name] for spec in piece.inputs if spec.name in self._frozen}
         return freeze(piece, constants) if constants else piece
 
