@@ -6,6 +6,7 @@ the kind of fault that this tool looks for.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
@@ -237,9 +238,13 @@ def trtexec(model: str, options: Mapping[str, str], used: Mapping[str, Shapes], 
     plain = {
         "opt_level": "--builderOptimizationLevel=", "workspace": "--memPoolSize=workspace:",
         "timing_cache": "--timingCacheFile=", "build_route": "--setBuildRoute=", "avg_timing": "--avgTiming=",
-        "device": "--device=", "max_aux_streams": "--maxAuxStreams=",
+        "device": "--device=", "max_aux_streams": "--maxAuxStreams=", "calibration_cache": "--calib=",
     }  # fmt: skip
     words += [head + options[key] for key, head in plain.items() if options.get(key)]
+    if "kept" in options and not strong:
+        nodes = json.loads(options["kept"])["nodes"]
+        words.append("--precisionConstraints=" + options.get("constraints", "obey"))
+        words.append("--layerPrecisions=" + ",".join(node + ":fp32" for node in nodes))
     if "tactic_sources" in options:
         words.append("--tacticSources=" + ",".join(_signed(options["tactic_sources"])))
     if "plugins" in options:

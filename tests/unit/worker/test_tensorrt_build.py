@@ -155,6 +155,13 @@ def test_the_command_line_for_a_vendor():
     )
 
 
+def test_the_command_line_names_kept_nodes():
+    options = {"precision": "fp16", "kept": '{"nodes": ["a", "/b/Conv"], "values": {}}', "constraints": "prefer"}
+    told = trtexec("m.onnx", options, {}, strong=False)
+    assert "--precisionConstraints=prefer --layerPrecisions=a:fp32,/b/Conv:fp32" in told
+    assert "layerPrecisions" not in trtexec("m.onnx", options, {}, strong=True)
+
+
 def calibrated(tmp_path, options, feeds=()):
     """Attach a calibrator and return it with what the configuration was given."""
     if feeds:
