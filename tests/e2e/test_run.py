@@ -102,6 +102,20 @@ def test_saved_results_are_the_reference_of_a_later_run(tmp_path, name):
     assert document(done)["targets"] == ["openvino"]
 
 
+def test_saved_results_under_other_names_are_paired_by_value(tmp_path):
+    triage("run", *CNN, "--onnxrt", "--save-outputs", "golden.npz", cwd=tmp_path)
+    golden = dict(np.load(tmp_path / "golden.npz"))
+    for name, factor, code in (("same.npz", 1.0, 0), ("wrong.npz", 1.01, 1), ("other.npz", None, 2)):
+        logits = golden["logits"]
+        np.savez(tmp_path / name, output_0=logits * factor if factor else np.full_like(logits, logits.mean()))
+        done = triage("run", *CNN, "--reference", "onnxruntime", "--load-outputs", name, "--json", cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        if code < 2:
+            assert document(done)["comparisons"][0]["comparison"]["paired"] == {"logits": "output_0"}
+    shown = triage("run", *CNN, "--reference", "onnxruntime", "--load-outputs", "same.npz", cwd=tmp_path).stdout
+    assert "output_0 is logits" in shown
+
+
 def test_too_few_saved_results_are_an_error(tmp_path):
     triage("run", *CNN, "--onnxrt", "--save-outputs", "one.json", cwd=tmp_path)
     words = [EXAMPLES / "digits_cnn.onnx", "--onnxrt", "--inputs", EXAMPLES / "digits_samples.npz"]

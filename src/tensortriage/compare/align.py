@@ -4,13 +4,14 @@ Guessing (by substring, by position) compares tensors that have nothing to do wi
 name that only one side has is reported, and given a partner only when its values leave no doubt (`matching`).
 """
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.fingerprint import fingerprint
-from tensortriage.compare.matching import Match, match
+from tensortriage.compare.matching import Match, Relation, match
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -96,6 +97,28 @@ def by_value(
         for side in (reference, target)
     )
     return match(ours, theirs, confidence=confidence).matches
+
+
+def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> Mapping[str, str]:
+    """Return which tensors of the target, under other names, are those that it lacks by name.
+
+    Only sure matches of one shape, in the same order and without a factor are given, each side once: what is paired so
+    is compared as if it had the name.
+
+    Returns:
+        Name in the target to name in the reference; empty when no name is missing.
+    """
+    missing = {name for name in reference if name not in target}
+    unknown = {name: array for name, array in target.items() if name not in reference}
+    if not missing or not unknown:
+        return {}
+    sure = [
+        found
+        for found in by_value(reference, unknown)
+        if found.relation is Relation.EQUAL and found.scale == 1.0 and not found.aliases and found.reference in missing
+    ]
+    taken = collections.Counter(found.reference for found in sure)
+    return {found.target: found.reference for found in sure if taken[found.reference] == 1}
 
 
 def _problem(reference: ValueSpec, target: ValueSpec) -> str:

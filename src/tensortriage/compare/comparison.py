@@ -4,6 +4,7 @@ A comparison without rows is refused: nothing may pass because nothing was looke
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 from tensortriage.compare.metrics import Metrics
 from tensortriage.compare.tolerance import Judgement
@@ -38,6 +39,7 @@ class Comparison:
         target: Name of the side under suspicion.
         rows: One per compared tensor, in the order of the reference.
         unmatched: Names that could not be compared: on one side only, or of another shape.
+        paired: Names of the reference that the target has under another name, told by their values; with that name.
 
     Raises:
         DataError: When there is no row (``nothing-compared``).
@@ -47,6 +49,7 @@ class Comparison:
     target: str
     rows: tuple[Row, ...]
     unmatched: tuple[str, ...] = ()
+    paired: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.rows:

@@ -72,6 +72,10 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
         console.print(
             f"  not compared, only on {target}: " + ", ".join(printable(name) for name in extra[:8]), soft_wrap=True
         )
+    paired = sorted({pair for item in items for pair in item.comparison.paired.items()})
+    if paired:
+        words = ", ".join(f"{printable(theirs)} is {printable(ours)}" for ours, theirs in paired[:8])
+        console.print(f"  paired by value, {target}'s name first: {words}", soft_wrap=True)
     worst = sorted(rows, key=lambda pair: rank(pair[1]))[:MOST_ROWS]
     table = Table(box=None, pad_edge=False, show_edge=False)
     for title in ("tensor", "op", "max abs", "rel rms", "SQNR dB", "NaN/Inf", "of limit", ""):

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tensortriage.compare.align import align
+from tensortriage.compare.align import align, paired_by_value
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.metrics import Metrics, measure_many
 from tensortriage.compare.result import CompareResult, FeedComparison, Invalid
@@ -132,6 +132,7 @@ class _Comparing:
         self.invalid: list[Invalid] = []
         self.rows: dict[tuple[str, str], list[Row]] = {}
         self.unmatched: dict[tuple[str, str], list[str]] = {}
+        self.paired: dict[tuple[str, str], dict[str, str]] = {}
         self.scores: dict[str, list[float]] = {}
         self.seen: dict[str, str] = {}
 
@@ -252,9 +253,12 @@ class _Comparing:
         moved[participant.name] = any(not same(deployed[name], outputs[name]) for name in deployed if name in outputs)
 
     def _pair(self, target: Participant, feed: Feed, reference: Arrays, outputs: Arrays) -> None:
-        """Pair by name, measure and judge."""
+        """Pair by name, names that are missing by value, measure and judge."""
         assert self.reference is not None
         key = (target.name, feed.name)
+        if renamed := paired_by_value(reference, outputs):
+            outputs = {renamed.get(name, name): array for name, array in outputs.items()}
+            self.paired.setdefault(key, {}).update({ours: theirs for theirs, ours in renamed.items()})
         alignment = align(
             *([ValueSpec.of(name, array) for name, array in side.items()] for side in (reference, outputs))
         )
@@ -332,8 +336,14 @@ class _Comparing:
     def _result(self, marked: bool, moved: Mapping[str, bool]) -> CompareResult:
         name = self.reference.name if self.reference else ""
         comparisons = tuple(
-            FeedComparison(feed, Comparison(name, target, tuple(rows), tuple(self.unmatched.get((target, feed), ()))))
-            for (target, feed), rows in self.rows.items()
+            FeedComparison(
+                feed,
+                Comparison(
+                    name, target, tuple(rows), tuple(self.unmatched.get(key, ())), dict(self.paired.get(key, {}))
+                ),
+            )
+            for key, rows in self.rows.items()
+            for target, feed in (key,)
         )
         return CompareResult(
             reference=name,

@@ -134,7 +134,7 @@ class Saved:
         self._values = tuple(values)
 
     def outputs(self, feed: Feed, number: int) -> dict[str, np.ndarray]:
-        """Return the saved outputs of one feed.
+        """Return the saved outputs of one feed: those that are wanted, or all when one of them is not there.
 
         Raises:
             DataError: When fewer feeds were saved than are run now.
@@ -146,7 +146,9 @@ class Saved:
                 cure="run on the feeds that the results were made from (--load-inputs)",
             )
         found = self.results[number]
-        return {name: found[name] for name in (self._values or found) if name in found}
+        if any(name not in found for name in self._values):
+            return dict(found)  # it may be there under another name
+        return {name: found[name] for name in self._values or found}
 
     def deployed(self, feed: Feed) -> None:
         """There is no engine to ask."""

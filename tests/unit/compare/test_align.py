@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from tensortriage.compare.align import align
+from tensortriage.compare.align import align, paired_by_value
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -51,3 +52,16 @@ def test_nothing_in_common_is_an_error(target):
     with pytest.raises(DataError, match="'x'") as caught:
         align([spec("x")], target)
     assert caught.value.slug == "nothing-in-common"
+
+
+def test_names_that_are_missing_are_found_by_value_and_only_when_sure():
+    rng = np.random.default_rng(1)
+    one, two = (rng.standard_normal((8, 16)).astype(np.float32) for _ in range(2))
+    reference = {"one": one, "two": two}
+    rounded = {name: array.astype(np.float16).astype(np.float32) for name, array in reference.items()}
+    assert paired_by_value(reference, {"x": rounded["two"], "y": rounded["one"]}) == {"x": "two", "y": "one"}
+    assert paired_by_value(reference, {"one": one, "y": rounded["two"]}) == {"y": "two"}
+    assert paired_by_value(reference, {"one": one, "two": two, "y": two}) == {}  # nothing is missing
+    for other in (two * 2, two.T.copy(), two.reshape(16, 8), rng.standard_normal((8, 16)).astype(np.float32)):
+        assert paired_by_value(reference, {"one": one, "y": other}) == {}
+    assert paired_by_value({"one": one, "two": one.copy()}, {"x": one, "y": one}) == {}  # which is which is open
