@@ -60,7 +60,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(repr(name) for name in close) + "?"
-    return "list the names with triage inspect model"
+    return "list the names with triage inspect model MODEL --show layers"
 
 
 def outer_values(node: ir.Node) -> tuple[ir.Value, ...]:

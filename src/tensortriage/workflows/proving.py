@@ -22,6 +22,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.absent import absent_weights
 from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
+from tensortriage.model.serializing import Hollow
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
@@ -160,8 +161,9 @@ def prove(stages: Sequence[Stage], request: ProofRequest) -> Proof:
 
 
 def weight_bytes(model: Model) -> int:
-    """Return the size of all initializers of the main graph in bytes."""
-    return sum(int(v.const_value.nbytes) for v in model.ir.graph.initializers.values() if v.const_value is not None)
+    """Return the size of all initializers of the main graph in bytes; those that were stripped have none."""
+    tensors = [value.const_value for value in model.ir.graph.initializers.values()]
+    return sum(int(tensor.nbytes) for tensor in tensors if tensor is not None and not isinstance(tensor, Hollow))
 
 
 def _check_size(model: Model) -> None:
