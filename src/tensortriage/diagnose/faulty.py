@@ -20,8 +20,11 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return verdict
     if verdict := of_an_op(inv, evidence, found) or of_a_quantizer(inv, evidence, found):
         return verdict
+    # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
+    figure = evidence.local.metrics.get(first.value) if evidence.local else None
+    lost = figure is not None and figure.nonfinite_mismatch > 0
     return inv.verdict(
-        VerdictKind.LOCAL_FAULT,
+        VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         0.5 + 0.5 * max(found.explained, 0.5),
         f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
         f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from tensortriage.testing.fault import Fault, FaultKind
     from tensortriage.testing.faults import FaultyEngine
     from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
+    from tensortriage.testing.planted import Planted
+    from tensortriage.testing.planting import planted_cases
     from tensortriage.testing.quantizing import quantized
     from tensortriage.testing.varying import VaryingEngine
 
@@ -16,12 +18,14 @@ _HOMES = {
     "Fault": "tensortriage.testing.fault",
     "FaultKind": "tensortriage.testing.fault",
     "FaultyEngine": "tensortriage.testing.faults",
+    "Planted": "tensortriage.testing.planted",
     "VaryingEngine": "tensortriage.testing.varying",
     "check_engine_conformance": "tensortriage.testing.conformance",
     "conv_net": "tensortriage.testing.models",
     "encoder": "tensortriage.testing.models",
     "feed_for": "tensortriage.testing.models",
     "mlp": "tensortriage.testing.models",
+    "planted_cases": "tensortriage.testing.planting",
     "quantized": "tensortriage.testing.quantizing",
     "residual_dag": "tensortriage.testing.models",
     "save_model": "tensortriage.testing.models",
@@ -31,12 +35,14 @@ __all__ = [
     "Fault",
     "FaultKind",
     "FaultyEngine",
+    "Planted",
     "VaryingEngine",
     "check_engine_conformance",
     "conv_net",
     "encoder",
     "feed_for",
     "mlp",
+    "planted_cases",
     "quantized",
     "residual_dag",
     "save_model",

@@ -1,0 +1,239 @@
+"""The kinds of the planted-fault suite: where each is planted in a model, and which verdict is right for it."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.edit import mark_outputs, markable
+from tensortriage.model.model import Model
+from tensortriage.testing.faults import FaultyEngine
+from tensortriage.testing.models import save_model
+from tensortriage.testing.planted import ENGINES, FAMILIES, PLAIN, VISIBLE, Planted, Subject, off
+from tensortriage.testing.quantizing import quantized
+
+_LOCAL = ("local-fault",)
+_PLACES = ("layout",)
+NUMERIC: Mapping[str, tuple[str, ...]] = {
+    "scale": _LOCAL, "offset": _LOCAL, "noise": _LOCAL, "sign": _LOCAL, "saturate": _LOCAL, "clip": _LOCAL,
+    "flush": _LOCAL, "coarse": _LOCAL, "off-by-one": (*_LOCAL, *_PLACES), "zero-tail": _LOCAL, "tile-tail": _LOCAL,
+    "broadcast": _LOCAL, "permute": (*_PLACES, *_LOCAL), "channels-last": (*_PLACES, *_LOCAL), "wrong-axis": _LOCAL,
+    "bf16-accumulate": _LOCAL, "nan": ("non-finite",), "inf": ("non-finite",),
+    "nondeterministic": ("nondeterministic-run",), "warm-up": ("nondeterministic-run",),
+    "stale": ("nondeterministic-run",),
+}  # fmt: skip
+"""Kinds that make numbers wrong, and their right verdicts. Right numbers in wrong places are named by place when the
+permutation is recognised; to call them a wrong op is right too."""
+
+QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
+"""Operators of which a wrong one is `quantization` as well."""
+
+FAILING = {
+    "crash": "engine-crash", "out-of-memory": "engine-crash", "hang": "engine-hang",
+    "build-failure": "build-failed", "build-crash": "engine-crash", "build-hang": "engine-hang",
+}  # fmt: skip
+"""Kinds that leave no answer."""
+
+HANG_SECONDS = 4.0
+
+BUILDS = 16
+"""Builds of an engine that draws one of three tactics per node. Among 40 nodes, 120 tactics, some go with failure by
+chance; with five or six bad builds of 16 that is 120 * (1/3)^5.3 * (2/3)^10.7, or less than one case in a hundred."""
+
+
+def planted_cases(
+    folder: Path, *, families: Sequence[str] = (), kinds: Sequence[str] = (), seed: int = 0
+) -> Iterator[Planted]:
+    """Yield the cases of the suite, written to a folder.
+
+    Args:
+        folder: For models, data and engines.
+        families: Names of `FAMILIES`; all by default.
+        kinds: Kinds wanted; all by default. A family has no case of a kind that shows in none of its nodes.
+        seed: Of weights, data and places.
+    """
+    for family in families or FAMILIES:
+        subject = Subject.written(family, folder / family, seed)
+        for kind, make in makers().items():
+            if not kinds or kind in kinds:
+                found = make(subject, kind)
+                if found is not None:
+                    yield found
+
+
+def makers() -> Mapping[str, Callable[[Subject, str], Planted | None]]:
+    """Return what makes each kind of case."""
+    return {
+        **dict.fromkeys(NUMERIC, numeric),
+        **dict.fromkeys(FAILING, failing),
+        "fusion": fusion, "level": level, "intermittent": intermittent, "in-bf16": in_bf16, "rounding": rounding,
+        "overflow": overflow, "changed": changed, "wrong-reference": wrong_reference, "swapped-outputs": swapped,
+        "input-sensitive": input_sensitive, "bad-scale": bad_scale,
+    }  # fmt: skip
+
+
+def numeric(subject: Subject, kind: str) -> Planted | None:
+    """A wrong op."""
+    two = NUMERIC[kind] == ("nondeterministic-run",)
+    probe = "scale" if two else kind
+    for node in subject.nodes(kind):
+        if subject.shows(kind=probe, node=node.name):
+            target = subject.spec("faulty.py", kind=kind, node=node.name)
+            feeds = subject.two_feeds if two else subject.feeds
+            wrong_op = "local-fault" in NUMERIC[kind] and node.op_type in QUANTIZERS
+            verdicts = [*NUMERIC[kind], *(["quantization"] if wrong_op else [])]
+            return subject.case(kind, verdicts, [node.name], target, feeds=feeds)
+    return None
+
+
+def failing(subject: Subject, kind: str) -> Planted:
+    """An engine that gives no answer."""
+    target = subject.spec("faulty.py", kind=kind, node=subject.nodes(kind)[0].name)
+    seconds = HANG_SECONDS if "hang" in kind else None
+    return subject.case(kind, [FAILING[kind]], [], target, seconds=seconds)
+
+
+def fusion(subject: Subject, kind: str) -> Planted | None:
+    """Two neighbours that are wrong only while nothing between them is marked."""
+    makers_of = {output: node for node in subject.proto.graph.node for output in node.output}
+    for node in subject.nodes(kind):
+        for before in (makers_of[name] for name in node.input if name in makers_of):
+            options = {"kind": "scale", "node": node.name, "fused_with": before.name}
+            if before.op_type != "Constant" and subject.shows(**options):
+                target = subject.spec("faulty.py", **options)
+                return subject.case(kind, ["fusion-fault"], [node.name, before.name], target)
+    return None
+
+
+def level(subject: Subject, kind: str) -> Planted | None:
+    """An op that is wrong once the engine optimizes."""
+    for node in subject.nodes(kind):
+        if subject.shows(kind="scale", node=node.name):
+            options = {"kind": "scale", "node": node.name, "from_level": "basic", "optimization": "all"}
+            return subject.case(kind, _LOCAL, [node.name], subject.spec("faulty.py", **options))
+    return None
+
+
+def intermittent(subject: Subject, kind: str) -> Planted | None:
+    """An op that is wrong in one build of three."""
+    for node in subject.nodes(kind):
+        if subject.shows(kind="scale", node=node.name):
+            draws = subject.folder / "draws"
+            draws.unlink(missing_ok=True)
+            target = subject.spec("varying.py", kind="scale", node=node.name, draws=str(draws))
+            return subject.case(kind, ["intermittent"], [node.name], target, builds=BUILDS)
+    return None
+
+
+def in_bf16(subject: Subject, kind: str) -> Planted | None:
+    """A wrong op among results that are rounded to bf16: its error must stand out of theirs."""
+    for node in subject.nodes(kind):
+        options = {"kind": "scale", "node": node.name, "amount": "1.5", "precision": "bf16"}
+        try:
+            rounded, wrong, right = subject.run(precision="bf16"), subject.run(**options), subject.run()
+        except (UsageError, EngineError):
+            continue
+        if any(off(right[name], wrong[name]) > VISIBLE * off(right[name], rounded[name]) for name in right):
+            return subject.case(kind, _LOCAL, [node.name], subject.spec("faulty.py", **options))
+    return None
+
+
+def rounding(subject: Subject, kind: str) -> Planted:
+    """A healthy engine of a narrow format."""
+    return subject.case(kind, ["rounding", "match"], [], "emulate:precision=bf16")
+
+
+def overflow(subject: Subject, kind: str) -> Planted | None:
+    """A weight so large that fp16 cannot hold a product."""
+    return _reweighed(subject, kind, lambda weight: weight * np.float32(3e5), ["range-overflow"], own=True)
+
+
+def changed(subject: Subject, kind: str) -> Planted | None:
+    """A file whose weight is another one than in the model."""
+    return _reweighed(subject, kind, lambda weight: weight[::-1].copy(), ["model-changed"], own=False)
+
+
+def _reweighed(
+    subject: Subject, kind: str, change: Callable[[np.ndarray], np.ndarray], verdicts: Sequence[str], *, own: bool
+) -> Planted | None:
+    weights = {weight.name: weight for weight in subject.proto.graph.initializer}
+    for node in subject.nodes(kind):
+        if node.op_type not in ("MatMul", "Gemm", "Conv") or node.input[1] not in weights:
+            continue
+        other = onnx.ModelProto()
+        other.CopyFrom(subject.proto)
+        for tensor in other.graph.initializer:
+            if tensor.name == node.input[1]:
+                array = change(numpy_helper.to_array(tensor))
+                tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        path = save_model(other, subject.folder / f"{kind}.onnx")
+        if own:
+            return subject.case(kind, verdicts, [node.name], "emulate:precision=fp16", model=path)
+        return subject.case(kind, verdicts, [node.name], PLAIN, target_model=path)
+    return None
+
+
+def wrong_reference(subject: Subject, kind: str) -> Planted | None:
+    """A right target against a reference with a wrong op."""
+    for node in subject.nodes(kind):
+        if node.op_type in ("MatMul", "Gemm", "Conv") and subject.shows(kind="scale", node=node.name):
+            reference = subject.spec("faulty.py", kind="scale", node=node.name)
+            return subject.case(kind, ["comparison-unsound"], [node.name], "onnxruntime", reference=reference)
+    return None
+
+
+def swapped(subject: Subject, kind: str) -> Planted | None:
+    """Two outputs of one shape that change places."""
+    model = Model.load(subject.model)
+    feed = subject.feed()
+    session = FaultyEngine().compile(mark_outputs(model, markable(model)).save(subject.folder / "marked.onnx"), {})
+    values = {name: array for name, array in session.run(feed).items() if array.dtype == np.float32 and array.ndim > 1}
+    session.close()
+    pairs = itertools.combinations(values, 2)
+    pair = next(
+        ((a, b) for a, b in pairs if values[a].shape == values[b].shape and off(values[a], values[b]) > 0.5), None
+    )
+    if pair is None:
+        return None
+    path = mark_outputs(model, pair).save(subject.folder / f"{kind}.onnx")
+    text = ENGINES["swapping.py"].replace("FIRST", repr(pair[0])).replace("SECOND", repr(pair[1]))
+    (subject.folder / "swapping.py").write_text(text, encoding="utf-8")
+    verdicts = ["layout", "comparison-unsound"]
+    return subject.case(kind, verdicts, [], subject.spec("swapping.py"), model=path)
+
+
+def input_sensitive(subject: Subject, kind: str) -> Planted | None:
+    """An op that is right on small data and clips what random data reach."""
+    small = {name: a * np.float32(0.01) if a.dtype == np.float32 else a for name, a in subject.feed().items()}
+    if not any(array.dtype == np.float32 for array in small.values()):
+        return None
+    path = subject.folder / "small.npz"
+    np.savez(path, **small)  # type: ignore[arg-type] # arrays by name
+    first = subject.proto.graph.node[0]
+    return subject.case(
+        kind,
+        ["input-sensitive"],
+        [],
+        subject.spec("faulty.py", kind="clip", node=first.name, amount="0.5"),
+        feeds=path,
+    )
+
+
+def bad_scale(subject: Subject, kind: str) -> Planted | None:
+    """A quantized file of which one scale is an eighth of what its values need."""
+    if subject.family == "quantized":
+        return None
+    feed = subject.feed()
+    other = quantized(subject.proto, feed)
+    scales = [tensor for tensor in other.graph.initializer if tensor.name.endswith("_scale") and not tensor.dims]
+    rng = np.random.default_rng([subject.seed, *kind.encode()])
+    tensor = scales[int(rng.integers(len(scales)))]
+    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) / np.float32(8.0), tensor.name))
+    value = tensor.name.removesuffix("_scale")
+    path = save_model(other, subject.folder / f"{kind}.onnx")
+    pair = [f"{value}_QuantizeLinear", f"{value}_DequantizeLinear"]
+    return subject.case(kind, ["quantization"], pair, "onnxruntime", target_model=path)
