@@ -278,8 +278,8 @@ class Observes(Protocol):
 class KeepsEngines(Protocol):
     """Capability of an engine: what it builds can be kept, so that the same build is not made twice."""
 
-    def keep_in(self, folder: Path) -> None:
-        """Keep every later build in a folder, by content, and take it from there when it is asked for again."""
+    def keep_in(self, folder: Path, *, engines: bool) -> None:
+        """Keep what makes later builds quicker in a folder, and with ``engines`` every build itself, by content."""
         ...
 
 

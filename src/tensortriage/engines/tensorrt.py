@@ -182,9 +182,9 @@ class TensorRtEngine:
             _PROBED[key] = self._isolated.probe(words)
         return _PROBED[key]
 
-    def keep_in(self, folder: Path) -> None:
-        """Keep engines and timings in a folder, by content; see `tensortriage.engines.base.KeepsEngines`."""
-        self._shelf = Shelf(folder)
+    def keep_in(self, folder: Path, *, engines: bool) -> None:
+        """Keep timings and perhaps engines in a folder; see `tensortriage.engines.base.KeepsEngines`."""
+        self._shelf = Shelf(folder, engines=engines)
 
     def _build(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> IsolatedSession:
         def opened(path: Path, words: Mapping[str, str]) -> IsolatedSession:
@@ -217,7 +217,8 @@ class TensorRtEngine:
         try:
             _write(settings, session.info, fetch)
             if shelf is not None and key:
-                shelf.put(key, fetch("engine"), session.info)
+                if shelf.engines:
+                    shelf.put(key, fetch("engine"), session.info)
                 replace_file(shelf.timing_cache(self._features(settings)), fetch("timing_cache"))
         except BaseException:
             session.close()

@@ -25,10 +25,12 @@ class Shelf:
 
     Args:
         folder: Made when something is put there.
+        engines: Whether engines are kept, or timings alone.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, engines: bool = True) -> None:
         self.folder = folder
+        self.engines = engines
 
     def key(self, model: "Model", words: Mapping[str, str], features: Mapping[str, Any]) -> str:
         """Return what identifies a build; empty when it is not to be kept.

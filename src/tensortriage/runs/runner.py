@@ -86,7 +86,7 @@ class Runner:
         self._limits = limits or Limits()
         self._engine = create(spec, limits=self._limits)
         if workspace.kept is not None and not fresh and isinstance(self._engine, KeepsEngines):
-            self._engine.keep_in(workspace.kept)
+            self._engine.keep_in(workspace.kept, engines=model.path is not None)  # of candidates there are too many
         self._session: Session | None = None
         self._path: Path | None = None
         self._in_place = in_place

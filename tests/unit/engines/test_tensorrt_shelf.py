@@ -85,9 +85,9 @@ def model(tmp_path):
     return write(tmp_path / "model.onnx", MODEL)
 
 
-def compiled(model, folder, **options):
+def compiled(model, folder, *, engines=True, **options):
     engine = TensorRtEngine()
-    engine.keep_in(folder)
+    engine.keep_in(folder, engines=engines)
     return engine.compile(model, options)
 
 
@@ -112,6 +112,15 @@ def test_other_options_or_another_model_are_other_builds_that_share_the_timings(
         with open(words["timing_cache"], "rb") as file:
             assert file.read() == b"timing_cache 3"  # of the last build
         assert words["timing_cache_optional"] == "true"
+
+
+def test_candidates_share_timings_and_are_not_kept_themselves(builds, model, tmp_path):
+    made, _ = builds
+    for _ in range(2):
+        compiled(model, tmp_path / "kept", engines=False)
+    assert not any("load_engine" in words for words in made)
+    assert made[1]["timing_cache"]
+    assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".timings"]
 
 
 def test_an_engine_that_is_not_taken_any_more_is_built_again(builds, model, tmp_path):
