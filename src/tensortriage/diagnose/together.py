@@ -64,7 +64,7 @@ def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]
             seen = weigh(inv, evidence, wrong) if wrong else None
         except (EngineError, ModelError):
             continue  # larger or other pieces may build
-        if seen is None or not (decisive(evidence, seen) or cured(inv, evidence, wrong)):
+        if seen is None or not (decisive(evidence, seen) or cured(inv, evidence, wrong, seen)):
             continue
         if made := shrunk(inv, evidence, words, wrong, seen):
             return made
@@ -78,21 +78,21 @@ def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Infl
     return influence(inv, evidence.feed, local, list(ends))
 
 
-def decisive(evidence: Evidence, seen: Influence) -> bool:
-    """Say whether injected errors make the failure."""
+def decisive(evidence: Evidence, seen: Influence, share: float = DECISIVE) -> bool:
+    """Say whether injected errors make a share of the failure."""
     measured = max(evidence.worst.errors.values())
     largest = max(seen.alone.values(), default=0.0)
-    return seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
+    return seen.explained >= share or (math.isfinite(measured) and largest >= share * measured)
 
 
-def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired]) -> bool:
-    """Say whether the whole model is right once everything within some sets is marked.
+def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: Influence) -> bool:
+    """Say whether sets whose errors are not negligible are wrong in the whole model too: marking them makes it right.
 
     Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
     """
     inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
     marked = [value for value in inv.values if value in inner]
-    return bool(marked) and restores(inv, evidence, marked)
+    return bool(marked) and decisive(evidence, seen, NEGLIGIBLE) and restores(inv, evidence, marked)
 
 
 def shrunk(
