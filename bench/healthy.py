@@ -6,11 +6,13 @@
 
 Prints one line per model and target (verdict, figures, seconds) and the share of false alarms. The verdict of a healthy
 engine is `match`, or `rounding` where the format is narrow; `range-overflow` is right where the format really cannot
-hold a value, which is told apart independently: the golden values are looked at here, in numpy.
+hold a value, and `engine-crash` where bare OpenVINO dies of the model; both are told apart independently of the tool.
 """
 
 import argparse
 import dataclasses
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -77,13 +79,14 @@ def main() -> None:
                     continue
                 good = verdict in HEALTHY
                 count, alarms = count + 1, alarms + (not good)
-                explained += not good and verdict == "range-overflow" and overflows(subject, target)
+                explained += verdict == "range-overflow" and overflows(subject, target)
+                explained += verdict == "engine-crash" and kills_openvino(subject)
                 print(f"{'ok   ' if good else 'ALARM'} {subject.name:18} {target:34} {verdict:20} {seconds:6.1f} s",
                       flush=True)  # fmt: skip
                 if not good:
                     print("      ", note, flush=True)
     false = alarms - explained
-    print(f"{count} diagnoses, {alarms} other than match and rounding, {explained} of them true overflows: "
+    print(f"{count} diagnoses, {alarms} other than match and rounding, {explained} of them true overflows and crashes: "
           f"{false / max(count, 1):.1%} false alarms")  # fmt: skip
 
 
@@ -174,6 +177,14 @@ def runs(subject: Subject, model: onnx.ModelProto, names: Sequence[str]) -> list
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return list(session.run(list(names), dict(np.load(subject.feed))))
+
+
+def kills_openvino(subject: Subject) -> bool:
+    """Whether a bare OpenVINO dies of the model, without this tool."""
+    code = (
+        f"import openvino; core = openvino.Core(); core.compile_model(core.read_model({str(subject.model)!r}), 'CPU')"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode < 0
 
 
 def overflows(subject: Subject, target: str) -> bool:

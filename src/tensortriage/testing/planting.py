@@ -84,10 +84,13 @@ def numeric(subject: Subject, kind: str) -> Planted | None:
         if subject.shows(kind=probe, node=node.name):
             target = subject.spec("faulty.py", kind=kind, node=node.name)
             feeds = subject.two_feeds if two else subject.feeds
-            wrong_op = "local-fault" in NUMERIC[kind] and node.op_type in QUANTIZERS
-            verdicts = [*NUMERIC[kind], *(["quantization"] if wrong_op else [])]
-            return subject.case(kind, verdicts, [node.name], target, feeds=feeds)
+            return subject.case(kind, wrong(node, NUMERIC[kind]), [node.name], target, feeds=feeds)
     return None
+
+
+def wrong(node: onnx.NodeProto, verdicts: Sequence[str] = _LOCAL) -> list[str]:
+    """Return the right verdicts on a wrong op."""
+    return [*verdicts, *(["quantization"] if "local-fault" in verdicts and node.op_type in QUANTIZERS else [])]
 
 
 def failing(subject: Subject, kind: str) -> Planted:
@@ -114,7 +117,7 @@ def level(subject: Subject, kind: str) -> Planted | None:
     for node in subject.nodes(kind):
         if subject.shows(kind="scale", node=node.name):
             options = {"kind": "scale", "node": node.name, "from_level": "basic", "optimization": "all"}
-            return subject.case(kind, _LOCAL, [node.name], subject.spec("faulty.py", **options))
+            return subject.case(kind, wrong(node), [node.name], subject.spec("faulty.py", **options))
     return None
 
 
@@ -138,7 +141,7 @@ def in_bf16(subject: Subject, kind: str) -> Planted | None:
         except (UsageError, EngineError):
             continue
         if any(off(right[name], wrong[name]) > VISIBLE * off(right[name], rounded[name]) for name in right):
-            return subject.case(kind, _LOCAL, [node.name], subject.spec("faulty.py", **options))
+            return subject.case(kind, wrong(node), [node.name], subject.spec("faulty.py", **options))
     return None
 
 
@@ -213,7 +216,7 @@ def input_sensitive(subject: Subject, kind: str) -> Planted | None:
         return None
     path = subject.folder / "small.npz"
     np.savez(path, **small)  # type: ignore[arg-type] # arrays by name
-    first = subject.proto.graph.node[0]
+    first = next(node for node in subject.proto.graph.node if node.op_type not in (*QUANTIZERS, "Constant"))
     return subject.case(
         kind,
         ["input-sensitive"],
