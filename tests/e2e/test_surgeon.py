@@ -236,3 +236,13 @@ def test_without_its_data_files_the_structure_of_a_model_is_edited(inside, tmp_p
             "weight-ignored", tmp_path / "p.onnx")  # fmt: skip
     insist = inside("surgeon", "extract", "bare/m.onnx", *words, "--verify", "-o", "v.onnx", cwd=tmp_path)
     refused(insist, "verify-impossible", tmp_path / "v.onnx")
+
+
+def test_a_model_too_large_to_embed_says_where_its_weights_went(inside, tmp_path, monkeypatch):
+    monkeypatch.setattr("tensortriage.workflows.surgery.EMBED_LIMIT_BYTES", 1000)
+    monkeypatch.setattr("tensortriage.model.writing.save_model.__kwdefaults__", {"embed_limit_bytes": 1000})
+    found = document(inside("convert", VIT, "--embed-weights", "-o", "out.onnx", "--json", cwd=tmp_path))
+    assert found["notices"] == [
+        "weights beyond 1.5 GiB do not fit into a model file; they are in out.onnx.data beside it"
+    ]
+    assert (tmp_path / "out.onnx.data").stat().st_size > found["weight_bytes_before"] / 2
