@@ -20,6 +20,8 @@ from tensortriage_worker.tensorrt_memory import Buffers, Cuda
 from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of, to_bytes, word
 
 _HOST_DIMENSIONS = 64
+RENAMED = "__"
+"""What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
 
 
 class Session:
@@ -106,7 +108,7 @@ class Session:
     def _set_inputs(self, feed: Mapping[str, Item], held: Dict[str, Any]) -> None:
         self._choose_profile(feed)
         for name in self._ins:
-            item = feed.get(name)
+            item = feed.get(name, feed.get(name[len(RENAMED) :]) if name.startswith(RENAMED) else None)
             if item is None:
                 raise AdapterError(Failure.USAGE, "input '{}' is not fed".format(name), "feed-mismatch")
             data = self._bytes_of(name, item)

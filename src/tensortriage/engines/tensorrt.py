@@ -29,7 +29,7 @@ from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
 from tensortriage.engines.tensorrt_preparing import Prepared, converting, no_weak
 from tensortriage.engines.tensorrt_session import TensorRtSession
 from tensortriage.engines.tensorrt_shelf import Shelf, replace_file
-from tensortriage.errors import BuildFailed, EngineMissing
+from tensortriage.errors import BuildFailed, EngineMissing, ModelError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.tensorrt_library import DEVICE, INSTALL, LIBRARIES
@@ -113,7 +113,12 @@ class TensorRtEngine:
 
         settings = read_settings(read_options(options, self.options))
         model = model.absolute()
-        loaded = Model.load(model)
+        try:
+            loaded = Model.load(model)
+        except ModelError as error:
+            raise BuildFailed(
+                f"the model cannot be read: {error.message}", slug="build-failed", cure=error.cure
+            ) from error
         graph = loaded.graph
         return TensorRtSession(
             functools.partial(self._build, loaded, model, settings),

@@ -16,7 +16,7 @@ from tensortriage.engines.tensorrt_options import OPTIONS, parse_range, read_set
 from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
 from tensortriage.engines.tensorrt_preparing import is_typed
 from tensortriage.engines.tensorrt_session import TensorRtSession
-from tensortriage.errors import RunFailed, UsageError
+from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -281,3 +281,9 @@ def test_a_plan_may_be_asked_for_before_anything_is_fed(opened):
 
 def test_every_option_is_explained():
     assert all(text and not text.endswith(".") for text in OPTIONS.values())
+
+
+def test_a_file_that_is_no_model_fails_to_build(tmp_path):
+    (tmp_path / "no.onnx").write_bytes(b"\x00 no model")
+    with pytest.raises(BuildFailed, match="cannot be read"):
+        create(EngineSpec("tensorrt")).compile(tmp_path / "no.onnx", {})

@@ -141,6 +141,17 @@ def test_every_element_type_comes_back_bit_by_bit(runtime, dtype, array):
     np.testing.assert_array_equal(item.array.view(np.uint8) & codes, array.view(np.uint8) & codes)
 
 
+def test_an_input_that_is_an_output_as_well_is_fed_by_its_own_name(runtime):
+    """The parser of 8.5.3 calls such an input ``__x``: seen in the conformance suite on a GPU."""
+
+    def copied(inputs, shapes):
+        return {"x": (shapes["__x"], bytes(inputs["__x"]))}
+
+    opened = session(Engine([Tensor("__x", "FLOAT", (2,)), Tensor("x", "FLOAT", (2,), output=True)], copied))
+    (item,) = opened.run(feed(x=np.array([1.5, -2.0], np.float32)))
+    np.testing.assert_array_equal(item.array, np.array([1.5, -2.0], np.float32))
+
+
 def test_an_input_that_is_not_fed_is_named(runtime):
     with pytest.raises(AdapterError, match="'x' is not fed"):
         session(dynamic_engine()).run({})
