@@ -11,6 +11,7 @@ from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
 from tensortriage.diagnose.fusion import fusion_fault
+from tensortriage.diagnose.integer_engine import integer_arithmetic
 from tensortriage.diagnose.intermittent import build_to_build
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
@@ -19,7 +20,7 @@ from tensortriage.diagnose.origin import nonfinite
 from tensortriage.diagnose.outputs import above_the_floor, compare_outputs
 from tensortriage.diagnose.overflow import out_of_range
 from tensortriage.diagnose.predicted import rounding
-from tensortriage.diagnose.quantized import quantized_model, sound_quantization
+from tensortriage.diagnose.quantized import check_quantizers, quantized_model, sound_quantization
 from tensortriage.diagnose.random_data import random_data
 from tensortriage.diagnose.ranged import scan_ranges
 from tensortriage.diagnose.repeated import run_to_run
@@ -38,6 +39,7 @@ RUNGS: tuple[Rung, ...] = (
     out_of_range,
     layer_wise,
     rounding,
+    integer_arithmetic,
     ill_conditioned,
     configurations,
     nonfinite,
@@ -84,6 +86,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
             return verdict
         inv.focus(changed)
     scan_ranges(inv, evidence)
+    check_quantizers(inv)
     evidence.results, verdict = compare_outputs(inv)
     evidence.shapes, of_shapes = sweep(inv)
     if verdict:

@@ -134,14 +134,21 @@ def judged(
     inv: Investigation, changed: Model, feed: Feed, pairs: Sequence[Quantizer], weights: Mapping[str, np.ndarray]
 ) -> list[Misfit]:
     """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
-    graph, plain = changed.graph, bypass(changed, weights)
+    plain = bypass(changed, weights)
     wanted = {pair.value for pair in pairs if not pair.of_weight}
-    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted and value not in graph.constants]
+    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(changed.graph.constants)]
     seen = {name: np.array(a) for name, a in inv.capture(inv.question.reference, plain, feed, made, specs={})}
+    return misfits_of(changed.graph, pairs, {**feed.tensors, **seen}, weights)
+
+
+def misfits_of(
+    graph: Graph, pairs: Sequence[Quantizer], seen: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
+) -> list[Misfit]:
+    """Return the quantizers that do not fit the numbers they meet, worst first; unknown numbers fit."""
     found = []
     for pair in pairs:
         weight = weights.get(pair.result)
-        numbers = weight if pair.of_weight else seen.get(pair.value, feed.tensors.get(pair.value))
+        numbers = weight if pair.of_weight else seen.get(pair.value)
         if numbers is None and pair.value in graph.constants:
             numbers = graph.weight(pair.value)
         if numbers is None or not numbers.size or pair.dtype.is_float or pair.dtype.bits > 16:
@@ -153,6 +160,30 @@ def judged(
         if fit.kind != "fits":
             found.append(Misfit(pair, fit, weight))
     return sorted(found, key=lambda misfit: -misfit.fit.gap_db)
+
+
+def check_quantizers(inv: Investigation) -> None:
+    """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
+
+    No verdict: reference and target run the same quantized model, and nobody says what it was made from.
+    """
+    graph, feed = inv.model.graph, inv.question.feeds[0]
+    pairs = [pair for pair in quantizers(graph) if not pair.of_weight]
+    if not pairs:
+        return
+    since, golden = inv.mark(), inv.golden(feed)
+    seen = {pair.value: np.asarray(golden[pair.value]) for pair in pairs if pair.value in golden}
+    misfits = misfits_of(graph, pairs, {**feed.tensors, **seen}, {})
+    answer = f"yes: all {len(pairs)} are within 3 dB of the best for these numbers"
+    if misfits:
+        first = misfits[0]
+        answer = f"{len(misfits)} of {len(pairs)} do not: '{first.pair.quantize}', {first.fit.words}"
+    inv.answered(
+        "do the quantizers fit the numbers they meet?",
+        answer,
+        since=since,
+        pairs={misfit.pair.quantize: facts(misfit.fit) for misfit in misfits[:MOST_PAIRS]},
+    )
 
 
 def repaired(changed: Model, misfits: Collection[Misfit]) -> Model:

@@ -117,3 +117,32 @@ def _skip(node: ir.Node, source: ir.Value) -> None:
         node.attributes.clear()
     else:
         result.replace_all_uses_with(source)
+
+
+def integer_biases(model: Model) -> Model | None:
+    """Return a quantized model whose biases are what an integer kernel can add: whole multiples of scale times scale.
+
+    The sums of an integer kernel are int32 in units of (scale of the data) x (scale of the weight); so a bias that the
+    model stores in floating point is rounded to these units.
+
+    Args:
+        model: The model; it is not changed.
+
+    Returns:
+        None when no Gemm or Conv with dequantized data and weight has a floating-point constant as its bias.
+    """
+    graph = model.graph
+    made = {pair.result: pair for pair in quantizers(graph)}
+    rounded: dict[str, np.ndarray] = {}
+    for node in graph.nodes:
+        if node.op_type not in ("Gemm", "Conv") or node.domain or len(node.inputs) < 3:
+            continue
+        data, weight, bias = made.get(node.inputs[0]), made.get(node.inputs[1]), node.inputs[2]
+        if data is None or weight is None or bias not in graph.constants:
+            continue
+        numbers = graph.weight(bias)
+        unit = graph.weight(data.scale).astype(np.float64) * graph.weight(weight.scale).astype(np.float64)
+        if numbers.dtype == np.float32 and unit.size in (1, numbers.size) and (unit > 0.0).all():
+            unit = unit.reshape(numbers.shape) if unit.size == numbers.size else unit.reshape(())
+            rounded[bias] = (np.rint(numbers / unit) * unit).astype(np.float32)
+    return freeze(model, rounded) if rounded else None

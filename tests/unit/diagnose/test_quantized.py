@@ -123,3 +123,31 @@ def test_an_engine_that_misreads_a_quantizer(tmp_path, op_type, kind, words):
     verdict, _ = ask(tmp_path, save_model(small, tmp_path / "quantized.onnx"), feed, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", fitting[0].name), verdict.summary
     assert words in verdict.culprits[0].reason
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("level", ["basic", "all"])
+def test_an_engine_that_computes_in_integers_is_healthy(tmp_path, name, level):
+    model = MODELS[name]()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    for tensor in small.graph.initializer:  # 7 bits: ONNX Runtime's AVX2 kernels add uint8 x int8 in saturating int16
+        if numpy_helper.to_array(tensor).dtype == np.int8 and tensor.name.endswith("_quantized"):
+            changed(small, tensor.name, lambda integers: (integers // 2).astype(np.int8))
+            changed(small, tensor.name.replace("_quantized", "_scale"), lambda scale: scale * np.float32(2))
+    path = save_model(small, tmp_path / "q.onnx")
+    verdict, _ = ask(tmp_path, path, feed, f"onnxruntime:optimization={level}")
+    assert verdict.kind.exit_code == 0, (verdict.verdict, verdict.summary)
+
+
+@pytest.mark.parametrize("factor", [1.0, 20.0], ids=["fits", "coarse"])
+def test_a_quantized_model_by_itself_is_told_where_it_does_not_fit(tmp_path, factor):
+    model = mlp()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    node = middle(small)
+    changed(small, node.input[1], lambda scale: scale * np.float32(factor))
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "q.onnx"), feed, "onnxruntime:optimization=basic")
+    answer = step(verdict, "do the quantizers fit").answer
+    assert verdict.verdict in ("match", "rounding")  # both engines compute the same, whatever its worth
+    assert answer.startswith("yes") if factor == 1.0 else f" of 5 do not: '{node.name}'" in answer, answer
