@@ -21,6 +21,8 @@ from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of,
 
 _HOST_DIMENSIONS = 64
 RENAMED = "__"
+"""What TensorRT's parser puts before the name of an input whose name it needs for an output."""
+RENAMED = "__"
 """What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
 
 
@@ -106,6 +108,7 @@ class Session:
         self._cuda.close()
 
     def _set_inputs(self, feed: Mapping[str, Item], held: Dict[str, Any]) -> None:
+        feed = self._by_engine_names(feed)
         self._choose_profile(feed)
         for name in self._ins:
             item = feed.get(name, feed.get(name[len(RENAMED) :]) if name.startswith(RENAMED) else None)
@@ -122,6 +125,14 @@ class Session:
                 address = self._buffers.get(name, data.nbytes)
                 self._cuda.upload(address, data)
             self._check(self._context.set_tensor_address(name, address), "takes no address for '{}'".format(name))
+
+    def _by_engine_names(self, feed: Mapping[str, Item]) -> Dict[str, Item]:
+        """Return a feed by the engine's names: the parser calls an input that is also an output ``__NAME``."""
+        names = {name: name for name in self._ins if name in feed}
+        names.update(
+            (name, name[len(RENAMED) :]) for name in self._ins if name not in feed and name.startswith(RENAMED)
+        )
+        return {name: feed[own] for name, own in names.items() if own in feed}
 
     def _set_shape(self, name: str, shape: Tuple[int, ...]) -> None:
         if not self._context.set_input_shape(name, shape):
