@@ -65,3 +65,28 @@ def test_a_nan_that_only_a_fusion_makes_is_a_fusion_fault(tmp_path):
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert {culprit.node for culprit in verdict.culprits} == {"mul", "tanh"}
     assert verdict.breakers == ("b",)
+
+
+WIRED = """
+from tensortriage.model.model import Model
+from tensortriage.testing import FaultyEngine
+
+
+class Engine:
+    def compile(self, model, options):
+        graph = Model.load(model).graph
+        wired = "mul" in graph and "tanh" in graph and graph.node("mul").outputs[0] in graph.node("tanh").inputs
+        fault = {"kind": "scale", "amount": "1.5", "node": "tanh"} if wired else {}
+        return FaultyEngine().compile(model, fault)
+"""
+
+
+def test_a_fault_that_marks_do_not_hide_is_found_where_the_error_jumps(tmp_path):
+    # Wrong whenever the two ops are wired to each other, marked or not: the instrumented run can be trusted here.
+    (tmp_path / "wired.py").write_text(WIRED)
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}")
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
+    assert verdict.breakers == ()  # no mark cures it
+    found = step(verdict, "are ops wrong only together")
+    assert found.evidence["found_in"] == "windows of radius 1 around the largest jumps"
