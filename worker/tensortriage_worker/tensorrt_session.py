@@ -21,8 +21,6 @@ from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of,
 
 _HOST_DIMENSIONS = 64
 RENAMED = "__"
-"""What TensorRT's parser puts before the name of an input whose name it needs for an output."""
-RENAMED = "__"
 """What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
 
 
@@ -111,7 +109,7 @@ class Session:
         feed = self._by_engine_names(feed)
         self._choose_profile(feed)
         for name in self._ins:
-            item = feed.get(name, feed.get(name[len(RENAMED) :]) if name.startswith(RENAMED) else None)
+            item = feed.get(name)
             if item is None:
                 raise AdapterError(Failure.USAGE, "input '{}' is not fed".format(name), "feed-mismatch")
             data = self._bytes_of(name, item)
