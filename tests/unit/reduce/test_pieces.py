@@ -27,6 +27,7 @@ def test_only_the_ends_of_a_piece_are_outputs():
     """A value used inside is no output even when the rest of the model uses it too: that would keep it from fusing."""
     model = parse("g (float[2] x) => (float[2] y) { [a] p = Relu(x) [b] q = Neg(p) [c] y = Add(p, q) }")
     assert [spec.name for spec in pieces(model).cut(("a", "b")).outputs] == ["q"]
+    assert [spec.name for spec in pieces(model).cut(("a", "b"), marked=True).outputs] == ["p", "q"]
 
 
 def test_the_whole_is_the_model_itself():

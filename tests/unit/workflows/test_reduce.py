@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+import models
 from reducing import NEEDS, Deaf, dag, looking_for, nodes_of, seen
 from tensortriage.engines.base import Limits
 from tensortriage.errors import TriageError
@@ -97,6 +98,15 @@ def test_engines_may_be_asked_several_things_at_once(folder):
     one, three = (by_engine("script:needs.py", jobs=jobs, case=Path(str(jobs))) for jobs in (1, 3))
     assert names_in(one) == [names[4], names[17]]
     assert dataclasses.replace(three, seconds=one.seconds) == one
+
+
+def test_what_leaves_a_piece_from_inside_counts(folder):
+    """Of the error of ``a`` a tenth of a tenth goes on through ``b``, the end of the piece; the rest goes around it."""
+    text = "g (float[2] x) => (float[2] y) <float w = {0.01}> { [a] p = Sin(x) [b] q = Mul(p, w) [c] y = Add(p, q) }"
+    models.parse(text).save("m.onnx")
+    np.savez("m.npz", x=np.array([0.5, 0.25], np.float32))
+    (folder / "needs.py").write_text(NEEDS.format(needed=["a", "b"]))
+    assert names_in(by_engine("script:needs.py")) == ["a", "b"]
 
 
 def test_every_sample_is_used(folder):
