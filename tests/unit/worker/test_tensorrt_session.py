@@ -152,16 +152,6 @@ def test_an_input_that_is_an_output_as_well_is_fed_by_its_own_name(runtime):
     np.testing.assert_array_equal(item.array, np.array([1.5, -2.0], np.float32))
 
 
-def test_an_input_that_is_also_an_output_has_another_name_in_the_engine(runtime):
-    """Seen with TensorRT 8.5.3: the network's input is ``__x``, its output ``x``."""
-    engine = Engine(
-        [Tensor("__x", "FLOAT", (2,)), Tensor("x", "FLOAT", (2,), output=True)],
-        lambda inputs, shapes: {"x": ((2,), inputs["__x"])},
-    )
-    (item,) = session(engine).run(feed(x=np.array([3, 4], np.float32)))
-    assert item.array.tolist() == [3, 4]
-
-
 def test_an_input_that_is_not_fed_is_named(runtime):
     with pytest.raises(AdapterError, match="'x' is not fed"):
         session(dynamic_engine()).run({})
