@@ -301,9 +301,3 @@ def timing_cache_bytes(config: Any) -> bytes:
     """Return the timing cache of a configuration after a build; empty where there is none."""
     cache = config.get_timing_cache()
     return b"" if cache is None else bytes(memoryview(cache.serialize()))
-
-
-def severity_rank(name: str) -> int:
-    """Return how serious a log line is, 0 being the most serious."""
-    order = ("INTERNAL_ERROR", "ERROR", "WARNING", "INFO", "VERBOSE")
-    return order.index(name) if name in order else len(order)

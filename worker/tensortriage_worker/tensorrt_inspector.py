@@ -40,15 +40,6 @@ def regions(text: str) -> List[Dict[str, Any]]:
     return [_region(layer) for layer in layers]
 
 
-def bindings(text: str) -> List[str]:
-    """Return the names of the engine's inputs and outputs as the inspector tells them; empty when it does not."""
-    document = json.loads(text)
-    if not isinstance(document, dict):
-        return []
-    told = document.get("Bindings") or [item.get("Name", "") for item in document.get("I/O Tensors", [])]
-    return [str(name) for name in told]
-
-
 def _region(layer: Any) -> Dict[str, Any]:
     if isinstance(layer, str):  # built with LAYER_NAMES_ONLY
         layer = {"Name": layer}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortriage_worker.tensorrt_inspector import RANGE, bindings, regions, split
+from tensortriage_worker.tensorrt_inspector import RANGE, regions, split
 
 CONVOLUTION = {
     "Name": "node_of_gpu_0/res4_0_branch2a_1 + node_of_gpu_0/res4_0_branch2a_bn_1 + node_of_gpu_0/res4_0_branch2a_bn_2",
@@ -105,19 +105,6 @@ def test_metadata_tell_the_nodes():
 def test_the_keys_of_release_11():
     (region,) = told(GEMM_11, **{"I/O Tensors": [{"Name": "x", "IOMode": "Input"}, {"Name": "y", "IOMode": "Output"}]})
     assert (region["nodes"], region["precision"]) == (["fc"], "bfloat16")
-
-
-@pytest.mark.parametrize(
-    ("document", "names"),
-    [
-        ({"Layers": [], "Bindings": ["x", "y"]}, ["x", "y"]),  # 8.5 to 10.x
-        ({"Layers": [], "I/O Tensors": [{"Name": "x"}, {"Name": "y"}]}, ["x", "y"]),  # 11.x
-        ({"Layers": []}, []),
-        ([], []),
-    ],
-)
-def test_inputs_and_outputs_of_the_engine(document, names):
-    assert bindings(json.dumps(document)) == names
 
 
 def test_layer_names_only():
