@@ -84,11 +84,11 @@ def numeric(subject: Subject, kind: str) -> Planted | None:
         if subject.shows(kind=probe, node=node.name):
             target = subject.spec("faulty.py", kind=kind, node=node.name)
             feeds = subject.two_feeds if two else subject.feeds
-            return subject.case(kind, wrong(node, NUMERIC[kind]), [node.name], target, feeds=feeds)
+            return subject.case(kind, verdicts_on(node, NUMERIC[kind]), [node.name], target, feeds=feeds)
     return None
 
 
-def wrong(node: onnx.NodeProto, verdicts: Sequence[str] = _LOCAL) -> list[str]:
+def verdicts_on(node: onnx.NodeProto, verdicts: Sequence[str] = _LOCAL) -> list[str]:
     """Return the right verdicts on a wrong op."""
     return [*verdicts, *(["quantization"] if "local-fault" in verdicts and node.op_type in QUANTIZERS else [])]
 
@@ -117,7 +117,7 @@ def level(subject: Subject, kind: str) -> Planted | None:
     for node in subject.nodes(kind):
         if subject.shows(kind="scale", node=node.name):
             options = {"kind": "scale", "node": node.name, "from_level": "basic", "optimization": "all"}
-            return subject.case(kind, wrong(node), [node.name], subject.spec("faulty.py", **options))
+            return subject.case(kind, verdicts_on(node), [node.name], subject.spec("faulty.py", **options))
     return None
 
 
@@ -141,7 +141,7 @@ def in_bf16(subject: Subject, kind: str) -> Planted | None:
         except (UsageError, EngineError):
             continue
         if any(off(right[name], wrong[name]) > VISIBLE * off(right[name], rounded[name]) for name in right):
-            return subject.case(kind, wrong(node), [node.name], subject.spec("faulty.py", **options))
+            return subject.case(kind, verdicts_on(node), [node.name], subject.spec("faulty.py", **options))
     return None
 
 
