@@ -168,7 +168,7 @@ class TensorRtEngine:
         loaded = Model.load(model.absolute())
         with self._prepared(loaded, model.absolute(), settings, {}) as (path, words):
             info, blobs = self._isolated.answer("build", path, words, files=_files(words))
-        _write(settings, info, lambda name: bytes(blobs[name].data))
+        _write(settings, info, lambda name: blobs[name].data)
         return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
@@ -216,8 +216,8 @@ class TensorRtEngine:
             command = converting(model, settings, words) + session.info["trtexec"]
             session.info = {**session.info, "trtexec": command}
 
-        def fetch(name: str) -> bytes:
-            return bytes(session.answer(name)[1][name].data)
+        def fetch(name: str) -> memoryview:
+            return session.answer(name)[1][name].data
 
         try:
             _write(settings, session.info, fetch)
@@ -279,7 +279,7 @@ def _files(words: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in FILES if words.get(key))
 
 
-def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], bytes]) -> None:
+def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], memoryview]) -> None:
     """Write the files that the options name."""
     wanted = {"engine": settings.save.get("save_engine"), "timing_cache": settings.save.get("timing_cache")}
     for name, path in wanted.items():

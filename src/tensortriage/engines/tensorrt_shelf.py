@@ -56,7 +56,7 @@ class Shelf:
             return None
         return (engine, info) if engine.is_file() else None
 
-    def put(self, key: str, engine: bytes, info: Mapping[str, Any]) -> None:
+    def put(self, key: str, engine: bytes | memoryview, info: Mapping[str, Any]) -> None:
         """Keep an engine and what was told about it."""
         path, facts = self._paths(key)
         replace_file(path, engine)
@@ -71,7 +71,7 @@ class Shelf:
         return self.folder / f"{key}.engine", self.folder / f"{key}.json"
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that nobody ever sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
