@@ -93,7 +93,8 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
             return (), failed(inv, error)
         except Unsound as problem:
             return (), incomparable(inv, problem, feed, since)
-    inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured))
+    repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
+    inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured), **repeat)
     floors = output_floors(inv)
     return tuple(judge(inv, feed, metrics, floors) for feed, metrics in measured), None
 
