@@ -80,6 +80,17 @@ class Provenance:
         }
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provenances:
+    """How the results of several nodes came to be, as kept in a case.
+
+    Attributes:
+        of: By node name.
+    """
+
+    of: Mapping[str, Provenance]
+
+
 def provenance(
     inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
 ) -> Mapping[str, Provenance]:
@@ -92,8 +103,20 @@ def provenance(
         spec: The engine in whose run they are.
         model: What it runs; the names are those of ``inv.model``.
     """
-    feed = evidence.feed
     nodes = nodes[:MOST_NODES]
+    alone = sorted(evidence.local.arrays.names()) if evidence.local else []
+    key = inv.key(spec, model, evidence.feed, "provenance", [node.name for node in nodes], alone)
+    asked = "how NaN and Inf came to be"
+    return inv.case.checks.remember(
+        key, asked, Provenances, lambda: Provenances(look_into(inv, evidence, nodes, spec=spec, model=model))
+    ).of
+
+
+def look_into(
+    inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
+) -> Mapping[str, Provenance]:
+    """Look at the operands and results of some nodes; see `provenance`."""
+    feed = evidence.feed
     seen = arrays_in_context(inv, feed, nodes, spec=spec, model=model)
     golden = inv.golden(feed)
     found: dict[str, Provenance] = {}
