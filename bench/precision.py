@@ -219,9 +219,11 @@ class Row:
     seconds: float
 
 
-def study(cases: int, target: str, sizes: tuple[int, int] = (100, 500), kinds: Sequence[Kind] = KINDS) -> Iterator[Row]:
+def study(
+    cases: int, target: str, sizes: tuple[int, int] = (100, 500), kinds: Sequence[Kind] = KINDS, *, first: int = 0
+) -> Iterator[Row]:
     """Solve seeded cases, kinds in turn."""
-    for seed in range(cases):
+    for seed in range(first, first + cases):
         kind = kinds[seed % len(kinds)]
         nodes = random.Random(seed).randint(*sizes)
         case = planted(kind, nodes, seed)

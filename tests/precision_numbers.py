@@ -1,8 +1,13 @@
-"""Outputs whose error is known: each node adds so much noise power, some pairs add more, some nodes make NaN."""
+"""Precision with known answers: readings made of numbers, and a small model with two nodes that fp16 cannot hold."""
 
 import math
 
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
 from tensortriage.precision.goal import Reading
+from tensortriage.testing import residual_dag
 
 
 class Additive:
@@ -29,3 +34,26 @@ class Additive:
 
     def only(self, low):
         return self.read(frozenset(self.ratios) - set(low))
+
+
+def write_loud(folder):
+    """Write ``m.onnx``, with two Sums whose constants fp16 turns into infinities, and ``m.npz``; return their names."""
+    model = residual_dag(24, seed=5)
+    places = [name for node in model.graph.node for name in node.output][:-1]
+    made = []
+    for number, place in enumerate((places[4], places[15])):
+        name = f"/loud_{number}"
+        constants = [f"{name}.{sign}" for sign in ("plus", "minus")]
+        for constant, sign in zip(constants, (1, -1), strict=True):
+            model.graph.initializer.append(numpy_helper.from_array(np.float32([1e5 * sign]), constant))
+        for node in model.graph.node:
+            for index, value in enumerate(node.input):
+                if value == place:
+                    node.input[index] = f"{name}_output"
+        node = helper.make_node("Sum", [constants[0], constants[1], place], [f"{name}_output"], name=name)
+        position = next(i for i, other in enumerate(model.graph.node) if place in other.output)
+        model.graph.node.insert(position + 1, node)
+        made.append(name)
+    onnx.save(model, folder / "m.onnx")
+    np.savez(folder / "m.npz", x=np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32))
+    return made

@@ -4,13 +4,11 @@ import json
 import re
 import sys
 
-import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
+from precision_numbers import write_loud
 from running_cli import EXAMPLES, triage
-from tensortriage.testing import residual_dag
 
 CASTS = {"Cast", "Constant"}
 
@@ -33,25 +31,7 @@ def wide_nodes(path):
 @pytest.fixture
 def loud(tmp_path):
     """Write a small model with two nodes whose constants fp16 cannot hold, and a feed; return their names."""
-    model = residual_dag(24, seed=5)
-    places = [name for node in model.graph.node for name in node.output][:-1]
-    made = []
-    for number, place in enumerate((places[4], places[15])):
-        name = f"/loud_{number}"
-        constants = [f"{name}.{sign}" for sign in ("plus", "minus")]
-        for constant, sign in zip(constants, (1, -1), strict=True):
-            model.graph.initializer.append(numpy_helper.from_array(np.float32([1e5 * sign]), constant))
-        for node in model.graph.node:
-            for index, value in enumerate(node.input):
-                if value == place:
-                    node.input[index] = f"{name}_output"
-        node = helper.make_node("Sum", [constants[0], constants[1], place], [f"{name}_output"], name=name)
-        position = next(i for i, other in enumerate(model.graph.node) if place in other.output)
-        model.graph.node.insert(position + 1, node)
-        made.append(name)
-    onnx.save(model, tmp_path / "m.onnx")
-    np.savez(tmp_path / "m.npz", x=np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32))
-    return made
+    return write_loud(tmp_path)
 
 
 def test_the_overflowing_transformer_reads_digits_as_well_as_in_fp32(tmp_path):
@@ -131,26 +111,6 @@ def test_a_fault_that_is_not_precision_is_said_to_be_none(tmp_path, loud):
     assert "debug reduce" in done.stderr
     assert "worse by more than rounding explains" in done.stdout or "NaN" in done.stdout
     assert not (tmp_path / "mixed.onnx").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "slug"),
-    [
-        ([], "precision-judge"),
-        (["--target", "onnxruntime"], "precision-low-missing"),
-        (["--check", "true"], "precision-low-missing"),
-        (["--target", "emulate:precision=fp16", "--sqnr", "40", "--atol", "1"], "precision-goals-many"),
-        (["--target", "emulate:precision=fp8e4m3", "-o", "x.onnx"], "precision-not-typed"),
-        (["--target", "emulate:precision=fp16", "--metric", "metric.py", "--metric-min", "2"],
-         "precision-goal-unreachable"),
-    ],
-)  # fmt: skip
-def test_errors(tmp_path, loud, words, slug):
-    (tmp_path / "metric.py").write_text("def metric(outputs, feed): return 1.0\n")
-    done = precision(tmp_path, "m.onnx", "--inputs", "m.npz", *words)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert f"error[{slug}]" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_fp8_tells_the_nodes_in_emulation(tmp_path, loud):
