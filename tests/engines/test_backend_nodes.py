@@ -6,8 +6,9 @@ the untouched file. What is changed by a transformation must give the untouched 
 ONNX Runtime computes a marked graph otherwise (it drops the Casts between fp16 kernels, except at outputs), the
 expected data within the tolerance of the case.
 
-A quarter of the cases, chosen by their names, runs by default, a quarter of those folded as well; all of them, and all
-folded, with TRIAGE_ALL_BACKEND_NODES=1 (five minutes).
+A quarter of the cases, chosen by their names, runs by default, and a quarter of those is sanitized as well, then cut
+out whole and marked. TRIAGE_ALL_BACKEND_NODES=1 runs all of it: of 1,910 cases ONNX Runtime 1.31.1 cannot load or run
+144, and the other 1,766 survive.
 """
 
 import collections
