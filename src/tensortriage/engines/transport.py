@@ -5,7 +5,9 @@ for the model, shards in a folder both sides map. On another one the same shards
 connection that exists anyway, so a Jetson behind ssh needs no shared disk and no further port.
 """
 
+import collections
 import contextlib
+import hashlib
 import os
 import tempfile
 import uuid
@@ -20,6 +22,10 @@ from tensortriage_worker.supervisor import CHUNK_BYTES
 
 CHUNK_SECONDS = 60.0
 """Longest wait for the next chunk from another machine."""
+
+
+KEPT_FILES = 4
+"""Files (models with their weights) that stay on another machine unused, in case they are wanted again."""
 
 
 class Line(Protocol):
@@ -109,31 +115,44 @@ class SharedFolder:
 
 
 class Wire:
-    """The worker is on another machine."""
+    """The worker is on another machine; a model or file that it has been sent lately is not sent again."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
         self._folder = tempfile.TemporaryDirectory(prefix="triage-wire-", ignore_cleanup_errors=True)
+        self._sent: dict[str, str] = {}  # by content, the one used last at the end
+        self._used: collections.Counter[str] = collections.Counter()
 
     def deliver(self, path: Path) -> str:
         """Send an ONNX file with all its weights under a folder of its own."""
-        name = uuid.uuid4().hex
         from tensortriage.model.model import Model
 
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
             saved = Model.load(path).save(Path(folder) / "model.onnx")
-            for part in saved.parent.iterdir():
-                if part != saved:
-                    self._upload(part, f"{name}/{part.name}")
-            return self._upload(saved, f"{name}/{saved.name}")
+            weights = sorted(part for part in saved.parent.iterdir() if part != saved)
+            return self._deliver([*weights, saved])
 
     def deliver_file(self, path: Path) -> str:
         """Send a file under a folder of its own."""
-        return self._upload(path, f"{uuid.uuid4().hex}/{path.name}")
+        return self._deliver([path])
+
+    def _deliver(self, parts: Sequence[Path]) -> str:
+        """Send files under a folder of their own unless they are there, and return where the last one is."""
+        key = _digest(parts)
+        place = self._sent.pop(key, None)
+        if place is None:
+            name = uuid.uuid4().hex
+            place = [self._upload(part, f"{name}/{part.name}") for part in parts][-1]
+        self._sent[key] = place
+        self._used[place] += 1
+        return place
 
     def withdraw(self, delivered: str) -> None:
-        """Remove the file there and what came with it."""
-        self._line.send({"op": "remove", "path": delivered})
+        """Let go of a file; beyond `KEPT_FILES` that nobody uses the oldest are removed with what came with them."""
+        self._used[delivered] -= 1
+        unused = [key for key, place in self._sent.items() if not self._used[place]]
+        for key in unused[: max(len(unused) - KEPT_FILES, 0)]:
+            self._line.send({"op": "remove", "path": self._sent.pop(key)})
 
     def put(self, items: Iterable[Item]) -> list[str]:
         """Send shards one by one; see `Transport`."""
@@ -184,6 +203,15 @@ class Wire:
     def close(self) -> None:
         """Remove the local folder that shards pass through."""
         self._folder.cleanup()
+
+
+def _digest(parts: Sequence[Path]) -> str:
+    """Return what identifies files by name and content."""
+    state = hashlib.sha256()
+    for part in parts:
+        with open(part, "rb") as file:
+            state.update(f"{part.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
+    return state.hexdigest()
 
 
 def _no_room(what: str) -> StoreError:
