@@ -40,17 +40,19 @@ def configurations(inv: Investigation, evidence: Evidence) -> None:
     question = "at which configuration does it break?"
     inv.listener.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
-    tried: dict[str, bool] = {}
+    tried: dict[str, bool | None] = {}
     for words, options in rungs[:-1]:
         spec = EngineSpec(target.name, options)
         tried[words] = right(inv, evidence, spec)
-        if not tried[words]:
+        if tried[words] is False:
             break
-        works = (words, spec)
+        works = (words, spec) if tried[words] else works  # a rung that the engine cannot build says nothing
     if works is None:
-        inv.answered(question, f"at none: it fails with {rungs[0][0]} as well", since=since, tried=tried)
+        wrong = next((words for words, answer in tried.items() if answer is False), "")
+        answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
+        inv.answered(question, answer, since=since, tried=tried)
         return
-    breaks, options = next(rung for rung in rungs if not tried.get(rung[0]))
+    breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
     found = Configuration(works[1], breaks, EngineSpec(target.name, options))
     found = by_pass(inv, evidence, found) or found
     if not all(right(inv, evidence, found.works, feed=number) for number in range(len(evidence.results))):
@@ -69,13 +71,16 @@ def configurations(inv: Investigation, evidence: Evidence) -> None:
     )
 
 
-def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int | None = None) -> bool:
-    """Say whether the deployed model is right with other options, on the feed that fails worst or on a certain one."""
+def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int | None = None) -> bool | None:
+    """Say whether the deployed model is right with other options, on the feed that fails worst or on a certain one.
+
+    None when the engine refuses these options, or fails with them.
+    """
     looked_into = evidence.feed if feed is None else evidence.results[feed].feed
     try:
         return restored(inv, evidence, looked_into, model=inv.model, spec=spec)
     except (EngineError, EngineMissing, UsageError):
-        return False
+        return None
 
 
 def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Configuration | None:
@@ -95,8 +100,8 @@ def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Con
     def oracle(candidate: tuple[str, ...], attempt: int) -> Answer:
         del attempt
         absent = [name for name in names if name not in candidate]
-        broken = not right(inv, evidence, left_out(engine, found.broken, absent))
-        return Answer(Outcome.SAME if broken else Outcome.PASS)
+        answer = right(inv, evidence, left_out(engine, found.broken, absent))
+        return Answer({True: Outcome.PASS, False: Outcome.SAME, None: Outcome.UNRESOLVED}[answer])
 
     try:
         problem = Problem(names, oracle, key=lambda candidate: digest("passes", candidate))

@@ -23,6 +23,7 @@ from tensortriage.engines.tensorrt_options import (
     OPTIONS,
     Range,
     Settings,
+    ladder,
     read_settings,
 )
 from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
@@ -144,6 +145,10 @@ class TensorRtEngine:
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
         return "load_engine" not in options
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return fp32 without optimizations first, then with them, then the options as they are."""
+        return ladder(options)
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return options with which inner values are shown: those that fusion leaves (10.12 and later), else all.

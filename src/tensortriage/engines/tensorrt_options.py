@@ -131,6 +131,22 @@ def read_settings(given: Options) -> Settings:
     )
 
 
+def ladder(options: Mapping[str, str]) -> list[tuple[str, Mapping[str, str]]]:
+    """Return rungs from fp32 without optimizations to the options given, with the words for what each sets.
+
+    A typed model keeps its types (``precision=mixed``), and an engine that is loaded is what it is.
+    """
+    given = ("as given", dict(options))
+    if "load_engine" in options:
+        return [given]
+    lowest = ("opt_level=0", {**options, "opt_level": "0"})
+    if options.get("precision", "").strip().lower() == MIXED:
+        return [lowest, given]
+    wide = {**options, "precision": Precision.FP32.value}
+    rungs = [("precision=fp32, opt_level=0", {**wide, "opt_level": "0"}), ("precision=fp32", wide), lowest]
+    return [*(rung for rung in rungs if rung[1] != given[1]), given]
+
+
 def kept_words(nodes: Iterable[str], values: Mapping[str, str]) -> str:
     """Return what the adapter is told about nodes to keep: the nodes, and the node that makes each value."""
     return json.dumps({"nodes": list(nodes), "values": dict(values)})

@@ -8,7 +8,7 @@ import pytest
 
 from models import write
 from tensortriage.engines import tensorrt
-from tensortriage.engines.base import Plan, Region
+from tensortriage.engines.base import OffersLadder, Plan, Region
 from tensortriage.engines.options import read_options
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
@@ -111,6 +111,20 @@ def test_ranges(text, expected):
 )
 def test_the_precision_of_options(options, word):
     assert create(EngineSpec("tensorrt")).precision(options) == word
+
+
+def test_rungs_go_from_fp32_without_optimizations_to_what_was_asked():
+    engine = create(EngineSpec("tensorrt"))
+    assert isinstance(engine, OffersLadder)
+    given = {"precision": "fp16", "opt_level": "3"}
+    rungs = engine.ladder(given)
+    words = [(options.get("precision"), options["opt_level"]) for _, options in rungs]
+    assert words == [("fp32", "0"), ("fp32", "3"), ("fp16", "0"), ("fp16", "3")]
+    for _, options in rungs:
+        read_settings(read_options(options, OPTIONS))  # all of them are understood
+    typed = engine.ladder({"precision": "mixed"})
+    assert [options for _, options in typed] == [{"precision": "mixed", "opt_level": "0"}, {"precision": "mixed"}]
+    assert len(engine.ladder({"load_engine": "model.plan"})) == 1
 
 
 def test_a_typed_model_is_recognised(path):
