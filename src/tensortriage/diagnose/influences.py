@@ -16,7 +16,7 @@ from tensortriage.model.edit import inject, select_outputs
 from tensortriage.runs.capture import size_of
 from tensortriage.values.dtype import DType
 
-WORK_BYTES = 512 << 20
+WORK_BYTES = 4 << 30
 """Tensors that these runs may make all together: every run of the reference makes all of its own again."""
 
 GROUP = 32
