@@ -73,6 +73,13 @@ def test_a_plan_is_built_and_written(engine, saved, tmp_path):
     assert not [path for path in (tmp_path / "out").iterdir() if path.name != "a.engine"]
 
 
+def test_a_build_can_be_repeated_bit_by_bit(engine, saved):
+    """TensorRT-RTX times nothing on a CPU, so nothing is left to chance."""
+    path = saved(MODELS["mlp"]())
+    first, again, other = (engine.build_only(path, {**RTX, **more}) for more in ({}, {}, {"precision": "fp16"}))
+    assert first["plan_sha256"] == again["plan_sha256"] != other["plan_sha256"]
+
+
 def test_without_a_device_running_is_refused(engine, saved):
     if engine.features(RTX)["device"]:
         pytest.skip("there is a GPU here")
