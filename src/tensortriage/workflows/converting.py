@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from tensortriage.compare.figures import error_of, gap_allowance_db, least_floor, say
 from tensortriage.compare.metrics import Metrics, measure
 from tensortriage.compare.tolerance import Judgement
@@ -21,7 +23,7 @@ from tensortriage.model.selecting import NodeChoice, choose_nodes
 from tensortriage.model.shapes import value_specs
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
-from tensortriage.values.dtype import Precision
+from tensortriage.values.dtype import DType, Precision
 from tensortriage.workflows.choosing import OutputChoice, chosen_values
 from tensortriage.workflows.proving import PLAIN, Arrays, ProofRequest
 from tensortriage.workflows.surgery import Pass, Source, SurgeryResult, Target, operate
@@ -163,16 +165,17 @@ class FormatJudge:
         with Runner(PLAIN, self._rounded, workspace=self._workspace) as runner:
             emulated = runner.run(feed)
         judged: dict[str, Judgement] = {}
+        scale = _scale(feed)
         for name, figure in metrics.items():
-            cost = error_of(measure(references[name], emulated[name]))
+            cost = _error(measure(references[name], emulated[name]), scale)
             if not figure.exact and cost >= _LOST:
                 raise self._lost(name, feed, cost)
-            judged[name] = self._judge(figure, cost)
+            judged[name] = self._judge(figure, cost, scale)
         return judged
 
-    def _judge(self, figure: Metrics, cost: float) -> Judgement:
+    def _judge(self, figure: Metrics, cost: float, scale: float) -> Judgement:
         """Judge one output by its error in the emulated format."""
-        error = error_of(figure)
+        error = _error(figure, scale)
         if figure.exact:  # integers and booleans that rounded numbers decide: an ArgMax, a comparison
             allowed = _EXACT_SHARE * cost + (_FEW / figure.count if cost else 0.0)
             words = f"{allowed:.1e} of the elements"
@@ -191,3 +194,21 @@ class FormatJudge:
             cure=f"find the nodes to keep in fp32: triage diagnose MODEL --target emulate:precision={word}; "
             "or write the model unverified with --no-verify",
         )
+
+
+def _scale(feed: Feed) -> float:
+    """Return the largest root mean square of a floating-point input; 1 when there is none, or nothing but zeros."""
+    arrays = [
+        np.asarray(array, np.float64) for array in feed.tensors.values() if DType.from_numpy(array.dtype).is_float
+    ]
+    return max((float(np.sqrt(np.mean(array**2))) for array in arrays if array.size), default=0.0) or 1.0
+
+
+def _error(figure: Metrics, scale: float) -> float:
+    """Return the relative error of an output; of one that is zero everywhere, relative to the inputs.
+
+    Where a model computes ``x - x``, an engine that rounds one of the two only is no worse than the format.
+    """
+    if figure.exact or figure.reference_rms > 0.0 or figure.nonfinite_mismatch:
+        return error_of(figure)
+    return figure.rms_error / scale
