@@ -14,6 +14,7 @@ from tensortriage.errors import UsageError
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.calibrating import with_calibration
 from tensortriage.workflows.engine_files import build_engine
+from tensortriage.workflows.giving_tactics import with_tactics
 
 ONNX_ONLY = ("opset", "embed_weights", "external_location", "mark", "exclude", "by_type", "infer_shapes")
 
@@ -29,7 +30,7 @@ def build_and_show(model: Path, given: Mapping[str, Any], *, as_json: bool) -> N
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         spec = EngineSpec("tensorrt", _words(given))
         feeding = feeding_of(dict(given), shapes=given["input_shapes"])
-        spec = with_calibration(spec, model, feeding, Path(folder))
+        spec = with_tactics(with_calibration(spec, model, feeding, Path(folder)), Path(folder))
         built = build_engine(model, given["output"], spec.options)
     if as_json:
         click.echo(to_json(built))

@@ -23,6 +23,7 @@ from tensortriage.workflows.calibrating import with_calibration
 from tensortriage.workflows.choosing import OutputChoice
 from tensortriage.workflows.compare import CompareRequest, compare
 from tensortriage.workflows.diagnose import REFERENCE, usable
+from tensortriage.workflows.giving_tactics import with_tactics
 from tensortriage.workflows.participants import Saved
 from tensortriage.workflows.recording import Recorder, load_saved
 
@@ -65,7 +66,8 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
     )
     click.echo(headline(model, request), err=as_json)
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
-        targets = [with_calibration(spec, given["target_model"] or model, feeding, Path(folder)) for spec in targets]
+        source, place = given["target_model"] or model, Path(folder)
+        targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
         result = recorded(dataclasses.replace(request, targets=targets), given)
     if as_json:
         click.echo(run_console.to_document(result))

@@ -26,6 +26,7 @@ LOW = ("int8", "fp8", "bf16", "fp16")
 _WORDS = {
     "builder_optimization_level": "opt_level", "save_engine": "save_engine", "save_timing_cache": "timing_cache",
     "load_timing_cache": "load_timing_cache", "max_aux_streams": "max_aux_streams",
+    "save_tactics": "save_tactics", "load_tactics": "load_tactics",
 }  # fmt: skip
 _SWITCHES = {
     "sparse_weights": "sparse", "version_compatible": "version_compatible", "refittable": "refit",
@@ -77,6 +78,10 @@ def tensorrt_flags(function: F) -> F:
             option("--save-engine", metavar="FILE", heading=HEADING, help="Write the engine."),
             option("--load-timing-cache", metavar="FILE", heading=HEADING, rare=True, help="Timing cache to read."),
             option("--save-timing-cache", metavar="FILE", heading=HEADING, rare=True, help="Write the timing cache."),
+            option("--save-tactics", "--save-tactic-replay", "save_tactics", metavar="FILE", heading=HEADING, rare=True,
+                   help="Write the tactic of every layer."),
+            option("--load-tactics", "--load-tactic-replay", "load_tactics", metavar="FILE", heading=HEADING, rare=True,
+                   help="Give layers the tactics of a file."),
             option("--calibration-cache", metavar="FILE", heading=HEADING, rare=True,
                    help="INT8 scales: read if the file exists, else written."),
             option("--calib-base-cls", "--calibration-base-class", "calibrator", heading=HEADING, rare=True,

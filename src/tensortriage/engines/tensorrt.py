@@ -6,14 +6,16 @@ flag per format and let the builder choose layer by layer; kept nodes are constr
 """
 
 import ctypes
+import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tensortriage.engines.base import Availability, Limits
+from tensortriage.engines.base import Availability, Choice, Limits
 from tensortriage.engines.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.engines.options import read_options
 from tensortriage.engines.tensorrt_options import (
@@ -34,6 +36,7 @@ from tensortriage.errors import BuildFailed, EngineMissing, ModelError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage_worker.tensorrt_library import DEVICE, INSTALL, LIBRARIES
+from tensortriage_worker.tensorrt_tactics import FORMAT
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
@@ -290,9 +293,18 @@ def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], m
     for name, path in wanted.items():
         if path is not None and info.get("built"):
             replace_file(path, fetch(name))
+    tactics = settings.save.get("save_tactics")
+    if tactics is not None and "tactics" in info:
+        replace_file(tactics, json.dumps({"format": FORMAT, "engine": "tensorrt", "choices": _choices(info)}).encode())
     calibration = settings.save.get("save_calibration")
     if calibration is not None and "calibration_cache" in info:
         replace_file(calibration, info["calibration_cache"].encode("latin-1"))
+
+
+def _choices(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the choices of a build with the fields that a file of tactics has."""
+    fields = [field.name for field in dataclasses.fields(Choice)]
+    return [{name: row[name] for name in fields if name in row} for row in info["tactics"]]
 
 
 def _is_installed(name: str) -> bool:

@@ -50,6 +50,7 @@ OPTIONS: Mapping[str, str] = {
     "save_engine": "file to write the engine to",
     "load_engine": "engine file to run instead of building one",
     "record_tactics": "true: the session tells which tactic every layer got",
+    "save_tactics": "file to write the tactic of every layer to",
     "load_tactics": "file of tactics that layers are to get",
     "observe": "unfused or debug: marks inner tensors for TensorRT's debug listener (10 and later)",
     "library": "tensorrt or tensorrt_rtx (default: the first that can be imported)",
@@ -58,7 +59,7 @@ OPTIONS: Mapping[str, str] = {
 }
 FILES = ("timing_cache", "load_engine", "load_tactics", "calibration_cache", "calibration_feeds")
 """Options of the adapter whose values are files that it reads."""
-WRITTEN = ("save_engine", "save_calibration", "timing_cache")
+WRITTEN = ("save_engine", "save_calibration", "save_tactics", "timing_cache")
 _TEXTS = ("build_route", "tactic_sources", "worker")
 _FLAGS = (
     "strict_nans", "editable", "deterministic", "sparse", "refit", "version_compatible", "record_tactics",
@@ -102,6 +103,8 @@ def read_settings(given: Options) -> Settings:
     """
     words = {key: given.text(key) for key in _TEXTS if key in given}
     words |= {key: "true" for key in _FLAGS if given.boolean(key, default=False)}
+    if "save_tactics" in given:
+        words["record_tactics"] = "true"
     words |= {key: str(given.integer(key, 0, minimum=least)) for key, least in _NUMBERS.items() if key in given}
     words |= {
         key: given.choice(key, {word: word for word in choices}, "")

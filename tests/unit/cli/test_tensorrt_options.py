@@ -45,6 +45,7 @@ def test_formats(words, expected):
         (["--builder-optimization-level", "0"], {"opt_level": "0"}),
         (["--save-engine", "a", "--load-timing-cache", "b", "--save-timing-cache", "c"],
          {"save_engine": "a", "load_timing_cache": "b", "timing_cache": "c"}),
+        (["--save-tactics", "t", "--load-tactic-replay", "r"], {"save_tactics": "t", "load_tactics": "r"}),
         (["--tactic-sources", "CUBLAS", "CUBLAS_LT"], {"tactic_sources": "CUBLAS+CUBLAS_LT"}),
         (["--pool-limit", "workspace:1.5G"], {"workspace": "1536"}),
         (["--plugins", "a.so", "b.so"], {"plugins": "a.so+b.so"}),
