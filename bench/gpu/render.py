@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 ORDER = (
-    "conformance", "small", "plan", "transformer", "builds", "pinned", "guilty", "overflow", "reduce", "resnet50",
-    "crash",
+    "conformance", "small", "plan", "transformer", "builds", "pinned", "guilty", "overflow", "kept", "reduce",
+    "resnet50", "crash",
 )  # fmt: skip
+
+
+LONGEST = 900
 
 
 def rendered(out: Path) -> str:
@@ -40,17 +43,23 @@ def rendered(out: Path) -> str:
     return text
 
 
+def shown(value: Any) -> str:
+    """Return a figure in at most `LONGEST` characters."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
+
+
 def _details(record: dict[str, Any]) -> list[str]:
     lines = [f"    {command}" for command in record["commands"]]
     if lines:
         lines.append("")
     for key, value in record["figures"].items():
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-            lines += [f"- {key}:", *(f"  - {item}" for item in value)]
+            lines += [f"- {key}:", *(f"  - {shown(item)}" for item in value)]
         elif isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
-            lines += [f"- {key}:", *(f"  - {inner}: {json.dumps(item)}" for inner, item in value.items())]
+            lines += [f"- {key}:", *(f"  - {inner}: {shown(item)}" for inner, item in value.items())]
         else:
-            lines.append(f"- {key}: {value if isinstance(value, str) else json.dumps(value)}")
+            lines.append(f"- {key}: {shown(value)}")
     if record["notes"]:
         lines.append(f"- failed: {record['notes']}")
     return lines

@@ -192,6 +192,29 @@ def overflow(step: Step) -> Figures:
     return figures
 
 
+def kept(step: Step) -> Figures:
+    """The planted overflow is cured by keeping the nodes around it in float32."""
+    from tensortriage.engines.registry import create
+    from tensortriage.engines.spec import EngineSpec
+
+    figures: Figures = {}
+    feed = dict(np.load(step.nets / "overflowing.npz"))
+    for name, nodes in (("predicted", (3, 4)), ("wider", (2, 3, 4, 5))):
+        words = [f"/layer.{n}/{op}" for n in nodes for op in ("Conv", "Relu")]
+        spec = EngineSpec.parse(target(precision="fp16", kept="+".join(words)))
+        session = create(spec).compile(step.nets / "overflowing.onnx", spec.options)
+        (output,) = session.run(feed).values()
+        built = session.plan()
+        precisions = {} if built is None else {region.name: region.precision for region in built.regions}
+        if spec.name == "tensorrt":
+            (step.folder / f"{name}.json").write_text(json.dumps(session.answer("inspector")[0], indent=1))
+            (step.folder / f"{name}.info.json").write_text(json.dumps(dict(session.info), indent=1, default=str))
+        figures[name] = {"kept": words, "finite": bool(np.isfinite(output).all()), "precisions": precisions}
+        session.close()
+    _require(figures["predicted"]["finite"], figures)
+    return figures
+
+
 def reduce(step: Step) -> Figures:
     """The planted overflow reduced to a minimal network on the real engine."""
     engine = target(precision="fp16", timing_cache=str(step.folder / "timing.cache"))
@@ -272,7 +295,8 @@ def crash(step: Step) -> Figures:
 
 STEPS: Mapping[str, Callable[[Step], Figures]] = {
     "conformance": conformance, "small": small, "plan": plan, "transformer": transformer, "builds": builds,
-    "pinned": pinned, "guilty": guilty, "overflow": overflow, "reduce": reduce, "resnet50": resnet50, "crash": crash,
+    "pinned": pinned, "guilty": guilty, "overflow": overflow, "kept": kept, "reduce": reduce,
+    "resnet50": resnet50, "crash": crash,
 }  # fmt: skip
 
 
