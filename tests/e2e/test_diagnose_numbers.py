@@ -9,6 +9,9 @@ from models import proto
 from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage.testing import feed_for, mlp, quantized, save_model
 
+ENGINE = "onnxruntime:optimization=basic"
+"""Integer arithmetic, but not the kernels that add uint8 x int8 in saturating int16 on some CPUs."""
+
 
 def test_a_quantizer_that_does_not_fit(tmp_path):
     model = mlp()
@@ -20,13 +23,19 @@ def test_a_quantizer_that_does_not_fit(tmp_path):
     save_model(model, tmp_path / "m.onnx")
     save_model(small, tmp_path / "q.onnx")
     np.savez(tmp_path / "m.npz", **feed)
-    words = ["m.onnx", "--inputs", "m.npz", "--target", "onnxruntime", "--target-model", "q.onnx", "--case", "case"]
-    done = triage("diagnose", *words, cwd=tmp_path)
+    words = ["m.onnx", "--inputs", "m.npz", "--target", ENGINE, "--target-model", "q.onnx", "--case", "case"]
+    done = triage("diagnose", *words, "--fix", "fixed.onnx", cwd=tmp_path)
     found = verdict_in(tmp_path / "case")
     assert (found["verdict"], done.returncode) == ("quantization", 1), done.stdout + done.stderr
     assert found["culprits"][0]["node"] == node.name
     assert "its scale is too small" in done.stdout
     assert "calibrate again" in " ".join(done.stdout.split())
+    assert found["remedy"]["kind"] == "calibrate"
+    assert found["remedy"]["error_after"] < 0.1 * found["remedy"]["error_before"]
+    again = triage(
+        "diagnose", *[{"q.onnx": "fixed.onnx"}.get(word, word) for word in words[:-1]], "again", cwd=tmp_path
+    )
+    assert (verdict_in(tmp_path / "again")["verdict"], again.returncode) == ("rounding", 0), again.stdout
     page = (tmp_path / "case" / "report.html").read_text()
     assert "its scale is too small" in page
 

@@ -16,7 +16,25 @@ from tensortriage.diagnose.nonfinite import Excess
 from tensortriage.diagnose.outputs import FeedResult, worst_result
 from tensortriage.diagnose.verdict import ShapeRow
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
 from tensortriage.runs.ranges import Ranges
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A quantized model whose quantizers were made to fit.
+
+    Attributes:
+        model: The model.
+        output: The output that was worst.
+        before: Its relative error against the original model's, before.
+        after: The same afterwards, on the reference.
+    """
+
+    model: Model
+    output: str
+    before: float
+    after: float
 
 
 @dataclasses.dataclass(slots=True)
@@ -28,6 +46,7 @@ class Evidence:
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
+        calibrated: The target's model with quantizers that fit, where those it has do not.
         quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
         in_context: Figures of every value of the instrumented target.
         local: Local errors.
@@ -44,6 +63,7 @@ class Evidence:
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
     quantization: str = ""
+    calibrated: Calibrated | None = None
     in_context: Mapping[str, Metrics] | None = None
     local: Local | None = None
     influence: Influence | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from tensortriage.compare.calibration import Calibration, calibrate, integer_range
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
 from tensortriage.compare.metrics import measure
-from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.evidence import Calibrated, Evidence
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation, Mark
 from tensortriage.diagnose.local import DECISIVE, NEGLIGIBLE
@@ -83,8 +83,9 @@ def guilty_pairs(
     """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
     output = max(errors, key=lambda name: errors[name])
     before = after = errors[output]
+    better = repaired(changed, misfits) if misfits else changed
     if misfits:
-        after = output_errors(inv, repaired(changed, misfits), feed)[output]
+        after = output_errors(inv, better, feed)[output]
     explained = max(0.0, 1.0 - (after / before) ** 2) if np.isfinite(before) else float(np.isfinite(after))
     if explained < DECISIVE:
         known = f"all {count} quantizers fit the numbers they meet"
@@ -100,6 +101,7 @@ def guilty_pairs(
             f"by {say(before)} from the original's; {known}"
         )
         return None
+    evidence.calibrated = Calibrated(better, output, before, after)
     influence = harm(inv, changed, feed, misfits, output)
     largest = max(influence.values())
     named = [

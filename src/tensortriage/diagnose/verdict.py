@@ -121,7 +121,7 @@ class Remedy:
     """A change that was tried on the target and makes its outputs right.
 
     Attributes:
-        kind: ``sanitize``, ``keep-fp32``, ``breakers`` or ``engine-option``.
+        kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option`` or ``calibrate``.
         summary: One sentence.
         nodes: Nodes that are kept in fp32.
         target: Spec of the engine with which it was tried.

@@ -31,6 +31,7 @@ from tensortriage.model.edit import mark_outputs
 from tensortriage.model.folding import fold_constants
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
+from tensortriage.workflows.recalibrating import with_calibration
 
 QUESTION = "is there a change that makes the target right?"
 TYPED = (Precision.FP16, Precision.BF16)
@@ -79,6 +80,8 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
         return verdict
     since, tried = inv.mark(), []
     try:
+        if evidence.calibrated is not None:
+            return with_calibration(inv, evidence.calibrated, verdict, fix)
         for proposal in proposals(inv, evidence, verdict):
             inv.listener.progress(f"trying on the target: {proposal.words}")
             after = error_with(inv, evidence, proposal)

@@ -1,0 +1,54 @@
+"""The remedy of a quantizer that does not fit: the model with it calibrated on these inputs, tried on the target."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.figures import decibels, error_of, gap_allowance_db, say
+from tensortriage.compare.metrics import measure
+from tensortriage.diagnose.evidence import Calibrated
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.verdict import Remedy, Verdict
+from tensortriage.errors import EngineError
+
+QUESTION = "does calibrating it make the target right?"
+
+
+def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdict, fix: Path | None) -> Verdict:
+    """Run the calibrated model on the target; where it is as good as on the reference, that is the remedy.
+
+    Right cannot mean equal to the original: what is left is what a sound quantization costs, as the reference computed
+    it, within the gap that is allowed to a prediction.
+
+    Raises:
+        BudgetSpent: When there is no time to try it.
+    """
+    since, feed = inv.mark(), inv.question.feeds[0]
+    golden, output = inv.golden_outputs(feed), calibrated.output
+    try:
+        with inv.new_runner(inv.question.target, calibrated.model) as runner:
+            made = np.array(runner.run(feed)[output])
+    except (EngineError, KeyError) as error:
+        inv.answered(QUESTION, f"unknown: the target fails: {error}", since=since)
+        return inv.refreshed(verdict)
+    same = made.shape == golden.spec(output).shape
+    figure = measure(np.asarray(golden[output]), made) if same else None
+    after = error_of(figure) if figure else math.inf
+    count = figure.count if figure else 0
+    works = after < calibrated.before and (
+        after <= calibrated.after or decibels(after / max(calibrated.after, 1e-30)) <= gap_allowance_db(count)
+    )
+    if not works:
+        answer = f"no: on the target the error of output '{output}' is {say(after)}, {say(calibrated.after)} predicted"
+        inv.answered(QUESTION, answer, since=since, error_after=after)
+        return inv.refreshed(verdict)
+    written = str(calibrated.model.save(fix)) if fix is not None else ""
+    falls = f"falls from {say(calibrated.before)} to {say(after)}"
+    summary = f"calibrated on these inputs: the error of output '{output}' {falls}"
+    note = f"; written to {written}" if written else ""
+    inv.answered(QUESTION, f"yes: {summary}{note}", since=since, error_before=calibrated.before, error_after=after)
+    target = str(inv.question.target)
+    remedy = Remedy("calibrate", summary, (), target, calibrated.before, after, written)
+    return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)
