@@ -29,23 +29,25 @@ QUESTION = "are ops wrong only together?"
 
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
-    if evidence.local is None:
-        return None  # pieces of the model cannot be built on this target
     since = inv.mark()
-    nodes = runnable(inv, evidence.feed)
+    pieces = evidence.local is not None  # else the target cannot build pieces of the model
+    nodes = runnable(inv, evidence.feed) if pieces else ()
     vanishes = marking_restores(inv, evidence)
-    found = find_together(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes))
+    found = find_together(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes)) if pieces else None
     marks: tuple[str, ...] = ()
     if found is None and vanishes:
         marks = told_breakers(inv, evidence, [inv.values])
-        found = find_together(inv, evidence, around(inv, marks, nodes)) if marks else None
+        found = find_together(inv, evidence, around(inv, marks, nodes)) if marks and pieces else None
     if found is None and not marks:
-        inv.answered(QUESTION, f"no: every region and window of {len(nodes)} ops is within its floor", since=since)
+        answer = (
+            f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
+        )
+        inv.answered(QUESTION, answer, since=since)
         return None
     if found is not None:
         tell(inv, found, since)
         marks = marks or told_breakers(inv, evidence, candidates(inv, found))
-    return with_sets(inv, evidence, found, marks) if found else only_marks(inv, marks)
+    return with_sets(inv, evidence, found, marks) if found else only_marks(inv, evidence, marks)
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
@@ -153,9 +155,10 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     )
 
 
-def only_marks(inv: Investigation, marks: tuple[str, ...]) -> Verdict:
+def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -> Verdict:
     """Marking cures it, yet no piece of the model shows the fault: the fusion needs the whole."""
-    inv.answered(QUESTION, "not in any piece on golden inputs: only in the whole model", since=inv.mark())
+    shown = "no op and no piece shows it on golden inputs" if evidence.local else "pieces of it cannot be built there"
+    inv.answered(QUESTION, f"in the whole model, yes: {shown}", since=inv.mark())
     graph = inv.model.graph
     culprits = [neighbour(node, word, value) for value in marks for node, word in ends_of(graph, value)]
     first = culprits[0] if culprits else None
@@ -164,8 +167,7 @@ def only_marks(inv: Investigation, marks: tuple[str, ...]) -> Verdict:
         inv.verdict(
             VerdictKind.FUSION_FAULT,
             0.85,
-            f"{inv.question.target} is wrong only in the whole model{place}: no op and no piece shows it on golden "
-            f"inputs{breakers_words(marks)}",
+            f"{inv.question.target} is wrong in the whole model{place}: {shown}{breakers_words(marks)}",
             culprits=culprits,
             next=following(inv, marks),
         ),

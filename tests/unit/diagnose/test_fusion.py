@@ -49,6 +49,16 @@ def test_a_fault_that_only_the_whole_shows_and_one_mark_cures(tmp_path):
     assert verdict.confidence < 0.9  # no piece proves it
 
 
+def test_an_engine_that_builds_no_piece_is_diagnosed_by_marks_alone(tmp_path):
+    refuses = "        if not whole:\n            raise ValueError('no piece of it')\n"
+    place = "        marked ="
+    (tmp_path / "unmarked.py").write_text(UNMARKED.replace(place, refuses + place))
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'unmarked.py'}", repro=False)
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert verdict.breakers == ("c",)
+    assert "pieces of it cannot be built there" in verdict.summary
+
+
 def test_ops_far_apart_are_found_without_a_plan_and_without_marks(tmp_path):
     # sin's result is used by mul and, past it, by add: marking a stops the fusion, so figures in context say nothing.
     target = "fault:kind=scale,amount=1.5,node=sin,fused_with=add,plan=false"
