@@ -128,7 +128,7 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     if evidence.influence is not None:
         known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
     elif evidence.local is not None:
-        known = "no op is wrong by itself: a fusion, or an effect of the whole graph, is likely"
+        known = "no op and no piece of several ops makes it: an effect of the whole graph is likely"
     else:
         known = "the ops could not be run one by one"
     return inv.verdict(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tensortriage.diagnose.blame import blame, misled
 from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.fusion import fusion_fault
 from tensortriage.diagnose.investigation import Investigation, Mark
 from tensortriage.diagnose.local import local_errors
 from tensortriage.diagnose.nonfinite import born, nonfinite_alone, sources
@@ -76,6 +77,8 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
     following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
     if found is None:
+        if verdict := fusion_fault(inv, evidence):
+            return verdict
         return inv.verdict(
             VerdictKind.NON_FINITE,
             0.6,

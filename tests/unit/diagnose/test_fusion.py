@@ -100,3 +100,14 @@ def test_a_fault_that_marks_do_not_hide_is_found_where_the_error_jumps(tmp_path)
     assert verdict.breakers == ()  # no mark cures it
     found = step(verdict, "are ops wrong only together")
     assert found.evidence["found_in"] == "windows of radius 1 around the largest jumps"
+
+
+def test_a_nan_far_behind_ops_that_are_wrong_only_together(tmp_path):
+    # Together they shift the value below zero, where the log has none; marks do not hide it, alone both are right.
+    text = CHAIN.replace("e = Exp(d)", "e = Log(d)").replace("d = Add(c, a)", "d = Add(c, two)")
+    text = text.replace("(float[4, 8] y) {", "(float[4, 8] y) <float two = {2}> {")
+    wired = WIRED.replace('"scale", "amount": "1.5"', '"offset", "amount": "-20"')
+    (tmp_path / "wired.py").write_text(wired)
+    verdict, _ = ask(tmp_path, named(text, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}", repro=False)
+    assert verdict.verdict == "fusion-fault", verdict.summary
+    assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
