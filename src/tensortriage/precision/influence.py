@@ -72,7 +72,7 @@ def influences(
     *,
     coarse: float = COARSE,
     relative: bool = False,
-    most_runs: int | None = None,
+    expired: Callable[[], bool] = lambda: False,
     progress: Callable[[int, float], None] = lambda runs, left: None,
 ) -> Influences:
     """Measure what nodes do to the outputs.
@@ -82,7 +82,7 @@ def influences(
         only: Reading when only these nodes compute in the format.
         coarse: Ratio up to which a group is left whole.
         relative: Whether that is a share of the largest finite ratio met instead of the limit.
-        most_runs: End with the groups as they are after so many readings.
+        expired: Whether the time for it is over: then groups stay as they are.
         progress: Told the readings so far and a rough number of those to come.
     """
     power: dict[str, np.ndarray] = {}
@@ -105,7 +105,7 @@ def influences(
     while heap:
         negative, _, group, reading = heapq.heappop(heap)
         threshold = coarse * scale if relative else coarse
-        done = (most_runs is not None and runs >= most_runs) or (not relative and _together(reading, heap) <= SPARE)
+        done = expired() or (not relative and _together(reading, heap) <= SPARE)
         if len(group) > 1 and -negative > threshold and not done:
             middle = len(group) // 2
             add(group[:middle])

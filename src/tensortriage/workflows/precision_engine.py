@@ -169,7 +169,7 @@ class _Search:
             + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
         )
         settled = self._settled()
-        return self._finished(asked, settled, explains=reason)
+        return self._finished(asked, settled, explains=reason and explained(settled.reading, settled.predicted))
 
     def _say(self, reading: Reading) -> str:
         if reading.failure:

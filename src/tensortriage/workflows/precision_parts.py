@@ -250,13 +250,11 @@ def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal:
 def influences_of(emulation: Emulation, watch: Watch, *, seconds: float | None) -> Influences:
     """Measure what each node does to the outputs, for at most so many seconds."""
     started = time.perf_counter()
-    emulation.only(emulation.items)
-    each = max(time.perf_counter() - started, 1e-3)
     return influences(
         emulation.items,
         emulation.only,
         relative=not emulation.goal.limits,
-        most_runs=None if seconds is None else max(1, int(seconds / each)),
+        expired=lambda: seconds is not None and time.perf_counter() - started > seconds,
         progress=watch.progress,
     )
 

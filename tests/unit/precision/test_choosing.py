@@ -45,9 +45,11 @@ def test_without_a_limit_groups_are_weighed_against_the_largest():
     assert found.runs < 60
 
 
-def test_a_budget_of_runs_is_kept():
+def test_when_time_is_over_groups_share_what_is_known_of_them():
     engine = Additive({f"n{index}": 1.0 for index in range(64)})
-    assert influences(engine.items, engine.only, most_runs=11).runs <= 12
+    found = influences(engine.items, engine.only, expired=lambda: len(engine.asked) >= 11)
+    assert found.runs <= 12
+    assert found.predicted(engine.items) == pytest.approx(8.0)  # sqrt(64), in whatever groups
 
 
 @settings(max_examples=60, deadline=None)
