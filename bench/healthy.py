@@ -189,7 +189,7 @@ def kills_openvino(subject: Subject) -> bool:
 
 def overflows(subject: Subject, target: str) -> bool:
     """Whether a value or a weight of the model is beyond the largest number of the target's format."""
-    limit = 57344.0 if "fp8e5m2" in target else 65504.0
+    limit = 57344.0 if "fp8e5m2" in target else 448.0 if "fp8e4m3" in target else 65504.0
     model = onnx.load(subject.model)
     weights = (numpy_helper.to_array(w) for w in model.graph.initializer if w.data_type == onnx.TensorProto.FLOAT)
     if any(np.abs(array).max(initial=0) > limit for array in weights):
