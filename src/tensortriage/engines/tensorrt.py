@@ -28,7 +28,7 @@ from tensortriage.engines.tensorrt_options import (
     ladder,
     read_settings,
 )
-from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
+from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, shown_value
 from tensortriage.engines.tensorrt_preparing import Prepared, converting, no_weak
 from tensortriage.engines.tensorrt_session import TensorRtSession
 from tensortriage.engines.tensorrt_shelf import Shelf, replace_file
@@ -130,7 +130,7 @@ class TensorRtEngine:
             outputs=loaded.outputs,
             open_inputs=_open_inputs(loaded, settings),
             shape_inputs=_shape_inputs(loaded, settings),
-            value_of=lambda name: value_of(name, graph),
+            value_of=lambda name: shown_value(name, graph),
         )
 
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:

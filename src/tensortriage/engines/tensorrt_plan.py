@@ -56,6 +56,15 @@ def value_of(name: str, graph: "Graph") -> str:
         name = shorter
 
 
+def shown_value(name: str, graph: "Graph") -> str:
+    """Return the ONNX value that a tensor of this name surely holds, in whatever type; empty when that is not sure.
+
+    Names that TensorRT made up from a value's are left out: they may stand for it in another layout, or for a part.
+    """
+    plain = _CONVERTED.sub("", name)
+    return plain if graph.producer(plain) is not None else ""
+
+
 def _named(region: Region, graph: "Graph") -> Iterator[str]:
     """Yield the nodes that a region is known to execute: those it lists, and those that make its outputs.
 

@@ -80,11 +80,14 @@ class TensorRtSession:
         if self._shown is None:  # names are TensorRT's own: they are known once they have been shown
             told, _ = session.answer("watch", arrays, wanted=[])
             self._shown = {name: self._value_of(name) for name in told["shown"]}
-        wanted = {name: value for name, value in self._shown.items() if value in frozenset(values)}
-        if not wanted:
+        names: dict[str, str] = {}
+        for name, value in self._shown.items():  # a value may be shown in two types: rather the one of its own name
+            if value in frozenset(values) and (name == value or value not in names):
+                names[value] = name
+        if not names:
             return
-        _, found = session.answer("watch", arrays, wanted=list(wanted))
-        for name, value in wanted.items():
+        _, found = session.answer("watch", arrays, wanted=list(names.values()))
+        for value, name in names.items():
             if name in found:
                 yield value, found[name]
 

@@ -21,6 +21,7 @@ from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
 MARKED = "marked"
@@ -96,7 +97,7 @@ def capture(
     tally = tally or Tally()
     with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally) as watching:
         for group in batches(values, specs, batch_bytes=batch_bytes):
-            found = watching.captured(group)
+            found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
                 with Runner(
@@ -106,6 +107,15 @@ def capture(
                 tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(rest)
             for value in group:
                 yield value, found.pop(value)
+
+
+def _as_declared(array: np.ndarray, spec: ValueSpec | None) -> np.ndarray:
+    """Return an array in the type that the model gives the value; engines show what they really hold."""
+    if spec is None or spec.dtype is None:
+        return array
+    held = DType.from_numpy(array.dtype)
+    alike = (held.is_float and spec.dtype.is_float) or (held.is_integer and spec.dtype.is_integer)
+    return array.astype(spec.dtype.numpy) if alike and held is not spec.dtype else array
 
 
 class _Watching:

@@ -13,7 +13,7 @@ from tensortriage.engines.options import read_options
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.tensorrt_options import OPTIONS, parse_range, read_settings
-from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, value_of
+from tensortriage.engines.tensorrt_plan import in_terms_of_onnx, shown_value, value_of
 from tensortriage.engines.tensorrt_preparing import is_typed
 from tensortriage.engines.tensorrt_session import TensorRtSession
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
@@ -179,6 +179,11 @@ def test_names_that_tensorrt_makes_of_nodes(path, word, node):
     assert (node in nodes) if node else nodes == ()
 
 
+def test_only_sure_names_are_captured(path):
+    graph = Model.load(path).graph
+    assert [shown_value(name, graph) for name in ("a", "fp16::b", "c_2", "x", "stranger")] == ["a", "b", "", "", ""]
+
+
 def test_values_behind_the_names_of_tensors(path):
     graph = Model.load(path).graph
     assert [value_of(name, graph) for name in ("a", "fp16::b", "c_myl0_4", "stranger", "x")] == ["a", "b", "c", "", ""]
@@ -222,7 +227,7 @@ def opened():
         return built[-1]
 
     spec = ValueSpec("x", DType.FLOAT, ("N", 3))
-    value = {"fp16::a": "a"}
+    value = {"fp16::a": "a", "a": "a"}
     session = TensorRtSession(
         build, inputs=[spec], outputs=[], open_inputs=["x"], value_of=lambda name: value.get(name, "")
     )
@@ -284,6 +289,10 @@ def test_only_wanted_values_of_the_model_are_captured(opened):
     assert [name for name, _ in session.captured(fed(1), ["a", "b"])] == ["a"]
     assert [name for name, _ in session.captured(fed(1), ["b"])] == []
     assert built[0].asked == [[], ["fp16::a"]]  # the names first, then what is wanted and nothing else
+    built[0].shown["a"] = np.zeros(2)
+    session._shown = None
+    ((_, array),) = session.captured(fed(1), ["a"])
+    assert not array.any()  # the tensor of the value's own name, not its copy in another type
     assert session.observation == "unfused"
 
 

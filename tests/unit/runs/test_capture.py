@@ -14,6 +14,8 @@ from tensortriage.runs import runner as runner_module
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 13]>
@@ -80,6 +82,16 @@ def test_what_is_shown_is_not_marked(monkeypatch, tmp_path, shown):
     marked = [name for name in VALUES if name not in shown]
     assert engine.compiled == [["e"], *([marked] if marked else [])]  # the model as it is, then the marked one
     assert tally.seen == {**({"unfused": len(shown)} if shown else {}), **({"marked": len(marked)} if marked else {})}
+
+
+def test_values_are_in_the_type_of_the_model(monkeypatch, tmp_path):
+    """A value that the engine holds in float64 here, and in fp16 or bf16 on an accelerator."""
+    engine = Showing(["a", "b"])
+    held = {"a": np.full(2, 7, np.float64), "b": np.full(2, 7, np.int8)}
+    engine._captured = lambda feed, values: [(value, held[value]) for value in values if value in held]
+    specs = {name: ValueSpec(name, DType.FLOAT, (2,)) for name in VALUES}
+    found, _ = captured(monkeypatch, tmp_path, engine, specs=specs)
+    assert [array.dtype for _, array in found[:2]] == [np.float32, np.int8]  # an integer is no float
 
 
 def test_the_rest_is_marked_in_batches(monkeypatch, tmp_path):
