@@ -65,11 +65,8 @@ def captured(monkeypatch, tmp_path, engine, **options):
     feed = Feed("f", {"x": np.array([1, 4], np.float32)}, "real")
     tally = Tally()
     with Workspace(tmp_path) as workspace:
-        found = list(
-            capture(
-                EngineSpec("showing"), parse(MODEL), feed, VALUES, workspace=workspace, specs={}, tally=tally, **options
-            )
-        )
+        kept = {"workspace": workspace, "specs": {}, "tally": tally, **options}
+        found = list(capture(EngineSpec("showing"), parse(MODEL), feed, VALUES, **kept))
     return found, tally
 
 
