@@ -1,0 +1,50 @@
+"""The pattern of an error is told of the culprit, where it is born, and of the worst output."""
+
+import numpy as np
+import pytest
+
+from diagnosing import ask, named
+
+CHAIN = """main (float[6, 32] x) => (float[6, 32] y) {
+    a = Tanh(x)
+    b = Mul(a, a)
+    y = Neg(b)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "born", "seen"),
+    [
+        ("kind=scale,amount=1.25", "the target is 1.25 times the reference", "the target is 1.25 times the reference"),
+        ("kind=sign", "the sign is flipped", "the sign is flipped"),
+        ("kind=zero-tail", "the reference's non-zero elements are zero in the target", "are zero in the target"),
+        ("kind=off-by-one", "1 place", "1 place"),
+    ],
+)
+def test_patterns_of_planted_faults(tmp_path, fault, born, seen):
+    x = np.random.default_rng(0).standard_normal((6, 32)).astype(np.float32)
+    verdict, report = ask(tmp_path, named(CHAIN, "tanh", "mul", "neg"), {"x": x}, f"fault:node=mul,{fault}")
+    culprit = verdict.culprits[0] if verdict.culprits else None
+    told = culprit.anatomy if culprit else ()
+    assert verdict.verdict in ("local-fault", "layout"), verdict.summary
+    if verdict.verdict == "local-fault":
+        assert culprit.node == "mul"
+        assert born in told[0], told
+    assert any(seen in sentence for sentence in verdict.anatomy), verdict.anatomy
+    assert report.verdict.anatomy == verdict.anatomy
+
+
+def test_agreement_has_no_pattern(tmp_path):
+    x = np.random.default_rng(0).standard_normal((6, 32)).astype(np.float32)
+    verdict, _ = ask(tmp_path, named(CHAIN, "tanh", "mul", "neg"), {"x": x}, "onnxruntime")
+    assert (verdict.verdict, verdict.anatomy) == ("match", ())
+
+
+def test_rounding_to_a_format_is_no_pattern_but_rounding(tmp_path):
+    x = np.random.default_rng(0).standard_normal((6, 32)).astype(np.float32)
+    verdict, report = ask(tmp_path, named(CHAIN, "tanh", "mul", "neg"), {"x": x}, "emulate:precision=bf16")
+    assert verdict.verdict == "rounding"
+    assert verdict.anatomy == () or "bfloat16" in verdict.anatomy[0]
+    row = report.outputs.rows[0]
+    assert report.judgement(row) == "as predicted"
+    assert row.predicted > 100 * row.floor
