@@ -19,6 +19,8 @@ FALL = 1.5
 """The chance at rank r is proportional to r to the power of minus this; above 1, or most of it would lie far away."""
 LEAST_SHARE = 0.1
 """No reading is ever given up."""
+LATEST = 4
+"""So many of the items found last say what lies between them; a walk through the graph for each."""
 
 
 class Reading(enum.Enum):
@@ -101,15 +103,21 @@ def distances(problem: Problem[T], sources: Sequence[T]) -> dict[T, int]:
 
 
 def _by_nearness(problem: Problem[T], items: Sequence[T], found: Sequence[T]) -> list[float]:
-    """Return chances by steps from what was found, then suspicion, then distance in the order of the problem."""
+    """Return chances by steps from what was found, then suspicion, then distance in the order of the problem.
+
+    Of items as near, those between what was found come before those on its far sides: the end of the shortest failing
+    prefix is the farthest of several needed neighbours, so the others mostly lie on the way to it.
+    """
     steps = distances(problem, found)
+    walks = [distances(problem, [item]) for item in found[-LATEST:]] if len(found) > 1 else []
     position = problem.position
     places = [position[item] for item in found]
 
-    def closeness(index: int) -> tuple[float, float, int, int]:
+    def closeness(index: int) -> tuple[float, float, float, int, int]:
         item = items[index]
+        detour = sum(walk.get(item, math.inf) for walk in walks)
         beside = min(abs(position[item] - place) for place in places)
-        return (steps.get(item, math.inf), -problem.suspected(item), beside, index)
+        return (steps.get(item, math.inf), detour, -problem.suspected(item), beside, index)
 
     return _by_rank(sorted(range(len(items)), key=closeness))
 

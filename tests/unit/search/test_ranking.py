@@ -51,3 +51,9 @@ def test_a_find_far_away_speaks_against_nearness_and_a_near_one_for_it():
     assert far[Reading.NEAR] < FIRST_SHARES[Reading.NEAR] < near[Reading.NEAR]
     assert far[Reading.NEAR] >= LEAST_SHARE
     assert near[Reading.SUSPECT] == FIRST_SHARES[Reading.SUSPECT]
+
+
+def test_of_near_items_those_between_what_was_found_come_first():
+    # Steps from the nearer of 3 and 5: 1 for 2, 4, 6; only 4 lies between them. Without that, 2 would be the first.
+    problem = problem_of(fault(items=9), 9, neighbours=chain(9).__getitem__)
+    assert rank(problem, set(range(9)) - {3, 5}, [3, 5]).items[:3] == (4, 2, 6)
