@@ -1,19 +1,23 @@
 """Right numbers in wrong places: what says that a tensor, or a set of outputs, is the right one in another order.
 
-A pattern counts when it explains nine tenths of the squared error and would not do so by luck (`compare.finding`), so
-it is recognised under the rounding of any format, and rounding alone is never taken for one.
+Orders are asked for by themselves, for some look like something else too: a transposed Softmax is also one of the wrong
+axis. A pattern counts when it explains nine tenths of the squared error and not by luck (`compare.finding`): it is
+recognised under the rounding of any format, and rounding alone is never taken for one.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tensortriage.compare import misplaced
 from tensortriage.compare.align import by_value
 from tensortriage.compare.anatomy import dissect
 from tensortriage.compare.figures import error_of
 from tensortriage.compare.finding import DECISIVE, Finding
 from tensortriage.compare.matching import Relation
 from tensortriage.compare.metrics import measure
+from tensortriage.compare.specimen import lay_out
 
 ORDERS = ("transposition", "layout", "reordering", "permutation")
 """Findings that all values are there, in another order; a shift by some places is an index error instead."""
@@ -37,11 +41,28 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> F
     reference, target = np.asarray(reference), np.asarray(target)
     if reference.size != target.size or reference.dtype.kind in "USO" or target.dtype.kind in "USO":
         return None
-    for finding in dissect(reference, target, floor=floor if np.isfinite(floor) else 0.0).findings:
-        reshaped = finding.slug == "shape" and "agree in memory order" in finding.sentence
-        if finding.strength >= DECISIVE and (finding.slug in ORDERS or reshaped):
-            return finding
-    return None
+    floor = floor if np.isfinite(floor) else 0.0
+    if reference.shape != target.shape:
+        return next(filter(other_order, dissect(reference, target, floor=floor).findings), None)
+    specimen = lay_out(reference, target, floor=floor)
+    if not 0.0 < specimen.error_energy < math.inf:
+        return None
+    probe = misplaced.Probe.of(specimen)
+    if misplaced.shifted(probe):
+        return None  # a rotation is an order as well, but made by an index
+    questions: tuple[Callable[[], Finding | None], ...] = (
+        lambda: misplaced.reversed_order(probe),
+        lambda: misplaced.transposed(probe),
+        lambda: misplaced.reordered(specimen),
+        lambda: misplaced.permuted(specimen),
+    )
+    return next((found for question in questions if (found := question()) and other_order(found)), None)
+
+
+def other_order(finding: Finding) -> bool:
+    """Say whether a finding is that all values are there, in another order or under another shape."""
+    reshaped = finding.slug == "shape" and "agree in memory order" in finding.sentence
+    return finding.strength >= DECISIVE and (finding.slug in ORDERS or reshaped)
 
 
 def exchanged(

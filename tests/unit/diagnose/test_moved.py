@@ -46,6 +46,15 @@ def test_other_errors_are_no_order(target):
     assert moved(IMAGE, target) is None
 
 
+def test_a_transposed_softmax_is_transposed_though_it_looks_like_one_of_the_wrong_axis():
+    weights = np.exp(IMAGE) / np.exp(IMAGE).sum(axis=-1, keepdims=True)
+    found = moved(weights, weights.swapaxes(2, 3))
+    assert found is not None
+    assert found.slug == "transposition"
+    other = np.exp(IMAGE) / np.exp(IMAGE).sum(axis=-2, keepdims=True)
+    assert moved(weights, other) is None  # this is the wrong axis
+
+
 def test_the_cure_of_a_transposition_undoes_it():
     axes = (2, 0, 1)
     volume = RNG.standard_normal((4, 5, 6)).astype(np.float32)
