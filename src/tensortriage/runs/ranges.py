@@ -184,10 +184,11 @@ def _held(
     exact = 2.0 ** (int(info.nmant) + 1)
     if exact < largest <= top and _whole(magnitudes):
         rounded = magnitudes.astype(precision.dtype.numpy).astype(np.float64)
-        if share := float((rounded != magnitudes).mean()):
+        share = float((rounded != magnitudes).mean())
+        if share and np.unique(rounded).size < np.unique(magnitudes).size:  # else it is rounding like any other
             words = (
-                f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {exact:.0f}, and changes "
-                f"{share:.0%} of these"
+                f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {exact:.0f}, changes "
+                f"{share:.0%} of these and makes different ones equal"
             )
             yield Misfit("integers", word, True, share, words)
 

@@ -80,6 +80,8 @@ def test_whole_numbers_that_the_format_skips():
     assert {"bf16", "fp16"} <= set(shares)
     small = scan(text, {"x": np.arange(6000, dtype=np.float32) % 2048})
     assert "integers" not in words(small["y"])
+    alone = scan("main (float[2] x) => (float[2] y) { y = Abs(x) }", {"x": np.float32([0, -10001])})
+    assert "integers" not in words(alone["y"])  # a mask constant is rounded like any other number
     broken = scan(text, {"x": np.arange(6000, dtype=np.float32) + 0.5})
     assert "integers" not in words(broken["y"])
 
