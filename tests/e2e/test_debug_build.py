@@ -85,6 +85,7 @@ def test_a_goal_out_of_reach_is_exit_code_4(folder):
         (["--until", "never"], "build-until-unknown", 2),
         (["--load-tactics", "none.json"], "tactics-unreadable", 2),
         (["--target", "nothing"], "engine-unknown", 2),
+        (["--fp16"], "usage", 2),
     ],
 )
 def test_errors(folder, words, slug, code):
@@ -120,3 +121,12 @@ def test_diagnose_of_builds_that_are_alike(folder):
     assert verdict["verdict"] == "match"
     (step,) = [step for step in verdict["steps"] if step["question"] == "is it equal from build to build?"]
     assert step["answer"].startswith("yes: the outputs of 2 builds are bit-equal")
+
+
+def test_polygraphys_flags_stand_for_tensorrt(folder):
+    """Neither TensorRT nor a driver is there in CI: which engine was meant is in the error."""
+    done = triage("debug", "build", MODEL, "--fp16", "--until", "2", "--check", "true", cwd=folder)
+    assert done.returncode == 3, done.stderr
+    assert "engine 'tensorrt' cannot be used here" in done.stderr
+    both = triage("debug", "build", MODEL, "--until", "2", "--inputs", INPUTS, cwd=folder)
+    assert (both.returncode, "error[target-missing]" in both.stderr) == (2, True)

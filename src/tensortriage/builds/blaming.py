@@ -2,8 +2,10 @@
 
 Ranking says what goes together; this says what causes what. A good and a bad build differ in many choices; builds that
 take some of them from the bad one and the rest from the good one are searched for the fewest that still make it bad
-(delta debugging between a passing and a failing run: Zeller, FSE 2002), the suspects of the ranking first. Then the bad
-build gets the good choices in just these layers, and must be good.
+(delta debugging between a passing and a failing run: Zeller, FSE 2002), the suspects of the ranking first. Then it is
+confirmed with new builds: the good build with just these choices must be bad, and the bad one without them good, every
+time. Builds that are bad by chance, at whatever rate p, pass that with probability (p (1 - p))^n, at most 1/64 for
+n = 3.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +19,16 @@ from tensortriage.search.desk import Cache
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
 from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.result import Budget, Progress, Stop
 
 REPEATS = Repeats(premise=2, measure=6, limit=12)
 """Given tactics, builds are meant to be alike, and every one is dear: two tell whether that holds."""
+
+CONFIRMATIONS = 3
+"""New builds of each kind, the good one made bad and the bad one made good."""
+_BY_CHANCE = (
+    "with equal choices builds are bad at one time and good at another: the cause is not among the tactics told"
+)
 
 _OUTCOMES = {Judgement.BAD: Outcome.SAME, Judgement.GOOD: Outcome.PASS, Judgement.OTHER: Outcome.UNRESOLVED}
 
@@ -60,18 +68,30 @@ def blame(
         trial = bench.build(f"given-{digest(list(candidate))[:8]}-{attempt}", mixed(candidate))
         return Verdict(_OUTCOMES[trial.judgement], trial.signature, trial.reason)
 
+    if reason := _unsteady(bench, oracle, differing, mixed(())):
+        return Blame(differing=len(differing), builds=REPEATS.premise + 1, reason=reason)
     problem = Problem(differing, oracle, key=lambda c: digest(identity, list(c), good.name, bad.name), suspicion={
         layer: suspicion.get(layer, 0.0) for layer in differing
     })  # fmt: skip
     try:
         found = minimize(problem, cache=cache, budget=budget, repeats=REPEATS, observe=observe)
     except UsageError as error:
-        return Blame(differing=len(differing), builds=REPEATS.premise, reason=_unfounded(error))
+        return Blame(differing=len(differing), builds=REPEATS.premise, reason=error.message)
+    if found.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    cure = tuple(right[layer] if layer in found.kept else choice for layer, choice in wrong.items())
+    made_bad, made_good = (
+        [bench.build(f"{word}-{number}", choices).judgement for number in range(CONFIRMATIONS)]
+        for word, choices in (("guilty", mixed(found.kept)), ("cured", cure))
+    )
+    builds = found.checks + 2 * CONFIRMATIONS + 1  # and the control
+    if set(made_bad) != {Judgement.BAD} or len(set(made_good)) > 1:
+        return Blame(differing=len(differing), builds=builds, reason=_BY_CHANCE)
     guilty = tuple(
         GuiltyChoice(layer, wrong[layer].nodes or right[layer].nodes, wrong[layer], right[layer])
         for layer in found.kept
     )
-    return _confirmed(bench, wrong, right, guilty, found, len(differing))
+    return Blame(guilty, len(differing), builds, made_good[0] is Judgement.GOOD)
 
 
 def closest(trials: Sequence[BuildTrial]) -> tuple[BuildTrial, BuildTrial]:
@@ -80,19 +100,20 @@ def closest(trials: Sequence[BuildTrial]) -> tuple[BuildTrial, BuildTrial]:
     return min(pairs, key=lambda pair: len(dict(pair[0].features).items() ^ dict(pair[1].features).items()))
 
 
-def _confirmed(
+def _unsteady(
     bench: Bench,
-    wrong: Mapping[str, Choice],
-    right: Mapping[str, Choice],
-    guilty: tuple[GuiltyChoice, ...],
-    found: SearchResult[str],
-    differing: int,
-) -> Blame:
-    if found.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
-    cure = tuple(right[layer] if layer in found.kept else choice for layer, choice in wrong.items())
-    trial = bench.build("cured", cure)
-    return Blame(guilty, differing, found.checks + 1, trial.good)
+    oracle: Callable[[tuple[str, ...], int], Verdict],
+    differing: tuple[str, ...],
+    good: tuple[Choice, ...],
+) -> str:
+    """Say why choices do not decide: those of the bad build are not always bad, or those of the good one not good."""
+    outcomes = {oracle(differing, attempt).outcome for attempt in range(REPEATS.premise)}
+    if Outcome.UNRESOLVED in outcomes:
+        return "the engine does not build with the choices of a bad build"
+    if outcomes == {Outcome.PASS}:
+        return "a build with every choice of a bad one is good: the cause is not among the tactics told"
+    steady = outcomes == {Outcome.SAME} and bench.build("control", good).good
+    return "" if steady else _BY_CHANCE
 
 
 def _by_layer(trial: BuildTrial) -> dict[str, Choice]:
@@ -101,11 +122,3 @@ def _by_layer(trial: BuildTrial) -> dict[str, Choice]:
 
 def _differ(one: Choice, other: Choice) -> bool:
     return one.label != other.label
-
-
-def _unfounded(error: UsageError) -> str:
-    if error.slug == "premise-not-failing":
-        return "a build with every choice of a bad one is good: the cause is not among the tactics told"
-    if error.slug == "premise-unresolved":
-        return "the engine does not build with the choices of a bad build"
-    return error.message

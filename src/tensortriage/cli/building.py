@@ -12,9 +12,12 @@ from tensortriage.builds.study import BuildGoal
 from tensortriage.builds.trial import BuildTrial, Judgement
 from tensortriage.cli.check_spec import spec_of
 from tensortriage.cli.diagnosing import feed_request, limits_of
+from tensortriage.cli.inspecting import required_target
 from tensortriage.cli.options import parse_bytes
+from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.tolerance import PolygraphyTolerance
 from tensortriage.diagnose.verdict import Step
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_named
 from tensortriage.report.builds_text import WORDS, study_lines
@@ -98,6 +101,21 @@ def build_and_show(
     sys.exit(study.exit_code)
 
 
+def target_of(model: Path, target: str | None, check: Sequence[str] | None, given: Mapping[str, Any]) -> str:
+    """Return the engine to build: the one named, else what Polygraphy's flags for TensorRT stand for.
+
+    Raises:
+        UsageError: When neither says, or both do (``target-missing``, ``usage``).
+    """
+    flags = {**given, "save_tactics": None, "load_tactics": None}
+    flag = any_given(flags)
+    if target and flag:
+        raise click.UsageError(f"{flag} and --target exclude each other: say it in the engine spec")
+    if not target and (flag or check is not None):
+        return str(EngineSpec("tensorrt", tensorrt_words(flags)))
+    return required_target(target, "debug build", model)
+
+
 def request_of(model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any]) -> BuildRequest:
     """Return the request that a command line stands for."""
     atol, rtol = parse_named(given["atol"], float), parse_named(given["rtol"], float)
@@ -114,8 +132,8 @@ def request_of(model: Path, target: str, words: Sequence[str] | None, given: dic
         artifact=given["iter_artifact"],
         keep_artifact=given["no_remove_intermediate"],
         output=given["output"],
-        save_tactics=given["save_tactics"],
-        load_tactics=given["load_tactics"],
+        save_tactics=Path(given["save_tactics"]) if given["save_tactics"] else None,
+        load_tactics=Path(given["load_tactics"]) if given["load_tactics"] else None,
         record=not given["no_tactics"],
         external_data_dir=given["external_data_dir"],
     )

@@ -67,7 +67,7 @@ def check_options(function: F) -> F:
                 expose_value=False,
                 heading=CHECK,
                 help="Command that judges; exit code 0 is a pass. All words up to a lone -- are its own; quoted as "
-                "one text it is run by a shell. Without it you are asked.",
+                "one text it is run by a shell. Without it engines judge, or you do.",
             ),
             option(
                 "--fail-code",

@@ -7,19 +7,21 @@ import click
 
 from tensortriage.cli.checking import CHECK_LISTS, CheckingCommand, check_options, check_words
 from tensortriage.cli.options import DATA_LISTS, common, data_options, limit_options, option
+from tensortriage.cli.tensorrt_options import LISTS as TENSORRT_LISTS
+from tensortriage.cli.tensorrt_options import tensorrt_flags
 
 EPILOG = """\b
 Examples:
   triage debug build model.onnx --target tensorrt:precision=fp16 --inputs real.npz
-  triage debug build model.onnx --target tensorrt:precision=fp16 --until bad --save-tactics tactics.json \\
-      --artifacts tactics.json polygraphy_debug.engine --check triage run polygraphy_debug.engine ...
+  triage debug build model.onnx --fp16 --until 10 --save-tactics replay.json --artifacts replay.json \\
+      --check ./run_engine.sh polygraphy_debug.engine
   triage debug build model.onnx --target tensorrt:precision=fp16 --inputs real.npz -o pinned.engine
 
 \b
 Exit codes: 0 what --until asks for was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
 130 interrupted (run again to go on).
 """
-LISTS = (*DATA_LISTS, *CHECK_LISTS, "--atol", "--abs-tol", "--rtol", "--rel-tol")
+LISTS = (*DATA_LISTS, *CHECK_LISTS, *TENSORRT_LISTS, "--atol", "--abs-tol", "--rtol", "--rel-tol")
 ENGINES, STOPPING, RESULT = "Engines", "Stopping", "Result"
 
 
@@ -59,8 +61,6 @@ def engine_options(function: Any) -> Any:
                    help="Relative tolerance, of |reference|."),
             option("--samples", type=click.IntRange(1), default=2, show_default=True, heading=ENGINES,
                    help="Most feeds to run every build on."),
-            option("--load-tactics", "--load-tactic-replay", "load_tactics", type=click.Path(path_type=Path),
-                   metavar="FILE", heading=ENGINES, help="Tactics that every build is given."),
             option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
                    type=click.Path(path_type=Path), metavar="DIR", heading=ENGINES, rare=True,
                    help="Where external data are when not beside the model."),
@@ -76,9 +76,6 @@ def result_options(function: Any) -> Any:
         (
             option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", heading=RESULT,
                    help="The good engine that can be built again."),
-            option("--save-tactics", "--save-tactic-replay", "save_tactics", type=click.Path(path_type=Path),
-                   metavar="FILE", heading=RESULT,
-                   help="Tactics of every build, for the check; of a good one at the end."),
             option("--case", type=click.Path(path_type=Path), default="triage-case", show_default=True, metavar="DIR",
                    heading=RESULT, help="Directory of the case; an earlier one is resumed."),
             option("--iter-artifact", "--intermediate-artifact", "iter_artifact", type=click.Path(path_type=Path),
@@ -98,6 +95,7 @@ def result_options(function: Any) -> Any:
 @stopping_options
 @check_options
 @result_options
+@tensorrt_flags
 @data_options
 @limit_options
 @common
@@ -106,9 +104,11 @@ def debug_build(model: Path, target: str | None, as_json: bool, **given: Any) ->
 
     A build is judged by what it computes, against the reference; with --check by a command. Where the engine tells its
     tactics and takes them back, the guilty one is found by giving it to a good build, and a good build is made again.
-    """
-    from tensortriage.cli.building import build_and_show
-    from tensortriage.cli.inspecting import required_target
 
-    spec = required_target(target, "debug build", model)
-    build_and_show(model, spec, check_words(), given, as_json=as_json)
+    Without --target, Polygraphy's TensorRT flags say what is built. --save-tactics FILE tells the check the tactics of
+    the build before it, and ends as those of a good one; every build is given those of --load-tactics FILE.
+    """
+    from tensortriage.cli.building import build_and_show, target_of
+
+    words = check_words()
+    build_and_show(model, target_of(model, target, words, given), words, given, as_json=as_json)

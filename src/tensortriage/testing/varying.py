@@ -25,7 +25,7 @@ from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.testing.faults import FaultyEngine
 
-_OWN = ("tactics", "draws", "also", "load_tactics", "save_engine")
+_OWN = ("tactics", "draws", "also", "load_tactics", "save_engine", "timing_cache", "keyed")
 FAULTY_TACTIC = 0
 
 
@@ -39,6 +39,8 @@ class VaryingEngine:
         "draws": "file that counts the builds; with it the sequence of draws is the same every time",
         "also": "node that must have drawn tactic 0 as well for the fault to show",
         "load_tactics": "file of tactics (tensortriage.tactics/1) to take instead of drawing",
+        "timing_cache": "file of the keys that tactics can be given for; read if it exists, and written",
+        "keyed": "true: tactics are entries of a timing cache, and can be given only where it has them",
         "save_engine": "file to write the engine to (here: what it is made of)",
     }
 
@@ -87,13 +89,16 @@ class VaryingEngine:
         if "save_engine" in given:
             made_of = {"model": hashlib.sha256(model.read_bytes()).hexdigest(), "tactics": drawn}
             Path(given.text("save_engine")).write_text(json.dumps(made_of))
-        return VaryingSession(session, drawn)
+        if "timing_cache" in given:
+            Path(given.text("timing_cache")).write_text(json.dumps(names))
+        return VaryingSession(session, drawn, keyed=given.text("keyed") == "true")
 
 
 class VaryingSession:
     """A model built with one tactic for every node; made by `VaryingEngine.compile`."""
 
-    def __init__(self, session: Session, drawn: Mapping[str, int]) -> None:
+    def __init__(self, session: Session, drawn: Mapping[str, int], *, keyed: bool) -> None:
+        self._keyed = keyed
         self.inputs, self.outputs = session.inputs, session.outputs
         self._session = session
         self._drawn = drawn
@@ -108,7 +113,8 @@ class VaryingSession:
 
     def tactics(self) -> Sequence[Choice]:
         """Return what was drawn."""
-        return [Choice(n, f"{t:#x}", f"tactic_{t}", nodes=(n,)) for n, t in self._drawn.items()]
+        keys = dict.fromkeys(self._drawn, "") if not self._keyed else {name: f"key of {name}" for name in self._drawn}
+        return [Choice(n, f"{t:#x}", f"tactic_{t}", nodes=(n,), key=keys[n]) for n, t in self._drawn.items()]
 
     def close(self) -> None:
         """Release the session."""
@@ -121,13 +127,22 @@ def _drawn(names: Sequence[str], given: Options) -> dict[str, int]:
     drawn = {name: rng.randrange(many) for name in names}
     if "load_tactics" in given:
         wanted = json.loads(Path(given.text("load_tactics")).read_text())["choices"]
+        known = _keys(given) if given.text("keyed") == "true" else names
         for choice in wanted:
+            if choice["layer"] not in known:
+                raise BuildFailed(f"the timing cache has no entry for '{choice['layer']}'", slug="build-failed")
             tactic = int(choice["tactic"], 16)
             if choice["layer"] in drawn and tactic >= many:
                 raise BuildFailed(f"node '{choice['layer']}' has no tactic {tactic}", slug="build-failed")
             if choice["layer"] in drawn:
                 drawn[choice["layer"]] = tactic
     return drawn
+
+
+def _keys(given: Options) -> Sequence[str]:
+    """Return the nodes that the timing cache has entries for."""
+    path = Path(given.text("timing_cache"))
+    return tuple(json.loads(path.read_text())) if "timing_cache" in given and path.is_file() else ()
 
 
 def _count(path: Path) -> int:

@@ -31,6 +31,8 @@ from tensortriage.values.store import MappedStore, ShardWriter
 from tensortriage.workflows.reduce_judge import OutputJudge
 
 TACTICS_SUFFIX = ".tactics.json"
+CACHE_SUFFIX = ".timing.cache"
+CACHE_OPTION = "timing_cache"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ class EngineBench:
         self._engine_file = engine_file
         self._tactics_file = tactics_file
         self._record = record
+        self._keyed = False
+        self._cache: Path | None = None
         self._identity = identity
 
     @property
@@ -164,6 +168,7 @@ class EngineBench:
         key = digest("build", self._identity, name, told, record)
         known = self._inv.case.checks.get(key, BuildTrial)
         if known is not None:
+            self._remember(known)
             return known
         self._inv.listener.progress(f"build {name} of {self._spec}")
         started = time.perf_counter()
@@ -184,10 +189,17 @@ class EngineBench:
             found.append(Difference(output, feed, metrics.max_abs_error, error_of(metrics), (one.name, other.name)))
         return max(found, key=lambda difference: (difference.relative, difference.max_abs), default=None)
 
+    def _remember(self, trial: BuildTrial) -> None:
+        """Take up what a build of an earlier session tells about caches."""
+        self._keyed = self._keyed or any(choice.key for choice in trial.choices)
+        if "timing.cache" in trial.files and (trial.good or self._cache is None):
+            self._cache = self._inv.case.folder / trial.files["timing.cache"]
+
     def _made(self, name: str, key: str, given: tuple[Choice, ...], *, record: bool) -> BuildTrial:
         engine_file = self._engine_file or self._inv.workspace.folder / "candidate.engine"
+        cache = self._fresh_cache(given)
         built = build_once(
-            self._with(given, engine_file, record=record),
+            self._with(given, engine_file, cache, record=record),
             self._inv.model,
             self._judge.feeds,
             workspace=self._inv.workspace,
@@ -210,11 +222,25 @@ class EngineBench:
             error=judged.error,
             choices=built.choices,
             features=features(built.choices, built.plan),
-            files=self._sorted(name, judged.judgement, tactics, engine_file),
+            files=self._sorted(name, judged.judgement, tactics, {"engine": engine_file, "timing.cache": cache}),
         )
+        self._remember(trial)
         return self._with_outputs(trial, key, built)
 
-    def _with(self, given: tuple[Choice, ...], engine_file: Path, *, record: bool) -> EngineSpec:
+    def _fresh_cache(self, given: tuple[Choice, ...]) -> Path | None:
+        """Return the file of a build's timing cache, for engines whose tactics are entries of one; else None.
+
+        Entries can be given only where the cache has them: builds with given tactics start from an earlier cache.
+        """
+        if not self._keyed or CACHE_OPTION not in self._engine.options or CACHE_OPTION in self._spec.options:
+            return None
+        path = self._inv.workspace.folder / f"candidate{CACHE_SUFFIX}"
+        path.unlink(missing_ok=True)
+        if given and self._cache is not None:
+            shutil.copyfile(self._cache, path)
+        return path
+
+    def _with(self, given: tuple[Choice, ...], engine_file: Path, cache: Path | None, *, record: bool) -> EngineSpec:
         options: Mapping[str, str] = self._spec.options
         if isinstance(self._engine, PinsTactics):
             options = self._engine.recording(options) if record else options
@@ -224,20 +250,26 @@ class EngineBench:
                 options = self._engine.pinning(options, path)
         if isinstance(self._engine, SavesEngines):
             options = self._engine.saving(options, engine_file)
+        if cache is not None:
+            options = {**options, CACHE_OPTION: str(cache)}
         return EngineSpec(self._spec.name, dict(options))
 
-    def _sorted(self, name: str, judgement: Judgement, record: TacticRecord, engine: Path) -> dict[str, str]:
+    def _sorted(
+        self, name: str, judgement: Judgement, record: TacticRecord, made: Mapping[str, Path | None]
+    ) -> dict[str, str]:
         """Keep a build's files in the case, in the folder of its judgement."""
         folder = self._inv.case.folder / judgement.value
         files: dict[str, str] = {}
         if record.choices:
             save_record(record, folder / f"{name}{TACTICS_SUFFIX}")
             files["tactics"] = f"{judgement.value}/{name}{TACTICS_SUFFIX}"
-        if engine.exists():
+        for kind, path in made.items():
+            if path is None or not path.exists():
+                continue
             folder.mkdir(exist_ok=True)
-            move = shutil.copyfile if self._engine_file is not None else shutil.move
-            move(engine, folder / f"{name}.engine")
-            files["engine"] = f"{judgement.value}/{name}.engine"
+            move = shutil.copyfile if path == self._engine_file else shutil.move
+            move(path, folder / f"{name}.{kind}")
+            files[kind] = f"{judgement.value}/{name}.{kind}"
         return files
 
     def _with_outputs(self, trial: BuildTrial, key: str, built: Built) -> BuildTrial:

@@ -158,7 +158,9 @@ def _judging(
 def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy:
     """Write what a good build can be made again from, and return the study with the names of all files."""
     good = next((trial for trial in study.trials if trial.good), None)
-    trial = study.pinned.trial if study.pinned is not None and study.pinned.trial.good else good
+    again = study.pinned
+    repeatable = again is not None and again.trial.good and again.same_outputs is not False
+    trial = again.trial if again is not None and repeatable else good  # else the engine file is all that is the same
     files = ["builds.json"]
     if trial is None:
         return dataclasses.replace(study, files=tuple(files))
@@ -168,6 +170,10 @@ def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy
         files.append("pinned.tactics.json")
         if request.save_tactics is not None:
             save_record(TacticRecord(study.engine, choices), request.save_tactics)
+    cache = trial.files.get("timing.cache")
+    if cache:
+        shutil.copyfile(case.folder / cache, case.folder / "pinned.timing.cache")
+        files.append("pinned.timing.cache")
     engine = trial.files.get("engine")
     if engine and request.output is not None and (case.folder / engine).exists():
         shutil.copyfile(case.folder / engine, request.output)

@@ -60,7 +60,7 @@ def test_guilty_choices_are_exactly_those_of_the_truth(seed, bad):
     assert found.pinned.same_outputs
     assert found.pinned.again_same
     # 20 layers of which about half differ: bisection, its repeats, and single removals
-    assert found.blame.builds <= 20
+    assert found.blame.builds <= 26
 
 
 def test_a_choice_that_both_builds_share_is_not_needed_to_tell_them_apart():
@@ -97,10 +97,8 @@ def test_a_cause_outside_the_tactics_is_not_blamed_on_one():
     found = study(bench, most=8, until=Until.COUNT)
     assert found.good
     assert found.bad
-    if found.blame.guilty:  # a flaky premise may fail twice in a row; then the cure is what tells
-        assert found.blame.cured is not None
-    else:
-        assert "not among the tactics" in found.blame.reason
+    assert not found.blame.guilty
+    assert "not among the tactics" in found.blame.reason
 
 
 def test_equal_choices_in_good_and_bad_builds_are_said():
