@@ -16,7 +16,7 @@ from tensortriage.compare.figures import say
 from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, Floors
-from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Measured, compare_all
+from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Mark, Measured, compare_all
 from tensortriage.diagnose.outputs import FeedResult, judge, output_floors
 from tensortriage.diagnose.predicted import beyond_format
 from tensortriage.diagnose.soundness import mismatched
@@ -87,7 +87,7 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
             after = error_with(inv, evidence, proposal)
             tried.append(proposal.words)
             if after is not None:
-                return told(inv, evidence, verdict, proposal, after, fix)
+                return told(inv, evidence, verdict, proposal, after, fix, since)
     except BudgetSpent:
         inv.unasked(QUESTION)
         return inv.refreshed(verdict)
@@ -196,7 +196,13 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
 
 
 def told(
-    inv: Investigation, evidence: Evidence, verdict: Verdict, proposal: Proposal, after: float, fix: Path | None
+    inv: Investigation,
+    evidence: Evidence,
+    verdict: Verdict,
+    proposal: Proposal,
+    after: float,
+    fix: Path | None,
+    since: Mark,
 ) -> Verdict:
     """Record the change that helps, write its model where asked to, and return the verdict with it."""
     since = inv.mark()
