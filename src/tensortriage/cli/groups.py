@@ -11,7 +11,8 @@ INSPECT = {
     "sparsity": ("tensortriage.cli.inspect_sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
     "tactics": ("tensortriage.cli.inspect_tactics:inspect_tactics", "Which tactics a file says were chosen."),
     "diff-tactics": (
-        "tensortriage.cli.inspect_diff_tactics:inspect_diff_tactics", "What bad builds chose that good ones did not.",
+        "tensortriage.cli.inspect_diff_tactics:inspect_diff_tactics",
+        "What bad builds chose that good ones did not.",
     ),
     "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
