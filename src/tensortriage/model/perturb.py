@@ -1,6 +1,6 @@
 """Add an error to values inside a model at run time, to see what it does to the outputs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -13,7 +13,9 @@ from tensortriage.values.spec import ValueSpec
 ERROR_PREFIX = "error::"
 
 
-def perturb(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec]) -> Model:
+def perturb(
+    model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec], sparing: Collection[str] = ()
+) -> Model:
     """Return the model in which an error is added to some values.
 
     Every value V gets one more input, ``error::V``, of its type and shape. Everything downstream, a graph output V
@@ -23,6 +25,7 @@ def perturb(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpe
         model: The model; it is not changed.
         values: Names of floating-point values that nodes make.
         specs: Types and shapes of the values.
+        sparing: Names of nodes that go on using what the node computes; bodies of nodes are never spared.
 
     Raises:
         UsageError: When a value is unknown (``value-unknown``).
@@ -41,7 +44,8 @@ def perturb(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpe
         add = ir.Node("", "Add", [value, error], name=names.fresh(f"add_error::{name}"))
         add.outputs[0].type, add.outputs[0].shape = value.type, value.shape
         for user, index in users:
-            user.replace_input_with(index, add.outputs[0])
+            if user.graph is not graph or user.name not in sparing:
+                user.replace_input_with(index, add.outputs[0])
         for position, output in enumerate(graph.outputs):
             if output is value:
                 graph.outputs[position] = add.outputs[0]

@@ -1,16 +1,18 @@
 """What does a wrong value inside the model do to its outputs? The rest of the model, run by the reference, tells.
 
 Only what lies behind the wrong values is run, fed with golden values from beside. Where one wrong value lies behind
-another, its own error is added to what arrives there, so that neither hides the other.
+another, its error is added to what arrives there, so that neither hides the other. What arrives through the piece that
+made both is in that error already: inside the piece errors are not carried on, or they would count twice.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.cut import extract
 from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
+from tensortriage.model.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.perturb import ERROR_PREFIX, perturb
 from tensortriage.reduce.sample import Sample
@@ -25,6 +27,7 @@ def carry(
     wrong: Mapping[str, np.ndarray],
     outputs: Collection[str],
     *,
+    inside: Collection[str] = (),
     sample: Sample,
     specs: Mapping[str, ValueSpec],
     engine: EngineSpec,
@@ -36,6 +39,7 @@ def carry(
         model: The model.
         wrong: The wrong values, in their golden shapes.
         outputs: The outputs of the model that are wanted; those that the wrong values do not reach are left out.
+        inside: Names of the nodes of the piece that the wrong values come from.
         sample: Golden values.
         specs: Types and shapes of all values.
         engine: The reference.
@@ -44,10 +48,7 @@ def carry(
     Raises:
         EngineError: When the reference refuses or fails the rest of the model.
     """
-    graph = model.graph
-    behind = {node.name for node in graph.descendants(tuple(wrong))}
-    leading = {node.name for node in graph.ancestors(tuple(outputs))}
-    nodes = [node for node in graph.nodes if node.name in behind and node.name in leading]
+    nodes = _nodes(model, wrong, outputs, frozenset(inside))
     made = {value for node in nodes for value in node.outputs}
     found = {name: wrong[name] for name in outputs if name in wrong and name not in made}
     wanted = [name for name in outputs if name in made]
@@ -60,10 +61,34 @@ def carry(
     if replaced:
         rest = select_outputs(inject(rest, replaced, specs=specs), wanted)
     if added:
-        rest = perturb(rest, added, specs=specs)
+        rest = perturb(rest, added, specs=specs, sparing=inside)
     feed = {spec.name: _fed(spec.name, wrong, sample) for spec in rest.inputs}
     with Runner(engine, rest, workspace=workspace) as runner:
         return found | dict(runner.run(feed))
+
+
+def _nodes(
+    model: Model, wrong: Mapping[str, np.ndarray], outputs: Collection[str], inside: frozenset[str]
+) -> list[Node]:
+    """Return the nodes to be run: those between the wrong values and the outputs that errors reach from outside.
+
+    A wrong value that one of them uses inside the piece has a right form, too; what makes it is run for that.
+    """
+    graph = model.graph
+    first = {user.name: user for value in wrong for user in graph.consumers(value) if user.name not in inside}
+    behind = {*first, *(node.name for node in graph.descendants([v for n in first.values() for v in n.outputs]))}
+    run = behind & {node.name for node in graph.ancestors(tuple(outputs))}
+
+    def makers() -> Iterator[str]:
+        for name in run & inside:
+            for value in wrong.keys() & set(graph.node(name).uses):
+                producer = graph.producer(value)
+                if producer is not None:
+                    yield producer.name
+
+    while missing := set(makers()) - run:
+        run |= missing
+    return [node for node in graph.nodes if node.name in run]
 
 
 def _fed(name: str, wrong: Mapping[str, np.ndarray], sample: Sample) -> np.ndarray:

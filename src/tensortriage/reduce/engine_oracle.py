@@ -169,9 +169,11 @@ class EngineOracle:
         value = max(errors, key=lambda name: errors[name])
         if self.expected is not None and self.expected.kind is FailureKind.NON_FINITE and math.isinf(errors[value]):
             return Failure(FailureKind.NON_FINITE, value, math.inf, sample=sample.name), True
-        return self._carried(sample, wrong, errors), True
+        return self._carried(sample, nodes, wrong, errors), True
 
-    def _carried(self, sample: Sample, wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]) -> Failure | None:
+    def _carried(
+        self, sample: Sample, nodes: Sequence[str], wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]
+    ) -> Failure | None:
         """Return the failure that wrong values inside the model mean for its outputs."""
         asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
         outputs = list(asked) or [spec.name for spec in self.pieces.model.outputs]
@@ -181,6 +183,7 @@ class EngineOracle:
                     self.pieces.model,
                     wrong,
                     outputs,
+                    inside=nodes,
                     sample=sample,
                     specs=self.specs,
                     engine=self.reference,

@@ -109,6 +109,20 @@ def test_what_leaves_a_piece_from_inside_counts(folder):
     assert names_in(by_engine("script:needs.py")) == ["a", "b"]
 
 
+def test_errors_that_leave_a_piece_twice_do_not_cancel(folder):
+    """The error of ``a`` leaves as ``p`` and, halved and turned, as ``q``, which holds it already: half of it is left.
+
+    Were it carried from ``p`` through ``b`` and then added once more at ``q``, nothing would be left.
+    """
+    text = """g (float[2] x) => (float[2] y) <float w = {-0.5}, float v = {0.001}> {
+        [a] p = Sin(x) [b] q = Mul(p, w) [c] r = Mul(q, v) [d] s = Add(p, q) [e] y = Add(s, r)
+    }"""
+    models.parse(text).save("m.onnx")
+    np.savez("m.npz", x=np.array([0.5, 0.25], np.float32))
+    (folder / "needs.py").write_text(NEEDS.format(needed=["a", "b", "c"]))
+    assert names_in(by_engine("script:needs.py")) == ["a", "b", "c"]
+
+
 def test_every_sample_is_used(folder):
     """The fault shows the result of the run before, so the first sample alone never fails."""
     names = dag(folder)
