@@ -54,6 +54,12 @@ NAMED = {
     FaultKind.BF16_ACCUMULATE: {"narrow-format"},
 }
 
+VARIANTS = {
+    FaultKind.CLIP, FaultKind.FLUSH, FaultKind.COARSE, FaultKind.INF, FaultKind.TILE_TAIL, FaultKind.BROADCAST,
+    FaultKind.CHANNELS_LAST, FaultKind.WARM_UP,
+}  # fmt: skip
+"""Faults whose pattern depends on the tensor, or is one of those above; bench/planted.py plants them in models."""
+
 
 def planted(kind, shape):
     """The right and the wrong value of an operator with a planted fault, and what it computed before."""
@@ -76,7 +82,7 @@ def change_of(kind):
 
 
 def test_every_numeric_fault_is_in_the_table():
-    assert set(NAMED) == {kind for kind in FaultKind if change_of(kind)}
+    assert set(NAMED) | VARIANTS == {kind for kind in FaultKind if change_of(kind)}
 
 
 @pytest.mark.parametrize("shape", [(2, 48, 64), (2, 3, 16, 24), (8, 40)], ids=str)
