@@ -7,7 +7,7 @@ of the model on golden inputs (`together`), and the whole model with as few mark
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from tensortriage.compare.figures import ratio_of, say
+from tensortriage.compare.figures import ratio_of, say, say_ratio
 from tensortriage.diagnose.breakers import breakers
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation, Mark
@@ -121,7 +121,7 @@ def with_sets(inv: Investigation, evidence: Evidence, found: Together, marks: tu
             VerdictKind.FUSION_FAULT,
             0.98 if marks else 0.5 + 0.45 * max(found.explained, 0.5),
             f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
-            f"{inv.question.target}{others}: relative error {say(error)}, {first.ratio:.3g}x the floor; "
+            f"{inv.question.target}{others}: relative error {say(error)}, {say_ratio(first.ratio)}; "
             f"{'it explains' if len(found.sets) == 1 else 'they explain'} {found.explained:.0%} of the output error"
             + breakers_words(marks),
             culprits=culprits,
@@ -139,7 +139,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     alone = evidence.local.error(value) if evidence.local else None
     ratio = ratio_of(alone, evidence.local.floors.target.get(value)) if evidence.local else None
     others = ", ".join(repr(other) for other in item.nodes if other != name)
-    within = "not measured alone" if ratio is None else f"alone {say(alone)}, {ratio:.2g}x its floor"
+    within = "not measured alone" if ratio is None else f"alone {say(alone)}, {say_ratio(ratio)}"
     if ratio is not None and ratio > SUSPECT_RATIO:
         within += " (not what makes the failure)"
     end, error = max(item.errors.items(), key=lambda pair: pair[1])
@@ -151,7 +151,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
         influence=influence,
         floor_ratio=ratio,
         reason=f"wrong only together with {others}: {within}; together '{end}' has relative error {say(error)}, "
-        f"{item.ratio:.3g}x its floor",
+        + say_ratio(item.ratio),
     )
 
 
