@@ -1,13 +1,28 @@
 """Import a package without what it imports and seldom needs; that is read when something of it is first used.
 
 onnx_ir imports sympy for arithmetic with symbolic sizes, of which a command needs none. Reading sympy takes half of the
-start-up of every command and of every process that a command starts.
+start-up of every command and of every process that a command starts. A finder waits for the package to be imported, and
+puts a stand-in in the place of the other while that takes place.
 """
 
 import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
+
+
+def import_without(package: str, needless: str) -> None:
+    """Whenever a package is imported, put off the import of another that it seldom needs.
+
+    Everybody else who imports the other one gets it as ever. A package that cannot do without it for so long is
+    imported plainly.
+    """
+    if package not in sys.modules and needless not in sys.modules:
+        sys.meta_path.insert(0, _Finder(package, needless))
 
 
 class _Later(types.ModuleType):
@@ -26,24 +41,51 @@ def _function(module: str, name: str) -> Any:
     return call
 
 
-def import_without(package: str, needless: str) -> None:
-    """Import a package, and put off the import of another that it seldom needs.
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds one package once, as the others do, and lets it be loaded with a stand-in."""
 
-    Everybody else who imports the other one gets it as ever. A package that cannot do without it for so long is
-    imported plainly.
-    """
-    if package in sys.modules or needless in sys.modules:
-        return
-    before = set(sys.modules)
-    stand_in = sys.modules[needless] = _Later(needless)
-    try:
-        importlib.import_module(package)
-        return
-    except Exception:
-        for name in set(sys.modules) - before:
-            if name == package or name.startswith(f"{package}."):
-                del sys.modules[name]
-    finally:
-        if sys.modules.get(needless) is stand_in:
-            del sys.modules[needless]
-    importlib.import_module(package)
+    def __init__(self, package: str, needless: str) -> None:
+        self._package = package
+        self._needless = needless
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of the package, whose loader knows of the stand-in; None for anything else."""
+        if fullname != self._package:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None and self._needless not in sys.modules:
+            spec.loader = _Loader(spec.loader, self._needless)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads a module as its own loader does, with a stand-in for another one meanwhile."""
+
+    def __init__(self, own: importlib.abc.Loader, needless: str) -> None:
+        self._own = own
+        self._needless = needless
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        """Create it as ever."""
+        return self._own.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run it with the stand-in; where that fails, forget what it imported and run it plainly."""
+        before = set(sys.modules)
+        stand_in = sys.modules[self._needless] = _Later(self._needless)
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._own
+        try:
+            self._own.exec_module(module)
+            return
+        except Exception:
+            for name in set(sys.modules) - before:
+                if name.startswith(f"{module.__name__}."):
+                    del sys.modules[name]
+        finally:
+            if sys.modules.get(self._needless) is stand_in:
+                del sys.modules[self._needless]
+        self._own.exec_module(module)
