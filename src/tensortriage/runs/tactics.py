@@ -96,7 +96,9 @@ def _from_json(text: str, path: Path) -> TacticRecord:
         if content.get("format") != TACTICS_FORMAT:
             raise _unreadable(path, "is JSON of another kind", "give a file of --save-tactics or a tactic replay")
         return from_json(text, TacticRecord, source=str(path))
-    except (ValueError, KeyError, TypeError, AttributeError, StoreError) as error:
+    except StoreError as error:  # says itself which file is damaged
+        raise _unreadable(path, error.message.removeprefix(f"{path} "), "record the tactics again") from error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise _unreadable(path, f"is damaged: {error}", "record the tactics again") from error
 
 

@@ -73,6 +73,13 @@ def test_a_log_gives_keys_hashes_and_kernels(tmp_path):
         (b'{"format": "tensortriage.case/1"}', "another kind"),
         (b'{"polygraphy_class": "TacticReplayData", "replay": {"a": {}}}', "damaged"),
         (b"{", "damaged"),
+        (b'{"a":' * 20000 + b"1" + b"}" * 20000, "damaged"),
+        (b'{"format": "tensortriage.tactics/1", "engine": "x"}', "^(?!.*damaged.*damaged).*choices"),
+        (
+            b'{"polygraphy_class": "TacticReplayData", "replay": {"a": {"tactic": 1e400, "implementation": 1, '
+            b'"inputs": [], "outputs": []}}}',
+            "damaged",
+        ),
     ],
 )
 def test_other_files_are_refused_by_name(tmp_path, content, said):
