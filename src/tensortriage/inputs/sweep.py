@@ -64,7 +64,8 @@ def swept(feed: Feed, specs: Sequence[ValueSpec], sizes: Mapping[str, tuple[int,
             inputs that have it open.
 
     Raises:
-        UsageError: For a dimension that the model does not leave open (``sweep-unknown``).
+        UsageError: For a dimension that the model does not leave open (``sweep-unknown``), or a size whose numbers do
+            not fit into memory (``sweep-too-large``).
     """
     axes = {name: _axes(name, specs) for name in sizes}
     found = []
@@ -74,7 +75,14 @@ def swept(feed: Feed, specs: Sequence[ValueSpec], sizes: Mapping[str, tuple[int,
         tensors = dict(feed.tensors)
         for name, size in chosen.items():
             for tensor, axis in axes[name].items():
-                tensors[tensor] = _resized(tensors[tensor], axis, size)
+                try:
+                    tensors[tensor] = _resized(tensors[tensor], axis, size)
+                except (ValueError, MemoryError, OverflowError) as error:
+                    raise UsageError(
+                        f"input '{tensor}' does not fit into memory with {label}",
+                        slug="sweep-too-large",
+                        cure="sweep smaller sizes",
+                    ) from error
         found.append(Shaped(label, Feed(f"{feed.name} with {label}", tensors, feed.origin)))
     return found
 

@@ -76,6 +76,12 @@ def test_what_is_not_open_cannot_be_swept(word):
     assert "N" in caught.value.cure
 
 
+def test_a_size_beyond_any_memory_is_named():
+    with pytest.raises(UsageError, match="'ids' does not fit into memory with N=99999999999999999999") as caught:
+        swept(FEED, SPECS, {"N": (99999999999999999999,)})
+    assert caught.value.slug == "sweep-too-large"
+
+
 def test_a_dimension_that_others_are_computed_from_needs_feeds_of_its_own():
     specs = [ValueSpec("x", DType.FLOAT, ("past", 2)), ValueSpec("mask", DType.FLOAT, ("past+seq",))]
     feed = Feed("f", {"x": np.zeros((2, 2), np.float32), "mask": np.zeros(3, np.float32)}, Origin.REAL)
