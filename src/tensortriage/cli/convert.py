@@ -195,6 +195,7 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     shapes = tuple(word for word in given["mixed"] if word.endswith("]") and ":[" in word)
     given["feeds"] += tuple(word for word in given["mixed"] if word not in shapes)
     precision = _precision(given)
+    quantizing.check_options(given, precision)
     if precision in (Precision.INT8, Precision.FP8E4M3):
         given["input_shapes"] += shapes
         quantizing.quantize_and_show(model, given, precision, as_json=as_json)
@@ -221,9 +222,19 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
 
 
 def _precision(given: Mapping[str, Any]) -> "Precision | None":
-    """Return the format asked for, by name or by a flag of its own."""
+    """Return the format asked for, by name or by a flag of its own.
+
+    Raises:
+        UsageError: When a format is unknown, or two are asked for (``convert-formats-many``).
+    """
     from tensortriage.values.dtype import Precision
 
-    flags = [word for word in tensorrt_options.LOW if given[word]] + ["fp16"] * given["to_fp16"]
-    word = given["precision"] or (flags[0] if flags else "")
-    return Precision.parse(word) if word else None
+    words = [word for word in tensorrt_options.LOW if given[word]] + ["fp16"] * given["to_fp16"]
+    found = list(dict.fromkeys(Precision.parse(word) for word in [given["precision"], *words] if word))
+    if len(found) > 1:
+        raise UsageError(
+            f"several formats for one model: {', '.join(one.value for one in found)}",
+            slug="convert-formats-many",
+            cure="name one; --convert-to trt lets an engine choose among several",
+        )
+    return found[0] if found else None

@@ -5,6 +5,7 @@ Polygraphy's options take several values (``--onnx-outputs a b c``) and its runn
 value list becomes a repeated option, a runner flag becomes ``--runner NAME``.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -64,6 +65,13 @@ class GroupedOption(click.Option):
         super().__init__(*args, **kwargs)
         self.heading = heading
         self.rare = rare
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Convert the words; NaN is no number to compare with, and every range lets it through."""
+        found = super().type_cast_value(ctx, value)
+        if isinstance(found, float) and math.isnan(found):
+            raise click.BadParameter("nan is not a number", ctx=ctx, param=self)
+        return found
 
 
 def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:

@@ -21,6 +21,7 @@ HEADING = "8 bits"
 LISTS = ("--holdout",)
 WORDS = ("auto", "minmax", "percentile", "entropy")
 MOST_SHOWN = 5
+EIGHT_BITS_ONLY = ("metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor")
 ONNX_ONLY = ("mark", "exclude", "by_type", "opset", "infer_shapes", "convert_io_types")
 
 
@@ -46,6 +47,20 @@ def quantize_options(function: F) -> F:
     ):  # fmt: skip
         function = add(function)
     return function
+
+
+def check_options(given: Mapping[str, Any], precision: "Precision | None") -> None:
+    """Refuse options that ask something of 8-bit numbers when there are to be none.
+
+    Raises:
+        UsageError: When one is given without such a format (``option-needs-another``).
+    """
+    from tensortriage.values.dtype import Precision
+
+    asked = next((name for name in EIGHT_BITS_ONLY if given[name] not in (None, "", (), False)), None)
+    if asked is not None and precision not in (Precision.INT8, Precision.FP8E4M3):
+        flag = f"--{asked.replace('_', '-')}"
+        raise UsageError(f"{flag} without --int8 or --fp8", slug="option-needs-another", cure=f"add --int8 to {flag}")
 
 
 def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precision", *, as_json: bool) -> None:

@@ -101,6 +101,15 @@ class PolygraphyTolerance:
     error_quantile: Setting = 0.99
     infinities_compare_equal: bool = False
 
+    def __post_init__(self) -> None:
+        for setting in (self.atol, self.rtol, self.error_quantile):
+            if any(math.isnan(number) for number in (setting.values() if isinstance(setting, Mapping) else [setting])):
+                raise UsageError(
+                    "nan is no tolerance: nothing is within it, and nothing beyond it",
+                    slug="tolerance-nan",
+                    cure="give a number, or inf to allow everything",
+                )
+
     def judge(
         self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
     ) -> Judgement:

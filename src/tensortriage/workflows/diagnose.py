@@ -25,6 +25,7 @@ from tensortriage.report.renderers import FORMATS, write
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
 from tensortriage.runs.runner import feed_digest, precision_of
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.remedying import with_remedy
 from tensortriage.workflows.reproducing import with_repro
 
@@ -90,6 +91,8 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     """
     reference, target = (usable(text) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    for path in (request.fix, request.emit_breakers):
+        check_output(path, request.model, request.target_model)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])
     changed = None

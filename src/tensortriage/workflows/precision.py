@@ -1,12 +1,17 @@
 """Precision: the fewest nodes that must compute in more bits, and the model in which they do.
 
-Whoever judges, an engine or a command, candidates are typed models, and the emulation of the format says which to try
-first.
+Whoever judges, an engine or a command, candidates are typed models (in 8 bits, asked of an engine, models with Q/DQ
+pairs), and the emulation of the format says which to try first.
 """
 
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
 from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.runs.case import Case
+from tensortriage.runs.runner import precision_of
+from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import dump
+from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.precision_check import by_command
 from tensortriage.workflows.precision_engine import by_engine
 from tensortriage.workflows.precision_request import PrecisionListener, PrecisionRequest
@@ -21,9 +26,23 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) ->
         TriageError: For bad input, an engine that is missing, a goal that nothing reaches, or a target that fails with
             every node in the higher precision.
     """
+    check_output(request.output, request.model)
+    _check_formats(request)
     with Case(request.case) as case:
         plan = by_engine(request, case, listener) if request.target else by_command(request, case, listener)
         case.write("precision.json", plan)
     if request.output is not None:
         dump(plan, request.output.with_name("precision.json"))
     return plan
+
+
+def _check_formats(request: PrecisionRequest) -> None:
+    """Refuse a format that is not the one the target is told to compute in."""
+    told = precision_of(EngineSpec.parse(request.target)) if request.target else None
+    if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
+        return
+    raise UsageError(
+        f"--{request.low.value} contradicts {request.target}",
+        slug="precision-formats-many",
+        cure="name one format, best in --target",
+    )

@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tensortriage.errors import UsageError
 from tensortriage.model.absent import absent_weights
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.serializing import TRAINING
 from tensortriage.model.writing import EMBED_LIMIT_BYTES
+from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.proving import Proof, ProofRequest, Stage, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
@@ -55,10 +55,7 @@ class Target:
         Raises:
             UsageError: When the path is a directory (``output-is-directory``).
         """
-        if self.path.is_dir():
-            raise UsageError(
-                f"{self.path} is a directory", slug="output-is-directory", cure="name a file, e.g. -o edited.onnx"
-            )
+        check_output(self.path)
         model.save(self.path, external_data=self.external_data)
 
 

@@ -219,6 +219,13 @@ def test_every_tolerance_must_agree():
         judge(EveryTolerance([]), *pair)
 
 
+@pytest.mark.parametrize("settings", [{"atol": math.nan}, {"rtol": {"x": math.nan}}, {"error_quantile": math.nan}])
+def test_nan_is_no_tolerance(settings):
+    with pytest.raises(UsageError) as caught:
+        PolygraphyTolerance(**settings)
+    assert caught.value.slug == "tolerance-nan"
+
+
 def test_words_of_the_command_line():
     assert ErrorStat.parse("median") is ErrorStat.MEDIAN
     with pytest.raises(UsageError) as caught:

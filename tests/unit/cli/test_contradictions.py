@@ -1,0 +1,72 @@
+"""Options that contradict each other, or mean nothing, are refused before anything is read or run."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from models import chain
+from tensortriage.cli.convert import convert
+from tensortriage.cli.debug_build import debug_build
+from tensortriage.cli.debug_precision import debug_precision
+from tensortriage.cli.diagnose import diagnose
+from tensortriage.errors import UsageError
+
+EMULATE = ["--target", "emulate:precision=fp16"]
+
+
+def refusal(command: click.Command, *words: str) -> str:
+    """Return the slug of the error that a command line ends with; ``usage`` for click's own."""
+    result = CliRunner().invoke(command, [*map(str, words)], standalone_mode=False)
+    if isinstance(result.exception, click.UsageError):
+        return "usage"
+    assert isinstance(result.exception, UsageError), result.exception
+    return result.exception.slug
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (["--int8", "--fp8"], "convert-formats-many"),
+        (["--int8", "--precision", "fp16"], "convert-formats-many"),
+        (["--sqnr", "30"], "option-needs-another"),
+        (["--fp16", "--holdout", "x.npz"], "option-needs-another"),
+        (["--int8", "--sqnr", "nan"], "usage"),
+    ],
+)
+def test_convert(words, slug):
+    assert refusal(convert, "missing.onnx", "-o", "out.onnx", *words) == slug
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    chain(1).save(tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "slug"),
+    [
+        (diagnose, [*EMULATE, "--fix", "MODEL"], "output-is-input"),
+        (diagnose, [*EMULATE, "--emit-breakers", "DIR"], "output-is-directory"),
+        (diagnose, [*EMULATE, "--atol", "nan"], "tolerance-nan"),
+        (diagnose, [*EMULATE, "--budget", "nan"], "usage"),
+        (debug_precision, [*EMULATE, "-o", "MODEL"], "output-is-input"),
+        (debug_precision, [*EMULATE, "--bf16"], "precision-formats-many"),
+        (debug_precision, [*EMULATE, "--sqnr", "nan"], "usage"),
+        (debug_build, ["--target", "onnxruntime", "-o", "DIR"], "output-is-directory"),
+        (debug_build, ["--target", "onnxruntime", "-o", "new.engine"], "engine-not-saved"),
+    ],
+)
+def test_searches_say_so_before_they_begin(model, command, words, slug):
+    told = {"MODEL": str(model), "DIR": str(model.parent)}
+    case = model.parent / "case"
+    assert refusal(command, str(model), "--case", str(case), *(told.get(word, word) for word in words)) == slug
+    assert not case.exists()
+
+
+def test_tactics_for_an_engine_that_takes_none(model):
+    (model.parent / "t.json").write_text('{"format": "tensortriage.tactics/1", "engine": "x", "choices": []}')
+    words = ["--target", "onnxruntime", "--load-tactics", str(model.parent / "t.json")]
+    assert refusal(debug_build, str(model), *words) == "tactics-not-taken"
