@@ -27,6 +27,7 @@ from tensortriage.workflows.build_bench import CommandJudge, EngineBench, Judge,
 from tensortriage.workflows.diagnose import REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.output_files import check_output
+from tensortriage.workflows.premises import require_numbers
 from tensortriage.workflows.reduce_judge import judge_of
 
 
@@ -164,6 +165,9 @@ def _judging(
             yield inv, CommandJudge(checker), digest(common, request.check.identity())
             return
         usable(request.reference)
+        golden = [(feed.name, inv.golden_outputs(feed)) for feed in samples]
+        outputs = [spec.name for spec in model.outputs]
+        require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)
         inputs = [inv.key(reference, model, feed) for feed in samples]
         judge = NumbersJudge(inv, judge_of(inv, samples[0]), samples)
         yield inv, judge, digest(common, inputs, repr(request.tolerance))

@@ -33,6 +33,7 @@ from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 from tensortriage.workflows.precision_request import GoalRequest, PrecisionListener
+from tensortriage.workflows.premises import require_numbers
 
 TYPED = (Precision.FP16, Precision.BF16)
 """Formats that a model can be written in by types alone."""
@@ -160,6 +161,7 @@ def samples_of(inv: Investigation) -> tuple[Sample, ...]:
     for feed in inv.question.feeds:
         golden = inv.golden_outputs(feed)
         found.append(Sample(feed, {name: np.asarray(golden[name]) for name in names if name in golden}))
+    require_numbers((sample.feed.name, sample.outputs) for sample in found)
     return tuple(found)
 
 

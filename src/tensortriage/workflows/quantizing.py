@@ -28,6 +28,7 @@ from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.premises import require_numbers
 from tensortriage.workflows.surgery import Source, Target
 
 PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
@@ -171,6 +172,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     kept = choose_nodes(model.graph, request.kept)
     with Workspace() as workspace:
         golden, before = _run(model, held_out, request.metric, workspace)
+        require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
         tries: list[tuple[Tried, Quantizer, Model]] = []
         for calibration in request.calibrations:
             progress(f"calibrating on {len(samples)} samples: {calibration.value}")

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from models import chain
+from models import chain, write
 from tensortriage.cli.convert import convert
 from tensortriage.cli.debug_build import debug_build
 from tensortriage.cli.debug_precision import debug_precision
 from tensortriage.cli.diagnose import diagnose
-from tensortriage.errors import UsageError
+from tensortriage.errors import TriageError
 
 EMULATE = ["--target", "emulate:precision=fp16"]
 
@@ -21,7 +22,7 @@ def refusal(command: click.Command, *words: str) -> str:
     result = CliRunner().invoke(command, [*map(str, words)], standalone_mode=False)
     if isinstance(result.exception, click.UsageError):
         return "usage"
-    assert isinstance(result.exception, UsageError), result.exception
+    assert isinstance(result.exception, TriageError), result.exception
     return result.exception.slug
 
 
@@ -70,3 +71,23 @@ def test_tactics_for_an_engine_that_takes_none(model):
     (model.parent / "t.json").write_text('{"format": "tensortriage.tactics/1", "engine": "x", "choices": []}')
     words = ["--target", "onnxruntime", "--load-tactics", str(model.parent / "t.json")]
     assert refusal(debug_build, str(model), *words) == "tactics-not-taken"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (debug_precision, EMULATE),
+        (debug_build, ["--target", "onnxruntime"]),
+        (convert, ["--int8", "-o", "OUT"]),
+    ],
+)
+@pytest.mark.parametrize(("rows", "slug"), [(1, "reference-nan"), (0, "nothing-compared")])
+def test_nothing_is_good_because_the_reference_is_nan_or_empty(tmp_path, command, words, rows, slug):
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n, 2] x) => (float[n, 2] y) {y = MatMul(x, w)}'
+    text = text.replace("{", "<float[2, 2] w = {1, 2, 3, 4}> {", 1)
+    model = write(tmp_path / "model.onnx", text)
+    np.savez(tmp_path / "x.npz", x=np.full((rows, 2), np.nan, np.float32))
+    words = [str(tmp_path / "out.onnx") if word == "OUT" else word for word in words]
+    words += [] if command is convert else ["--case", str(tmp_path / "case")]
+    assert refusal(command, str(model), "--inputs", str(tmp_path / "x.npz"), *words) == slug
+    assert not (tmp_path / "out.onnx").exists()
