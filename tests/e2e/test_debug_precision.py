@@ -121,6 +121,26 @@ def test_fp8_tells_the_nodes_in_emulation(tmp_path, loud):
     assert set(loud) <= set(json.loads(done.stdout)["kept"])
 
 
+def test_in_int8_the_engine_confirms_the_nodes_without_pairs(tmp_path):
+    words = [EXAMPLES / "digits_cnn.onnx", "--target", "onnxruntime", "--int8", "--inputs", EXAMPLES / "digits.npz"]
+    done = precision(tmp_path, *words, "--sqnr", "42", "-o", "mixed.onnx", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert json.loads((tmp_path / "precision.json").read_text()) == plan
+    assert 0 < len(plan["kept"]) < plan["candidates"] == 8
+    assert plan["builds"] <= 10
+    graph = onnx.load(tmp_path / "mixed.onnx").graph
+    pairs = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+    heavy = [node for node in graph.node if node.op_type in ("Conv", "Gemm")]
+    assert {node.name for node in heavy if node.input[0] not in pairs} == set(plan["kept"])
+    words = [EXAMPLES / "digits_cnn.onnx", "--target", "onnxruntime", "--target-model", "mixed.onnx"]
+    words += ["--inputs", EXAMPLES / "digits.npz"]
+    assert triage("run", *words, "--snr-threshold", "42", cwd=tmp_path).returncode == 0
+    done = precision(tmp_path, EXAMPLES / "digits_cnn.onnx", "--target", "onnxruntime", "--int8")
+    assert done.returncode == 2
+    assert "error[precision-goal-missing]" in done.stderr
+
+
 def test_remedies_are_offered_when_they_were_seen_to_work(tmp_path, loud):
     words = ["m.onnx", "--target", "emulate:precision=fp16", "--inputs", "m.npz", "-o", "mixed.onnx", "--sqnr", "30"]
     done = precision(tmp_path, *words, "--remedies", "--json")

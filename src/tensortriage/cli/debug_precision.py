@@ -14,6 +14,7 @@ Examples:
   triage debug precision model.onnx --target emulate:precision=fp16 --inputs real.npz --sqnr 40 -o mixed.onnx
   triage debug precision model.onnx --target tensorrt:precision=fp16 --inputs real.npz -o mixed.onnx \\
       --metric accuracy.py --metric-min 0.98 --latency
+  triage debug precision model.onnx --target onnxruntime --int8 --inputs real.npz --sqnr 30 -o mixed.onnx
   triage debug precision model.onnx --fp16 -o mixed.onnx --check "./build.sh polygraphy_debug.onnx && ./compare.sh"
   triage debug precision model.onnx --fp16 --mode bisect --direction reverse --check ./check.sh
 
@@ -52,7 +53,9 @@ def engine_options(function: Any) -> Any:
             option("--fp16", "low", flag_value="fp16", heading=SEARCH,
                    help="The lower format, when --target does not say."),
             option("--bf16", "low", flag_value="bf16", heading=SEARCH, help="Likewise."),
-            option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Likewise; emulated only, without -o."),
+            option("--int8", "low", flag_value="int8", heading=SEARCH,
+                   help="Likewise: Q/DQ pairs, calibrated on the feeds; with --target and --sqnr, --atol or --metric."),
+            option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Likewise."),
             option("--precision", "-p", "higher", type=click.Choice(["float32", "fp32"]), default="float32",
                    show_default=True, heading=SEARCH, rare=True, help="The higher precision."),
         )

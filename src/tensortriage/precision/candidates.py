@@ -4,6 +4,7 @@ An engine that is asked for a precision applies it to everything; to get a mixtu
 the model instead, and the types say which node computes in what.
 """
 
+import abc
 import dataclasses
 import statistics
 import time
@@ -101,7 +102,61 @@ def timed(runner: Runner, sample: Sample) -> float:
     return 1000.0 * statistics.median(seconds)
 
 
-class Candidates:
+class Candidates(abc.ABC):
+    """Models of one original in which some nodes compute in float32, on an engine.
+
+    Args:
+        precision: The lower format.
+        bench: Where candidates run.
+        spec: The engine as candidates want it.
+    """
+
+    def __init__(self, precision: Precision, *, bench: Bench, spec: EngineSpec) -> None:
+        self.bench = bench
+        self.read_sets: dict[frozenset[str], Reading] = {}
+        self.spec = spec
+        self._precision = precision
+
+    @abc.abstractmethod
+    def model(self, kept: Collection[str]) -> Model:
+        """Return the model in which some nodes, and what lies between them, compute in float32."""
+
+    @abc.abstractmethod
+    def as_asked(self) -> Reading:
+        """Return the reading of the model in which nothing is kept, as the user asked for it."""
+
+    @property
+    @abc.abstractmethod
+    def builds(self) -> int:
+        """Models asked about, what the user asked for included; those answered from the cache count as well."""
+
+    def complete(self, kept: Collection[str]) -> frozenset[str]:
+        """Return kept nodes with those that only hand numbers on between them."""
+        return frozenset(kept)
+
+    def audited(self, kept: Collection[str]) -> PlanAudit | None:
+        """Return what the engine made of a model, against its types; None when it does not tell."""
+        return None
+
+    def read(self, kept: Collection[str]) -> Reading:
+        """Return the reading of a set of kept nodes; one build and one run per sample unless it is known."""
+        wanted = frozenset(kept)
+        if wanted not in self.read_sets:
+            whole = sorted(self.complete(wanted))
+            what = f"the model with {len(wanted)} nodes in fp32"
+            self.read_sets[wanted] = self.bench.read(
+                self._engine(wanted), lambda: self._built(whole), what, self._precision.value, whole
+            )
+        return self.read_sets[wanted]
+
+    def _engine(self, kept: frozenset[str]) -> EngineSpec:
+        return self.spec
+
+    def _built(self, whole: Sequence[str]) -> Model:
+        return self.model(whole)
+
+
+class TypedCandidates(Candidates):
     """Typed models of one original.
 
     Args:
@@ -115,37 +170,28 @@ class Candidates:
     def __init__(
         self, model: Model, precision: Precision, islands: Islands, *, specs: Mapping[str, ValueSpec], bench: Bench
     ) -> None:
-        self.bench = bench
-        self.read_sets: dict[frozenset[str], Reading] = {}
+        super().__init__(precision, bench=bench, spec=deployed(bench.spec))
         self._model = model
-        self._precision = precision
         self._islands = islands
         self._specs = specs
         self._emulated = bench.spec.name == "emulate"
-        self.spec = deployed(bench.spec)
 
     def model(self, kept: Collection[str]) -> Model:
-        """Return the typed model in which some nodes, and what lies between them, compute in float32."""
+        """See `Candidates`."""
         return convert(self._model, self._precision, specs=self._specs, kept_nodes=sorted(self.complete(kept)))
 
     def complete(self, kept: Collection[str]) -> frozenset[str]:
-        """Return kept nodes with those that only hand numbers on between them."""
+        """See `Candidates`."""
         return frozenset(kept) | self._islands.carriers(kept)
 
     def as_asked(self) -> Reading:
         """Return the reading of the original on the engine as the user named it."""
         return self.bench.read(self.bench.spec, lambda: self._model, "the model as it is", "as asked")
 
-    def read(self, kept: Collection[str]) -> Reading:
-        """Return the reading of a set of kept nodes; one build and one run per sample unless it is known."""
-        wanted = frozenset(kept)
-        if wanted not in self.read_sets:
-            whole = sorted(self.complete(wanted))
-            what = f"the model with {len(wanted)} nodes in fp32"
-            self.read_sets[wanted] = self.bench.read(
-                self.spec, lambda: self._built(whole), what, self._precision.value, whole
-            )
-        return self.read_sets[wanted]
+    @property
+    def builds(self) -> int:
+        """See `Candidates`; the original is one more."""
+        return 1 + len(self.read_sets)
 
     def _built(self, whole: Sequence[str]) -> Model:
         if self._emulated:
@@ -153,7 +199,7 @@ class Candidates:
         return convert(self._model, self._precision, specs=self._specs, kept_nodes=whole)
 
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
-        """Return what the engine made of a typed model, against its types; None when it does not tell."""
+        """See `Candidates`."""
         if self._emulated:
             return None
         model, bench = self.model(kept), self.bench

@@ -58,7 +58,8 @@ class ErrorFacts:
 
     Attributes:
         goal: What was asked of them.
-        as_asked: Largest relative RMS error of the target as the user named it; None when nobody was asked.
+        as_asked: Largest relative RMS error of the target as the user named it, in 8 bits of the model with every node
+            quantized; None when nobody was asked.
         measured: The same of the written model, on the engine.
         predicted: The same in emulation.
         gap_db: Measured over predicted.

@@ -42,6 +42,19 @@ def settings_for(graph: Graph, kept: Collection[str], precision: Precision) -> M
     }
 
 
+def quantizer_settings(kept: Collection[str], precision: Precision) -> Mapping[str, str]:
+    """Return the settings of each tool that leave these nodes unquantized.
+
+    - ``onnxruntime``: an argument of ``quantize_static``.
+    - ``triage``: the options of ``triage convert``.
+    """
+    names = list(kept)
+    return {
+        "onnxruntime": json.dumps({"nodes_to_exclude": names}),
+        "triage": f"--precision {precision.value}" + (" --keep-nodes " + " ".join(names) if names else ""),
+    }
+
+
 def _whole_types(graph: Graph, names: Collection[str]) -> list[str]:
     """Return the operators of which every node is among some."""
     kept = set(names)

@@ -32,10 +32,10 @@ class QuantizedNodes:
     def __init__(self, model: Model, samples: Sequence[Sample], goal: Goal, *, workspace: Workspace) -> None:
         self._switched = switch_quantizers(model)
         self._samples = tuple(samples)
-        self._goal = goal
         self._known: dict[frozenset[str], Reading] = {}
         self._runner = Runner(PLAIN, self._switched.model, workspace=workspace)
-        self.nodes = self._switched.nodes
+        self.items = tuple(self._switched.nodes)
+        self.goal = goal
 
     def read(self, kept: Collection[str]) -> Reading:
         """Return the reading when some nodes read unquantized operands."""
@@ -43,30 +43,34 @@ class QuantizedNodes:
         if wanted not in self._known:
             switches = self._switched.feed(wanted)
             results = [self._runner.run({**sample.feed.tensors, **switches}) for sample in self._samples]
-            self._known[wanted] = self._goal.judge(self._samples, results)
+            self._known[wanted] = self.goal.judge(self._samples, results)
         return self._known[wanted]
+
+    def only(self, low: Collection[str]) -> Reading:
+        """Return the reading when nothing but some nodes reads quantized operands."""
+        return self.read(frozenset(self.items).difference(low))
 
     def influences(self) -> Influences:
         """Return what quantizing each node alone does."""
-        return influences(
-            self.nodes,
-            lambda low: self.read(frozenset(self.nodes).difference(low)),
-            relative=not self._goal.limits,
-        )
+        return influences(self.items, self.only, relative=not self.goal.limits)
 
     def fewest(self) -> Choice | None:
         """Return the fewest nodes to leave unquantized; None when not even leaving all of them is enough."""
         if self.read(()).within:
             return Choice((), self.read(()))
-        return choose(self.influences(), self.read, limited=self._goal.limits)
+        return choose(self.influences(), self.read, limited=self.goal.limits)
 
     @property
     def runs(self) -> int:
         """Readings taken so far."""
         return len(self._known)
 
+    def close(self) -> None:
+        """Release the session."""
+        self._runner.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._runner.close()
+        self.close()

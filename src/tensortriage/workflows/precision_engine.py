@@ -9,26 +9,27 @@ from functools import cached_property
 from tensortriage.diagnose.investigation import Investigation, Question
 from tensortriage.diagnose.local import local_errors, suspects
 from tensortriage.diagnose.verdict import Step
-from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
-from tensortriage.precision.candidates import Bench
+from tensortriage.precision.candidates import Bench, Candidates
 from tensortriage.precision.choosing import Choice, choose
 from tensortriage.precision.goal import MetricGoal, Reading, mean_metric
 from tensortriage.precision.influence import Influences
 from tensortriage.precision.plan import ErrorFacts, Honoured, Keeping, Point, PrecisionPlan, Remedy
 from tensortriage.precision.prefixes import bisected, linear
-from tensortriage.precision.settings import settings_for
+from tensortriage.precision.settings import quantizer_settings, settings_for
 from tensortriage.precision.settling import Questions, Settled, explained, gap_db, not_precision, settle
 from tensortriage.precision.work import low_share
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.planaudit import Match, PlanAudit
-from tensortriage.runs.runner import Tally, precision_of
+from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnose import usable
 from tensortriage.workflows.feeding import feeds
 from tensortriage.workflows.precision_parts import (
     TYPED,
+    Choosable,
+    Emulated,
     Ground,
     Watch,
     casts_in,
@@ -40,8 +41,9 @@ from tensortriage.workflows.precision_parts import (
     raised,
     samples_of,
 )
+from tensortriage.workflows.precision_quantized import QUANTIZED, doubting, open_quantized
 from tensortriage.workflows.precision_remedies import other_ways
-from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest
+from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest, low_precision
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Numbers of kept nodes at which the emulation draws the curve of accuracy."""
@@ -80,24 +82,6 @@ def by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener
         return search.plan()
 
 
-def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> Precision:
-    """Return the lower format.
-
-    Raises:
-        UsageError: When nobody names one (``precision-low-missing``).
-    """
-    found = request.low or (precision_of(target) if target is not None else None)
-    if found is None or found in (Precision.FP32, Precision.TF32, Precision.FP64):
-        raise UsageError(
-            f"{target} computes in {found.value}: there is no lower format to keep nodes out of"
-            if target is not None and found is not None
-            else "which format are the nodes that are not kept to compute in?",
-            slug="precision-low-missing",
-            cure="name it: --target ENGINE:precision=fp16, or --fp16, --bf16, --fp8",
-        )
-    return found
-
-
 class _Search:
     """One search."""
 
@@ -116,7 +100,9 @@ class _Search:
         self._started = time.perf_counter()
         self._target = inv.question.target
         typed = precision in TYPED
-        if not typed and (request.output is not None or self._target.name != "emulate"):
+        written = request.output is not None or self._target.name != "emulate"
+        self._quantized = written and precision in QUANTIZED
+        if written and not typed and not self._quantized:
             raise UsageError(
                 f"a model cannot be typed in {precision.value}: that takes Q/DQ nodes",
                 slug="precision-not-typed",
@@ -142,7 +128,15 @@ class _Search:
             heard=listener.progress,
         )
         self._ground = Ground(samples=self._samples, goal=self._goal, bench=bench, case=case, watch=self._watch)
-        self._stage, self.emulation, self._candidates = self._ground.open(model, precision, specs, typed=typed)
+        self._stage: Choosable
+        self.emulation: Emulated
+        self._candidates: Candidates
+        if self._quantized:
+            self._stage, self.emulation, self._candidates = open_quantized(
+                model, precision, specs, bench, metric=request.goal.metric, tell=listener.tell
+            )
+        else:
+            self._stage, self.emulation, self._candidates = self._ground.open(model, precision, specs, typed=typed)
 
     def close(self) -> None:
         """Release the session of the emulation."""
@@ -151,7 +145,7 @@ class _Search:
     @property
     def builds(self) -> int:
         """Models asked about, the original included; those answered from the case count as well."""
-        return 1 + len(self._candidates.read_sets)
+        return self._candidates.builds
 
     @cached_property
     def influences(self) -> Influences:
@@ -210,6 +204,8 @@ class _Search:
 
     def _suspects(self) -> list[str]:
         """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
+        if self._quantized:  # an op alone has no scales
+            return []
         feed = self._inv.question.feeds[0]
         self._listener.tell("the target does worse than predicted: asking it about every op alone")
         try:
@@ -272,7 +268,11 @@ class _Search:
             pareto=points,
             honoured=self._honoured(settled) if not settled.interrupted else None,
             remedies=self._remedies(settled),
-            settings=settings_for(stage.model.graph, whole, self._precision),
+            settings=(
+                quantizer_settings(whole, self._precision)
+                if self._quantized
+                else settings_for(stage.model.graph, whole, self._precision)
+            ),
             next=self._next(explains=explains),
             files=files,
             emulated=self.emulation.runs,
@@ -309,7 +309,15 @@ class _Search:
             self._inv.question.feeds[0],
         )
         found = self.influences if self._request.mode is Mode.AUTO and settled.kept else None
-        made = keepings(self._stage, settled.kept, found, self._inv.golden(feed), feed, limited=self._goal.limits)
+        made = keepings(
+            self._stage,
+            settled.kept,
+            found,
+            self._inv.golden(feed),
+            feed,
+            limited=self._goal.limits,
+            scaled=self._quantized,
+        )
         chosen = frozenset(settled.kept)
 
         def seen(node: str) -> str:
@@ -357,7 +365,9 @@ class _Search:
 
     def _next(self, *, explains: bool) -> tuple[str, ...]:
         commands = []
-        if not explains:
+        if not explains and self._quantized:
+            commands += doubting(self._inv, self._precision)
+        elif not explains:
             commands.append(self._inv.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
         if self._request.output is not None and self._target.name != "emulate":
             commands.append(

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -17,9 +18,9 @@ from tensortriage.model.model import Model
 from tensortriage.model.opset import require_opset
 from tensortriage.model.shapes import value_specs
 from tensortriage.model.switching import Switched, switch_rounding
-from tensortriage.precision.candidates import Bench, Candidates
+from tensortriage.precision.candidates import Bench, Candidates, TypedCandidates
 from tensortriage.precision.emulation import Emulation
-from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample, ToleranceGoal, mean_metric
+from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Reading, Sample, ToleranceGoal, mean_metric
 from tensortriage.precision.influence import Influences, influences
 from tensortriage.precision.islands import Islands
 from tensortriage.precision.plan import Keeping
@@ -54,6 +55,59 @@ def raised(model: Model, precision: Precision) -> Model:
     known = {node.name for node in model.graph.nodes}
     same = {node.name for node in newer.graph.nodes if node.op_type != "Constant"} <= known
     return newer if same and len(after) > len(before) else model
+
+
+class Choosable(Protocol):
+    """What can be chosen in a model: `Stage` where candidates are typed, else where they have Q/DQ pairs."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        ...
+
+    @property
+    def precision(self) -> Precision:
+        """The lower format."""
+        ...
+
+    @property
+    def specs(self) -> Mapping[str, ValueSpec]:
+        """Types of its values."""
+        ...
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Nodes that the format has no way to write."""
+        ...
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Nodes to choose from, in topological order."""
+        ...
+
+
+class Emulated(Protocol):
+    """Who tells without a build what the outputs lose: `Emulation`, or `QuantizedNodes`."""
+
+    goal: Goal
+    items: tuple[str, ...]
+
+    @property
+    def runs(self) -> int:
+        """Readings really taken."""
+        ...
+
+    def read(self, kept: Collection[str]) -> Reading:
+        """Return the reading of a set of kept nodes."""
+        ...
+
+    def only(self, low: Collection[str]) -> Reading:
+        """Return the reading when nothing but some nodes computes in the format."""
+        ...
+
+    def close(self) -> None:
+        """Release the session."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +168,8 @@ def goal_of(request: GoalRequest, inv: Investigation, samples: Sequence[Sample],
     """Return what is asked of the outputs.
 
     Raises:
-        UsageError: When the reference itself does not reach it (``precision-goal-unreachable``).
+        UsageError: When the reference itself does not reach it (``precision-goal-unreachable``), or nothing is asked
+            and the format has no rounding error of its own to ask for (``precision-goal-missing``).
     """
     names = list(samples[0].outputs)
     if request.metric is not None:
@@ -132,6 +187,12 @@ def goal_of(request: GoalRequest, inv: Investigation, samples: Sequence[Sample],
     if request.sqnr_db is not None:
         limit = 10.0 ** (-request.sqnr_db / 20.0)
         return ErrorGoal(dict.fromkeys(names, limit), f"SQNR >= {request.sqnr_db:g} dB")
+    if precision is Precision.INT8 and request.floor_factor is None:
+        raise UsageError(
+            "what is good enough? The error of int8 follows from the scales, so there is none to expect of it",
+            slug="precision-goal-missing",
+            cure="say it: --sqnr DB, --atol, --rtol, or --metric SCRIPT",
+        )
     floors = _floors(inv, samples, names)
     if request.floor_factor is not None:
         factor = request.floor_factor
@@ -241,7 +302,7 @@ class Ground:
             identity=identity,
             watch=self.watch,
         )
-        return stage, emulation, Candidates(model, precision, stage.islands, specs=specs, bench=bench)
+        return stage, emulation, TypedCandidates(model, precision, stage.islands, specs=specs, bench=bench)
 
 
 def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal: Goal, reference: str) -> str:
@@ -249,7 +310,7 @@ def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal:
     return digest(model.fingerprint, [feed_digest(f.tensors) for f in feeds], precision.value, goal.words, reference)
 
 
-def influences_of(emulation: Emulation, watch: Watch, *, seconds: float | None) -> Influences:
+def influences_of(emulation: Emulated, watch: Watch, *, seconds: float | None) -> Influences:
     """Measure what each node does to the outputs, for at most so many seconds."""
     started = time.perf_counter()
     return influences(
@@ -262,9 +323,16 @@ def influences_of(emulation: Emulation, watch: Watch, *, seconds: float | None) 
 
 
 def keepings(
-    stage: Stage, kept: Sequence[str], found: Influences | None, golden: TensorStore, feed: Feed, *, limited: bool
+    stage: Choosable,
+    kept: Sequence[str],
+    found: Influences | None,
+    golden: TensorStore,
+    feed: Feed,
+    *,
+    limited: bool,
+    scaled: bool = False,
 ) -> tuple[Keeping, ...]:
-    """Return the kept nodes with the reasons that the reference's values give."""
+    """Return the kept nodes with the reasons that the values give, which count only where no scales move them."""
     graph = stage.model.graph
     made = []
     for name in kept:
@@ -273,7 +341,7 @@ def keepings(
         values = {value: np.asarray(golden[value]) for value in wanted if value in golden}
         values |= {value: array for value, array in feed.tensors.items() if value in wanted}
         alone = found.ratio(name) if found is not None and name in found.alone else None
-        reason = reason_for(node, values, graph, stage.precision)
+        reason = "" if scaled else reason_for(node, values, graph, stage.precision)
         made.append(
             Keeping(
                 name,

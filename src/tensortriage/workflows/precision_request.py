@@ -10,8 +10,10 @@ import numpy as np
 
 from tensortriage.compare.tolerance import Tolerance
 from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE
 from tensortriage.workflows.feeding import FeedRequest
@@ -129,3 +131,21 @@ class PrecisionRequest:
                 slug="precision-judge",
                 cure="add --target ENGINE, e.g. --target openvino:precision=bf16; or --check CMD with --fp16",
             )
+
+
+def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> Precision:
+    """Return the lower format.
+
+    Raises:
+        UsageError: When nobody names one (``precision-low-missing``).
+    """
+    found = request.low or (precision_of(target) if target is not None else None)
+    if found is None or found in (Precision.FP32, Precision.TF32, Precision.FP64):
+        raise UsageError(
+            f"{target} computes in {found.value}: there is no lower format to keep nodes out of"
+            if target is not None and found is not None
+            else "which format are the nodes that are not kept to compute in?",
+            slug="precision-low-missing",
+            cure="name it: --target ENGINE:precision=fp16, or --fp16, --bf16, --int8, --fp8",
+        )
+    return found

@@ -173,19 +173,15 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     with Workspace() as workspace:
         golden, before = _run(model, held_out, request.metric, workspace)
         require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
-        tries: list[tuple[Tried, Quantizer, Model]] = []
-        for calibration in request.calibrations:
-            progress(f"calibrating on {len(samples)} samples: {calibration.value}")
-            quantizer = _quantizer(request, model, samples, calibration, workspace)
-            made = quantizer.quantized(kept)
-            outputs, metric = _run(made, held_out, request.metric, workspace)
-            tries.append((Tried(calibration.value, _errors(golden, outputs), metric), quantizer, made))
-        tries.sort(key=lambda item: (-(item[0].metric or 0.0), item[0].worst))
+        known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
+        tries = calibrated(
+            model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
+            metric=request.metric, workspace=workspace, progress=progress,
+        )  # fmt: skip
         best, quantizer, made = tries[0]
         sensitive: tuple[str, ...] = ()
         if goal := _goal(request, golden):
             progress("looking for the nodes that do not stand 8 bits")
-            known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
             sensitive = _sensitive(quantizer, kept, known, goal, workspace)
         if sensitive:
             made = quantizer.quantized({*kept, *sensitive})
@@ -215,16 +211,46 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     )
 
 
-def _quantizer(
-    request: QuantizeRequest,
+def calibrated(
     model: Model,
     samples: Sequence[Feed],
-    calibration: Calibration,
+    judges: Sequence[Sample],
+    *,
+    options: QuantizeOptions,
     workspace: Workspace,
-) -> Quantizer:
-    folder = workspace.folder / calibration.value
-    folder.mkdir()
-    return Quantizer(model, samples, dataclasses.replace(request.options, calibration=calibration), folder=folder)
+    calibrations: Sequence[Calibration] = tuple(Calibration),
+    kept: Collection[str] = (),
+    metric: Metric | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> list[tuple[Tried, Quantizer, Model]]:
+    """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
+
+    Args:
+        model: The float model.
+        samples: What calibrates.
+        judges: Samples to judge by, with the outputs of the float model.
+        options: How; ``calibration`` is that of each try.
+        workspace: For the files of the quantizers, which live as long.
+        calibrations: The calibrations to try.
+        kept: Nodes that stay float.
+        metric: Task metric of outputs and feed, larger is better.
+        progress: Told what takes a while.
+
+    Raises:
+        ModelError: When nothing can be quantized, or the quantizer refuses.
+    """
+    tries = []
+    for calibration in calibrations:
+        progress(f"calibrating on {len(samples)} samples: {calibration.value}")
+        folder = workspace.folder / calibration.value
+        folder.mkdir()
+        chosen = dataclasses.replace(options, calibration=calibration)
+        quantizer = Quantizer(model, samples, chosen, folder=folder)
+        made = quantizer.quantized(kept)
+        outputs, score = _run(made, [sample.feed for sample in judges], metric, workspace)
+        errors = _errors([sample.outputs for sample in judges], outputs)
+        tries.append((Tried(calibration.value, errors, score), quantizer, made))
+    return sorted(tries, key=lambda item: (-(item[0].metric or 0.0), item[0].worst))
 
 
 def _goal(request: QuantizeRequest, golden: Sequence[Mapping[str, np.ndarray]]) -> Goal | None:

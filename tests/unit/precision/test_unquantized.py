@@ -40,7 +40,7 @@ def test_the_fewest_nodes_and_the_written_model_agree_with_the_switches(quantize
     with Workspace() as workspace:
         whole = quantizer.quantized(float_weights=True)
         with QuantizedNodes(whole, [sample], goal, workspace=workspace) as nodes:
-            assert set(nodes.nodes) == {"first", "outlier", "last"}
+            assert set(nodes.items) == {"first", "outlier", "last"}
             assert not nodes.read(()).within
             found = nodes.fewest()
             # 1-minimal: nothing of it can go

@@ -132,8 +132,9 @@ def test_prefixes_come_from_either_end(tmp_path, loud):
         ({"check": CheckSpec(words=("true",))}, "precision-judge"),
         ({"target": "onnxruntime"}, "precision-low-missing"),
         ({"target": "", "check": CheckSpec(words=("true",))}, "precision-low-missing"),
-        ({"target": "emulate:precision=fp8e4m3"}, "precision-not-typed"),
-        ({"target": FP16, "low": Precision.FP32}, "precision-low-missing"),
+        ({"target": "emulate:precision=fp8e5m2"}, "precision-not-typed"),
+        ({"target": "onnxruntime", "low": Precision.FP32}, "precision-low-missing"),
+        ({"target": FP16, "low": Precision.BF16}, "precision-formats-many"),
     ],
 )
 def test_errors(tmp_path, loud, wanted, slug):

@@ -1,0 +1,74 @@
+"""Candidates in 8 bits: models with Q/DQ pairs at all nodes but those kept, built and run on the engine as they are."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.model.model import Model
+from tensortriage.precision.candidates import Bench, Candidates, deployed
+from tensortriage.precision.goal import Reading
+from tensortriage.precision.quantizing import Quantizer
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+
+@dataclass(frozen=True)
+class QuantizedStage:
+    """A float model and the nodes that can be quantized.
+
+    Attributes:
+        model: The model.
+        precision: int8 or fp8e4m3.
+        specs: Types of its values.
+        items: Nodes to choose from, in topological order.
+        fixed: None: what cannot be quantized is no candidate.
+    """
+
+    model: Model
+    precision: Precision
+    specs: Mapping[str, ValueSpec]
+    items: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+
+
+class QuantizedCandidates(Candidates):
+    """Q/DQ models of one float model, by one calibration.
+
+    Args:
+        stage: The float model and its choice of nodes.
+        quantizer: Makes the models.
+        bench: Where they run; its identity says how they were calibrated.
+    """
+
+    def __init__(self, stage: QuantizedStage, quantizer: Quantizer, *, bench: Bench) -> None:
+        super().__init__(stage.precision, bench=bench, spec=_builder(bench.spec))
+        self._stage = stage
+        self._quantizer = quantizer
+
+    def model(self, kept: Collection[str]) -> Model:
+        """See `Candidates`; with every node kept it is the float model itself."""
+        return self._stage.model if self._is_float(kept) else self._quantizer.quantized(kept)
+
+    def as_asked(self) -> Reading:
+        """Return the reading of the model with every node quantized: the float one says nothing about 8 bits."""
+        return self.read(())
+
+    @property
+    def builds(self) -> int:
+        """See `Candidates`."""
+        return len(self.read_sets)
+
+    def _is_float(self, kept: Collection[str]) -> bool:
+        return set(self._stage.items) <= set(kept)
+
+    def _engine(self, kept: frozenset[str]) -> EngineSpec:
+        word = self.spec.options.get("precision")
+        if word is None or not self._is_float(kept) or Precision.parse(word) is not self._stage.precision:
+            return self.spec
+        # asked for 8 bits of a model without pairs, an engine refuses it or makes up scales
+        return EngineSpec(self.spec.name, {**self.spec.options, "precision": Precision.FP32.value})
+
+
+def _builder(spec: EngineSpec) -> EngineSpec:
+    """Return the engine for Q/DQ models: as named, for the pairs say what is to be computed in 8 bits."""
+    return deployed(spec) if spec.name == "emulate" else spec

@@ -1,0 +1,70 @@
+"""Searching in 8 bits: the best calibration on the feeds, a session with a switch per node, and Q/DQ candidates."""
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Mapping
+
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.model.model import Model
+from tensortriage.precision.candidates import Bench
+from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
+from tensortriage.precision.quantizing import QuantizeOptions
+from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.runs.checks import digest
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.precision_request import Metric
+from tensortriage.workflows.quantizing import calibrated
+
+QUANTIZED = (Precision.INT8, Precision.FP8E4M3)
+"""Formats that a model is written in by Q/DQ pairs."""
+
+
+def open_quantized(
+    model: Model,
+    precision: Precision,
+    specs: Mapping[str, ValueSpec],
+    bench: Bench,
+    *,
+    metric: Metric | None,
+    tell: Callable[[str], None],
+) -> tuple[QuantizedStage, QuantizedNodes, QuantizedCandidates]:
+    """Return what can be chosen, who tells what it does (to be closed), and the candidates.
+
+    Args:
+        model: The float model.
+        precision: int8 or fp8e4m3.
+        specs: Types of its values.
+        bench: Where candidates run; its samples calibrate and judge.
+        metric: Task metric that chooses the calibration; None for the output error.
+        tell: Told which calibration was chosen.
+
+    Raises:
+        ModelError: When nothing can be quantized, or the quantizer refuses.
+    """
+    tries = calibrated(
+        model,
+        [sample.feed for sample in bench.samples],
+        bench.samples,
+        options=QuantizeOptions(precision=precision),
+        workspace=bench.workspace,
+        metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
+        progress=bench.heard,
+    )
+    best, quantizer, _ = tries[0]
+    tell(f"calibrated on {len(bench.samples)} sample(s): {best.calibration} is the best of {len(tries)} ways")
+    whole = quantizer.quantized(float_weights=True)
+    nodes = QuantizedNodes(whole, bench.samples, bench.goal, workspace=bench.workspace)
+    stage = QuantizedStage(model, precision, specs, nodes.items)
+    identity = digest(bench.identity, model.fingerprint, precision.value, "quantized", best.calibration)
+    own = dataclasses.replace(bench, identity=identity)
+    return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own)
+
+
+def doubting(inv: Investigation, precision: Precision) -> list[str]:
+    """Return the commands that find what else is wrong with an engine's 8 bits: it is asked about a Q/DQ model."""
+    file = "quantized.onnx"
+    question = inv.question
+    reduce = ["triage", "debug", "reduce", file, "-o", "reduced.onnx", "--target", str(question.target)]
+    inputs = ["--inputs", *question.input_paths] if question.input_paths else []
+    return [inv.command("convert", "--precision", precision.value, "-o", file), shlex.join([*reduce, *inputs])]
