@@ -105,7 +105,8 @@ class Probe:
 def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return elements at flat indices in float64; of a tensor in any layout, without copying it."""
     picked = array.reshape(-1)[places] if array.flags.c_contiguous else array[np.unravel_index(places, array.shape)]
-    return np.asarray(picked.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        return np.asarray(picked.astype(np.float64))
 
 
 def shifted(probe: Probe) -> Finding | None:

@@ -229,9 +229,20 @@ def explain(
         reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
     elif how is not None:
         reason = f"makes NaN or Inf: {how.sentence}"
+    elif value in golden and has_nonfinite(golden[value]):
+        reason = (
+            "has NaN or Inf in other places than the reference, which makes some of the same operands: "
+            + operands(node, golden, feed, inv.model.graph)
+        )
     else:
         reason = f"turns finite inputs into NaN or Inf: {operands(node, golden, feed, inv.model.graph)}"
     return Culprit(node.name, node.op_type, value, local_error=math.inf, reason=reason)
+
+
+def has_nonfinite(array: np.ndarray) -> bool:
+    """Whether a floating-point array holds NaN or Inf."""
+    floats = DType.from_numpy(array.dtype).is_float
+    return floats and not bool(np.isfinite(np.asarray(array, np.float64)).all())
 
 
 def operands(node: Node, golden: TensorStore, feed: Feed, graph: Graph) -> str:

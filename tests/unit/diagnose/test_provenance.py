@@ -97,3 +97,24 @@ def test_a_nan_of_fp32_alone_is_told_apart(tmp_path):
     verdict, _ = ask(tmp_path, model, feed, "onnxruntime")
     assert (verdict.verdict, verdict.culprits[0].node) == ("comparison-unsound", "ratio")
     assert "element [0, 1] is NaN: 0 / 0; in float64 it is a number" in verdict.summary
+
+
+def test_an_infinity_that_the_target_lacks_is_not_called_one_that_it_makes(tmp_path):
+    text = """main (float[2, 3] x) => (float[2, 1] y, float[2, 3] z) <int64[1] axes = {1}> {
+        y = ReduceMax(x, axes)
+        z = Abs(x)
+    }"""
+    x = np.array([[1, 2, 3], [-np.inf] * 3], np.float32)
+    (tmp_path / "engine.py").write_text(
+        "import numpy as np\nfrom tensortriage.engines.onnxruntime import OnnxRuntimeEngine\n"
+        "class Session:\n"
+        "    def __init__(self, session): self.session = session\n"
+        "    def run(self, feed):\n"
+        "        found = self.session.run(feed)\n"
+        "        return {k: np.maximum(v, np.float32(-3.4e38)) for k, v in found.items()}\n"
+        "class Engine:\n"
+        "    def compile(self, model, options): return Session(OnnxRuntimeEngine().compile(model, {}))\n"
+    )
+    verdict, _ = ask(tmp_path, named(text, "most", "size"), {"x": x}, f"script:{tmp_path / 'engine.py'}")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", "most")
+    assert "in other places than the reference" in verdict.culprits[0].reason
