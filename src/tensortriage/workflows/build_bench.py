@@ -21,6 +21,7 @@ from tensortriage.diagnose.soundness import mismatched
 from tensortriage.engines.base import Choice, PinsTactics, SavesEngines
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.building import Built, build_once
 from tensortriage.runs.checks import digest
@@ -106,6 +107,24 @@ class CommandJudge:
         self.checker.sort(verdict_word(ruling.failed), iteration, label=name)
         words = {True: Judgement.BAD, False: Judgement.GOOD, None: Judgement.OTHER}
         return Judged(words[ruling.failed], ruling.signature if ruling.failed else "", ruling.reason)
+
+
+def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None:
+    """Refuse what would be passed over.
+
+    Args:
+        spec: Engine to build.
+        takes_tactics: Whether every build is to be given tactics.
+        saves: Whether a built engine is to be written.
+
+    Raises:
+        UsageError: When the engine takes no tactics (``tactics-not-taken``) or writes no file (``engine-not-saved``).
+    """
+    engine = create(spec)
+    if takes_tactics and not isinstance(engine, PinsTactics):
+        raise UsageError(f"{spec} takes no tactics", slug="tactics-not-taken", cure="leave --load-tactics away")
+    if saves and not isinstance(engine, SavesEngines):
+        raise UsageError(f"{spec} writes no engine file", slug="engine-not-saved", cure="leave -o away")
 
 
 class EngineBench:

@@ -12,8 +12,7 @@ from tensortriage.builds.study import BuildGoal, Studying
 from tensortriage.builds.trial import BuildTrial
 from tensortriage.compare.tolerance import Tolerance, check_names
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
-from tensortriage.engines.base import Choice, Engine, Limits, PinsTactics, SavesEngines
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Choice, Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
@@ -23,7 +22,7 @@ from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.result import Progress
-from tensortriage.workflows.build_bench import CommandJudge, EngineBench, Judge, NumbersJudge
+from tensortriage.workflows.build_bench import CommandJudge, EngineBench, Judge, NumbersJudge, check_ability
 from tensortriage.workflows.diagnose import REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.output_files import check_output
@@ -94,7 +93,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
     target = usable(request.target)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     check_output(request.output, request.model)
-    _check_ability(request, create(target))
+    check_ability(target, takes_tactics=request.load_tactics is not None, saves=request.output is not None)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])
     if request.check is not None and request.artifact.exists():
@@ -127,16 +126,6 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
         study = _written(request, case, studying.study())
         case.write("builds.json", study)
     return study
-
-
-def _check_ability(request: BuildRequest, engine: Engine) -> None:
-    """Refuse what would be passed over: tactics for an engine that takes none, a file of one that writes none."""
-    if request.load_tactics is not None and not isinstance(engine, PinsTactics):
-        raise UsageError(
-            f"{request.target} takes no tactics", slug="tactics-not-taken", cure="leave --load-tactics away"
-        )
-    if request.output is not None and not isinstance(engine, SavesEngines):
-        raise UsageError(f"{request.target} writes no engine file", slug="engine-not-saved", cure="leave -o away")
 
 
 @contextlib.contextmanager
