@@ -21,7 +21,7 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
-from tensortriage.model.quantizer_pairs import quantized_only_for
+from tensortriage.model.quantizer_pairs import quantized_only_for, with_own_weights
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -94,6 +94,7 @@ class Quantizer:
         quantizable = set(self.nodes)
         self._operands = {name for n in model.graph.nodes if n.name in quantizable for name in n.inputs if name}
         self._weights = tuple(_weights(model, quantizable))
+        self._model = model
         self._source = folder / "float.onnx"
         model.save(self._source, external_data=ExternalData.KEEP)
         self._large = _weight_bytes(model) > _EXTERNAL_BYTES
@@ -117,6 +118,7 @@ class Quantizer:
         """
         path = self._folder / f"quantized{self._count}.onnx"
         self._count += 1
+        lowered = set(self.nodes).difference(kept)
         try:
             with _quiet():
                 self._quantize(path, set(kept), self._options.float_weights if float_weights is None else float_weights)
@@ -126,7 +128,7 @@ class Quantizer:
                 slug="quantize-failed",
                 cure="fold and clean it first: triage surgeon sanitize MODEL --fold-constants -o clean.onnx",
             ) from error
-        return quantized_only_for(Model.load(path), set(self.nodes).difference(kept))
+        return quantized_only_for(Model.load(path), lowered)
 
     @property
     def ranges(self) -> Mapping[str, tuple[float, float]]:
@@ -180,7 +182,7 @@ class Quantizer:
         if float8:
             extra["TensorQuantOverrides"] = self._float8_scales(ranges)
         quantize_static(
-            str(self._source),
+            str(self._source_for(kept)),
             str(path),
             quant_format=QuantFormat.QDQ,
             calibration_data_reader=None,
@@ -194,6 +196,15 @@ class Quantizer:
             calibration_cache_path=str(self._float8_cache(ranges) if float8 else self._cache),
             extra_options=extra,
         )
+
+    def _source_for(self, kept: set[str]) -> Path:
+        """Return the float model to quantize; where kept nodes share weights with others, one in which they do not."""
+        model = with_own_weights(self._model, set(self.nodes).difference(kept))
+        if model is self._model:
+            return self._source
+        path = self._folder / f"float{self._count}.onnx"
+        model.save(path, external_data=ExternalData.KEEP)
+        return path
 
     def _float8_scales(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, list[dict[str, Any]]]:
         """Return the scales that put the largest magnitude of every tensor at the largest number of the format.

@@ -99,3 +99,19 @@ def test_what_cannot_be_quantized(tmp_path):
     with pytest.raises(UsageError) as other:
         QuantizeOptions(precision=Precision.FP16)
     assert other.value.slug == "quantize-precision"
+
+
+def test_a_weight_that_is_shared_is_rounded_for_the_quantized_node_alone(tmp_path):
+    text = f"""
+        g (float[N, 4] x, float[N, 4] z) => (float[N, 4] y, float[N, 4] v, float[4, 4] u) <float[4, 4] w = {W}> {{
+            [low] y = MatMul(x, w)
+            [wide] v = MatMul(z, w)
+            [other] u = Neg(w)
+        }}"""
+    feeds = [Feed("f", FEEDS[0].tensors | {"z": FEEDS[1].tensors["x"]}, Origin.REAL)]
+    made = quantizer(tmp_path, text, feeds).quantized({"wide"})
+    exact = running.run(models.parse(text), feeds[0].tensors)
+    found = running.run(made, feeds[0].tensors)
+    assert not np.array_equal(found["y"], exact["y"])
+    np.testing.assert_array_equal(found["v"], exact["v"])
+    np.testing.assert_array_equal(found["u"], exact["u"])
