@@ -151,7 +151,7 @@ class NeedsEngine(FaultyEngine):
 class _Planted(FaultyEngine):
     def __init__(self, node: str | None) -> None:
         super().__init__()
-        self.fault = Fault("scale", node=node, amount=1.5) if node else None  # type: ignore[misc]
+        self.fault = Fault("scale", node=node, amount=1.5) if node else None  # type: ignore[misc]  # an own fault for a class one
 
 
 # --- one case ---------------------------------------------------------------------------------------------------------

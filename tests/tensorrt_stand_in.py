@@ -194,13 +194,13 @@ class Runtime:
         allocated: Sizes of what is allocated, by address.
     """
 
-    cudaMemcpyKind = enum.IntEnum("cudaMemcpyKind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"])  # noqa: N815
+    cudaMemcpyKind = enum.IntEnum("cudaMemcpyKind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"])  # noqa: N815 - CUDA's name
 
     class Error(enum.IntEnum):
         """The two errors that the adapter tells apart."""
 
-        cudaSuccess = 0  # noqa: N815
-        cudaErrorMemoryAllocation = 2  # noqa: N815
+        cudaSuccess = 0  # noqa: N815 - CUDA's name
+        cudaErrorMemoryAllocation = 2  # noqa: N815 - likewise
         cudaErrorNoDevice = 100  # noqa: N815
 
     def __init__(self, *, devices: int = 1, memory: int = 1 << 30) -> None:

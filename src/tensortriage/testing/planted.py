@@ -126,7 +126,7 @@ class Subject:
         save_model(found.proto, found.model)
         one, other = (feed_for(found.proto, seed=seed + number) for number in (0, 1))
         np.savez(found.feeds, **one)  # type: ignore[arg-type] # arrays by name
-        np.savez(found.two_feeds, **{name: np.stack([one[name], other[name]]) for name in one})  # type: ignore[arg-type]
+        np.savez(found.two_feeds, **{name: np.stack([one[name], other[name]]) for name in one})  # type: ignore[arg-type] # likewise
         for name, text in ENGINES.items():
             (folder / name).write_text(text, encoding="utf-8")
         return found
@@ -163,7 +163,8 @@ class Subject:
     def case(self, kind: str, verdicts: Sequence[str], culprits: Sequence[str], target: str, **more: object) -> Planted:
         """Return a case on this model."""
         values = {"model": self.model, "feeds": self.feeds, **more}
-        return Planted(self.family, kind, tuple(verdicts), tuple(culprits), target=target, **values)  # type: ignore[arg-type]
+        named = (self.family, kind, tuple(verdicts), tuple(culprits))
+        return Planted(*named, target=target, **values)  # type: ignore[arg-type] # values are fields of Planted
 
     def run(self, **options: str) -> Mapping[str, np.ndarray]:
         """Run the faulty engine on the one feed."""
