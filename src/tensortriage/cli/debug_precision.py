@@ -54,7 +54,7 @@ def engine_options(function: Any) -> Any:
                    help="The lower format, when --target does not say."),
             option("--bf16", "low", flag_value="bf16", heading=SEARCH, help="Likewise."),
             option("--int8", "low", flag_value="int8", heading=SEARCH,
-                   help="Likewise: Q/DQ pairs, calibrated on the feeds; with --target and --sqnr, --atol or --metric."),
+                   help="Likewise: Q/DQ pairs, calibrated on feeds; with --target and --sqnr, --atol or --metric."),
             option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Likewise."),
             option("--precision", "-p", "higher", type=click.Choice(["float32", "fp32"]), default="float32",
                    show_default=True, heading=SEARCH, rare=True, help="The higher precision."),

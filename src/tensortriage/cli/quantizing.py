@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 HEADING = "8 bits"
 LISTS = ("--holdout",)
-WORDS = ("auto", "minmax", "percentile", "entropy")
+WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
 MOST_SHOWN = 5
-EIGHT_BITS_ONLY = ("metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor")
+EIGHT_BITS_ONLY = (
+    "metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor", "modelopt_python",
+)  # fmt: skip
 ONNX_ONLY = ("mark", "exclude", "by_type", "opset", "infer_shapes", "convert_io_types")
 
 
@@ -42,8 +44,11 @@ def quantize_options(function: F) -> F:
                help="One scale for a whole weight  [default: one for every output channel]."),
         option("--percentile", type=click.FloatRange(50.0, 100.0), default=99.99, show_default=True, metavar="P",
                heading=HEADING, rare=True, help="Share of the values, in percent, that a percentile range holds."),
+        option("--modelopt-python", default="", metavar="PYTHON", heading=HEADING, rare=True,
+               help="A Python that has TensorRT-Model-Optimizer  [default: this one, where it is installed]."),
         option("--calibrate", type=click.Choice(WORDS), default="auto", show_default=True, heading=HEADING,
-               help="How ranges are chosen; auto tries all and takes the best."),
+               help="How ranges are chosen, modelopt by TensorRT-Model-Optimizer; auto tries all that is installed and "
+               "takes the best."),
     ):  # fmt: skip
         function = add(function)
     return function
@@ -68,8 +73,9 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
     from tensortriage.inputs.script import load_function
     from tensortriage.model.model import ExternalData
     from tensortriage.model.selecting import NodeChoice
-    from tensortriage.precision.quantizing import Calibration, QuantizeOptions
+    from tensortriage.precision.quantizing import QuantizeOptions
     from tensortriage.values.serial import to_json
+    from tensortriage.workflows.calibrations import usable_ways
     from tensortriage.workflows.feeding import FeedRequest
     from tensortriage.workflows.proving import Verify
     from tensortriage.workflows.quantizing import QuantizeRequest, quantize
@@ -85,7 +91,6 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
         raise UsageError(
             "--metric-min without --metric-script", slug="option-needs-another", cure="name the metric: --metric-script"
         )
-    word = given["calibrate"]
     request = QuantizeRequest(
         source=source_of(model, given),
         target=Target(given["output"], layout_of(given, ExternalData.AUTO)),
@@ -94,8 +99,9 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
             percentile=given["percentile"],
             per_channel=not given["per_tensor"],
             float_weights=given["float_weights"],
+            modelopt_python=given["modelopt_python"],
         ),
-        calibrations=tuple(Calibration) if word == "auto" else (Calibration(word),),
+        calibrations=usable_ways(given["calibrate"], given["modelopt_python"]),
         kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
         feeding=feeding_of(given, shapes=given["input_shapes"]),
         holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,
@@ -131,13 +137,15 @@ def lines(result: "QuantizeResult") -> list[str]:
     for tried in result.tried:
         mark = "*" if tried.calibration == result.calibration else " "
         metric = "" if tried.metric is None else f", metric {tried.metric:.4f}"
-        found.append(f"  {mark} {tried.calibration:<10}  worst output error {tried.worst:.2e}{metric}")
+        found.append(
+            f"  {mark} {tried.calibration:<12}  {tried.quantized} nodes, worst output error {tried.worst:.2e}{metric}"
+        )
     if result.sensitive:
         found.append(f"  left float, the most sensitive first: {', '.join(result.sensitive)}")
     if result.metric_after is not None:
-        found.append(f"    {'written':<10}  metric {result.metric_after:.4f}")
+        found.append(f"    {'written':<12}  metric {result.metric_after:.4f}")
     if result.metric_before is not None:
-        found.append(f"    {'in float':<10}  metric {result.metric_before:.4f}")
+        found.append(f"    {'in float':<12}  metric {result.metric_before:.4f}")
     found += [f"  output '{name}': {db:.1f} dB" for name, db in result.sqnr_db.items()]
     for use in result.outgrown[:MOST_SHOWN]:
         found.append(

@@ -13,7 +13,7 @@ import io
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx_ir as ir
@@ -39,11 +39,20 @@ grows with the square of the bins."""
 
 
 class Calibration(enum.Enum):
-    """How a tensor's range is chosen from the values seen; the value is the word on the command line."""
+    """How a tensor's range is chosen from the values seen, and by whom; the value is the word on the command line."""
 
     MINMAX = "minmax"
     ENTROPY = "entropy"
     PERCENTILE = "percentile"
+    MODELOPT = "modelopt"
+    MODELOPT_MAX = "modelopt-max"
+
+
+ALWAYS = (Calibration.MINMAX, Calibration.ENTROPY, Calibration.PERCENTILE)
+"""What ONNX Runtime's quantizer knows, which is always there."""
+
+MODELOPT_METHODS = {Calibration.MODELOPT: "entropy", Calibration.MODELOPT_MAX: "max"}
+"""What TensorRT-Model-Optimizer knows, and its own word for it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +65,8 @@ class QuantizeOptions:
         percentile: Share of the values, in percent, that a percentile range holds.
         per_channel: Whether weights have a scale per output channel.
         float_weights: Whether weights stay float with a Q/DQ pair of their own; else they are stored in 8 bits.
-        op_types: Operators whose operands are quantized.
+        op_types: Operators whose operands are quantized; TensorRT-Model-Optimizer chooses by itself.
+        modelopt_python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one.
     """
 
     precision: Precision = Precision.INT8
@@ -65,6 +75,7 @@ class QuantizeOptions:
     per_channel: bool = True
     float_weights: bool = False
     op_types: Sequence[str] = OP_TYPES
+    modelopt_python: str = ""
 
     def __post_init__(self) -> None:
         if self.precision not in (Precision.INT8, Precision.FP8E4M3):
@@ -75,8 +86,24 @@ class QuantizeOptions:
             )
 
 
-class Quantizer:
-    """Quantizes one model by one calibration.
+class Quantizer(Protocol):
+    """Quantizes one model by one calibration, for any choice of nodes."""
+
+    nodes: tuple[str, ...]
+    """Nodes whose operands it can quantize, in topological order."""
+
+    def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
+        """Return the model with Q/DQ pairs at the operands of all its nodes but those kept."""
+        ...
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The calibrated range of every operand that is quantized, weights aside: lowest and highest value by name."""
+        ...
+
+
+class OnnxRuntimeQuantizer:
+    """Quantizes one model by one calibration of ONNX Runtime.
 
     Args:
         model: The float model; it is not changed.

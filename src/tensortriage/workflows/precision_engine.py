@@ -41,7 +41,7 @@ from tensortriage.workflows.precision_parts import (
     raised,
     samples_of,
 )
-from tensortriage.workflows.precision_quantized import QUANTIZED, doubting, open_quantized
+from tensortriage.workflows.precision_quantized import QUANTIZED, doubting, held_out, open_quantized
 from tensortriage.workflows.precision_remedies import other_ways
 from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest, low_precision
 
@@ -111,7 +111,9 @@ class _Search:
         feed = inv.question.feeds[0]
         listener.progress("recording the reference")
         specs = inv.specs(feed)
-        self._samples = samples_of(inv)
+        calibrating = self._samples = samples_of(inv)
+        if self._quantized:
+            calibrating, self._samples = held_out(self._samples, listener.tell)
         self._goal = goal_of(request.goal, inv, self._samples, precision)
         model = raised(inv.model, precision)
         self._watch = Watch(listener)
@@ -133,7 +135,7 @@ class _Search:
         self._candidates: Candidates
         if self._quantized:
             self._stage, self.emulation, self._candidates = open_quantized(
-                model, precision, specs, bench, metric=request.goal.metric, tell=listener.tell
+                model, precision, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=listener.tell
             )
         else:
             self._stage, self.emulation, self._candidates = self._ground.open(model, precision, specs, typed=typed)

@@ -1,23 +1,40 @@
-"""Searching in 8 bits: the best calibration on the feeds, a session with a switch per node, and Q/DQ candidates."""
+"""Searching in 8 bits: the best calibration on some feeds, a session with a switch per node, and Q/DQ candidates."""
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench
+from tensortriage.precision.goal import Sample
 from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
 from tensortriage.precision.quantizing import QuantizeOptions
 from tensortriage.precision.unquantized import QuantizedNodes
 from tensortriage.runs.checks import digest
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.calibrations import FOLD, calibrated, hold_out
 from tensortriage.workflows.precision_request import Metric
-from tensortriage.workflows.quantizing import calibrated
 
 QUANTIZED = (Precision.INT8, Precision.FP8E4M3)
 """Formats that a model is written in by Q/DQ pairs."""
+
+
+Samples = tuple[Sample, ...]
+
+
+def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
+    """Return the samples that calibrate and those that judge; say when they are the same."""
+    calibrating, judging = hold_out(samples)
+    if len(samples) < FOLD:
+        tell(
+            f"the {len(samples)} sample(s) that calibrate also judge, which flatters: give {FOLD} or more and every "
+            f"{FOLD}th judges the others"
+        )
+    else:
+        tell(f"{len(calibrating)} samples calibrate, {len(judging)} others judge")
+    return tuple(calibrating), tuple(judging)
 
 
 def open_quantized(
@@ -26,6 +43,7 @@ def open_quantized(
     specs: Mapping[str, ValueSpec],
     bench: Bench,
     *,
+    calibrating: Sequence[Sample],
     metric: Metric | None,
     tell: Callable[[str], None],
 ) -> tuple[QuantizedStage, QuantizedNodes, QuantizedCandidates]:
@@ -35,24 +53,25 @@ def open_quantized(
         model: The float model.
         precision: int8 or fp8e4m3.
         specs: Types of its values.
-        bench: Where candidates run; its samples calibrate and judge.
+        bench: Where candidates run; its samples judge.
+        calibrating: Samples whose feeds calibrate.
         metric: Task metric that chooses the calibration; None for the output error.
         tell: Told which calibration was chosen.
 
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
-    tries = calibrated(
+    ways = calibrated(
         model,
-        [sample.feed for sample in bench.samples],
+        [sample.feed for sample in calibrating],
         bench.samples,
         options=QuantizeOptions(precision=precision),
         workspace=bench.workspace,
         metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
         progress=bench.heard,
     )
-    best, quantizer, _ = tries[0]
-    tell(f"calibrated on {len(bench.samples)} sample(s): {best.calibration} is the best of {len(tries)} ways")
+    best, quantizer = ways.best.tried, ways.best.quantizer
+    tell(f"calibrated on {len(calibrating)} sample(s): {best.calibration} is the best of {len(ways.found)} ways")
     whole = quantizer.quantized(float_weights=True)
     nodes = QuantizedNodes(whole, bench.samples, bench.goal, workspace=bench.workspace)
     stage = QuantizedStage(model, precision, specs, nodes.items)

@@ -5,43 +5,34 @@ with its figures, and with the tensors whose held-out values leave their ranges:
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-import numpy as np
-
-from tensortriage.compare.figures import error_of, say, sqnr_db
-from tensortriage.compare.metrics import measure
-from tensortriage.engines.base import Limits
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import ModelError
+from tensortriage.compare.figures import say, sqnr_db
+from tensortriage.errors import ModelError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.selecting import NodeChoice, choose_nodes
-from tensortriage.model.shapes import value_specs
-from tensortriage.precision.coverage import outgrown, range_uses
 from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
-from tensortriage.precision.quantizing import Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.quantizing import ALWAYS, Calibration, QuantizeOptions, Quantizer
 from tensortriage.precision.unquantized import QuantizedNodes
-from tensortriage.runs.capture import capture
-from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
-from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.calibrations import Metric, Tried, Ways, calibrated, errors_of, hold_out, outputs_of
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.operands import Outgrown, outgrown_ranges, require_numbers_in
 from tensortriage.workflows.premises import require_numbers
 from tensortriage.workflows.surgery import Source, Target
-
-PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
-
-FOLD = 4
-"""Without held-out samples every fourth one is held out, where there are so many."""
 
 LOST = 0.5
 """Relative RMS error from which an output is lost: half of its signal. Such a model is not written unless asked to."""
 
-BATCH_BYTES = 1 << 28
 
-Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
+MOST_NAMED = 3
+
+
+class NothingQuantizedError(TriageError):
+    """What is asked of the outputs leaves no node in 8 bits: there is no such model."""
+
+    exit_code = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +56,7 @@ class QuantizeRequest:
     source: Source
     target: Target
     options: QuantizeOptions = dataclasses.field(default_factory=QuantizeOptions)
-    calibrations: Sequence[Calibration] = tuple(Calibration)
+    calibrations: Sequence[Calibration] = ALWAYS
     kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
     holdout: FeedRequest | None = None
@@ -73,45 +64,6 @@ class QuantizeRequest:
     sqnr_db: float | None = None
     metric_min: float | None = None
     accept_lost: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tried:
-    """What one calibration does to the outputs on the held-out samples.
-
-    Attributes:
-        calibration: Its word.
-        relative_rms_errors: Largest over the samples, by output.
-        metric: Mean of the task metric; None without one.
-    """
-
-    calibration: str
-    relative_rms_errors: Mapping[str, float]
-    metric: float | None
-
-    @property
-    def worst(self) -> float:
-        """Largest error of an output."""
-        return max(self.relative_rms_errors.values(), default=0.0)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outgrown:
-    """A tensor whose held-out values leave its calibrated range.
-
-    Attributes:
-        value: Its name.
-        range: Largest magnitude that the range holds.
-        largest: Largest magnitude of the held-out samples.
-        clipped_share: Share of its elements beyond the range.
-        clipping_over_rounding: Noise of clipping over noise of rounding (powers).
-    """
-
-    value: str
-    range: float
-    largest: float
-    clipped_share: float
-    clipping_over_rounding: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,25 +121,25 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     """
     model = request.source.load()
     samples, held_out = split(request, model)
+    require_numbers_in([*samples, *held_out])
     kept = choose_nodes(model.graph, request.kept)
     with Workspace() as workspace:
-        golden, before = _run(model, held_out, request.metric, workspace)
+        golden, before = outputs_of(model, held_out, request.metric, workspace)
         require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
         known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
-        tries = calibrated(
+        ways = calibrated(
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
             metric=request.metric, workspace=workspace, progress=progress,
         )  # fmt: skip
-        best, quantizer, made = tries[0]
-        sensitive: tuple[str, ...] = ()
-        if goal := _goal(request, golden):
-            progress("looking for the nodes that do not stand 8 bits")
-            sensitive = _sensitive(quantizer, kept, known, goal, workspace)
+        best, quantizer, made = ways.best.tried, ways.best.quantizer, ways.best.model
+        progress("looking for the nodes that do not stand 8 bits")
+        sensitive = _sensitive(request, quantizer, kept, known, workspace)
         if sensitive:
             made = quantizer.quantized({*kept, *sensitive})
-            outputs, metric = _run(made, held_out, request.metric, workspace)
-            best = Tried(best.calibration, _errors(golden, outputs), metric)
-        grown = _outgrown(model, quantizer, held_out, workspace)
+            outputs, metric = outputs_of(made, held_out, request.metric, workspace)
+            count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
+            best = Tried(best.calibration, best.quantized - count, errors_of(golden, outputs), metric)
+        grown = outgrown_ranges(model, quantizer, held_out, workspace)
         _check(request, best, grown)
         request.target.write(made)
     left = {*kept, *sensitive}
@@ -199,7 +151,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         quantized=tuple(name for name in quantizer.nodes if name not in left),
         kept=tuple(name for name in quantizer.nodes if name in left),
         sensitive=sensitive,
-        tried=tuple(item[0] for item in tries),
+        tried=tuple(way.tried for way in ways.found),
         sqnr_db={name: sqnr_db(error) for name, error in best.relative_rms_errors.items()},
         metric_before=before,
         metric_after=best.metric,
@@ -207,70 +159,36 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         held_out=tuple(feed.name for feed in held_out),
         inputs="real" if any(feed.origin.value == "real" for feed in samples) else "random",
         outgrown=grown,
-        notices=tuple(_notices(request, samples, held_out)),
+        notices=tuple(_notices(request, model, ways, samples, held_out)),
     )
 
 
-def calibrated(
-    model: Model,
-    samples: Sequence[Feed],
-    judges: Sequence[Sample],
-    *,
-    options: QuantizeOptions,
-    workspace: Workspace,
-    calibrations: Sequence[Calibration] = tuple(Calibration),
-    kept: Collection[str] = (),
-    metric: Metric | None = None,
-    progress: Callable[[str], None] = lambda text: None,
-) -> list[tuple[Tried, Quantizer, Model]]:
-    """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
-
-    Args:
-        model: The float model.
-        samples: What calibrates.
-        judges: Samples to judge by, with the outputs of the float model.
-        options: How; ``calibration`` is that of each try.
-        workspace: For the files of the quantizers, which live as long.
-        calibrations: The calibrations to try.
-        kept: Nodes that stay float.
-        metric: Task metric of outputs and feed, larger is better.
-        progress: Told what takes a while.
-
-    Raises:
-        ModelError: When nothing can be quantized, or the quantizer refuses.
-    """
-    tries = []
-    for calibration in calibrations:
-        progress(f"calibrating on {len(samples)} samples: {calibration.value}")
-        folder = workspace.folder / calibration.value
-        folder.mkdir()
-        chosen = dataclasses.replace(options, calibration=calibration)
-        quantizer = Quantizer(model, samples, chosen, folder=folder)
-        made = quantizer.quantized(kept)
-        outputs, score = _run(made, [sample.feed for sample in judges], metric, workspace)
-        errors = _errors([sample.outputs for sample in judges], outputs)
-        tries.append((Tried(calibration.value, errors, score), quantizer, made))
-    return sorted(tries, key=lambda item: (-(item[0].metric or 0.0), item[0].worst))
-
-
-def _goal(request: QuantizeRequest, golden: Sequence[Mapping[str, np.ndarray]]) -> Goal | None:
+def _goal(request: QuantizeRequest, outputs: Collection[str]) -> Goal | None:
     """Return what is asked of the outputs; None when nothing is."""
     if request.metric is not None and request.metric_min is not None:
         return MetricGoal(request.metric, request.metric_min, f"metric >= {request.metric_min:g}")
     if request.sqnr_db is None:
         return None
     limit = 10.0 ** (-request.sqnr_db / 20.0)
-    return ErrorGoal(dict.fromkeys(golden[0], limit), f"SQNR >= {request.sqnr_db:g} dB")
+    return ErrorGoal(dict.fromkeys(outputs, limit), f"SQNR >= {request.sqnr_db:g} dB")
 
 
 def _sensitive(
-    quantizer: Quantizer, kept: Collection[str], samples: Sequence[Sample], goal: Goal, workspace: Workspace
+    request: QuantizeRequest,
+    quantizer: Quantizer,
+    kept: Collection[str],
+    samples: Sequence[Sample],
+    workspace: Workspace,
 ) -> tuple[str, ...]:
     """Return the fewest nodes to leave float.
 
     Raises:
         ModelError: When not even leaving all of them float is good enough (``quantize-goal-unreachable``).
+        NothingQuantizedError: When none is left in 8 bits (``quantize-none-left``).
     """
+    goal = _goal(request, samples[0].outputs)
+    if goal is None:
+        return ()
     with QuantizedNodes(quantizer.quantized(kept, float_weights=True), samples, goal, workspace=workspace) as nodes:
         found = nodes.fewest()
     if found is None:
@@ -278,6 +196,12 @@ def _sensitive(
             f"the float model itself does not reach {goal.words}", slug="quantize-goal-unreachable",
             cure="ask for less",
         )  # fmt: skip
+    if len(found.kept) == len(nodes.items):
+        raise NothingQuantizedError(
+            f"{goal.words} leaves none of {len(nodes.items)} nodes in {request.options.precision.value}",
+            slug="quantize-none-left",
+            cure="ask for less, or keep the float model",
+        )
     return found.kept
 
 
@@ -286,53 +210,7 @@ def split(request: QuantizeRequest, model: Model) -> tuple[list[Feed], list[Feed
     samples = list(feeds(request.feeding, model))
     if request.holdout is not None:
         return samples, list(feeds(request.holdout, model))
-    if len(samples) < FOLD:
-        return samples, samples
-    held = samples[FOLD - 1 :: FOLD]
-    return [feed for index, feed in enumerate(samples, 1) if index % FOLD], held
-
-
-def _run(
-    model: Model, samples: Sequence[Feed], metric: Metric | None, workspace: Workspace
-) -> tuple[list[dict[str, np.ndarray]], float | None]:
-    with Runner(PLAIN, model, workspace=workspace) as runner:
-        outputs = [{name: np.array(array) for name, array in runner.run(feed).items()} for feed in samples]
-    if metric is None:
-        return outputs, None
-    scores = [metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)]
-    return outputs, sum(scores) / len(scores)
-
-
-def _errors(golden: Sequence[Mapping[str, np.ndarray]], found: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    errors: dict[str, float] = {}
-    for reference, target in zip(golden, found, strict=True):
-        for name, array in reference.items():
-            same = name in target and target[name].shape == array.shape
-            error = error_of(measure(array, target[name])) if same else math.inf
-            errors[name] = max(errors.get(name, 0.0), error)
-    return errors
-
-
-def _outgrown(
-    model: Model, quantizer: Quantizer, samples: Sequence[Feed], workspace: Workspace
-) -> tuple[Outgrown, ...]:
-    ranges = dict(quantizer.ranges)
-    inputs = {spec.name for spec in model.inputs}
-
-    def arrays() -> Iterator[tuple[str, np.ndarray]]:
-        for feed in samples:
-            yield from ((name, array) for name, array in feed.tensors.items() if name in ranges)
-            specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
-            wanted = [name for name in ranges if name not in inputs and model.graph.producer(name) is not None]
-            yield from capture(
-                PLAIN, model, feed, wanted, workspace=workspace, specs=specs, limits=Limits(), tally=Tally(),
-                batch_bytes=BATCH_BYTES,
-            )  # fmt: skip
-
-    return tuple(
-        Outgrown(use.value, use.half_width, use.largest, use.clipped_share, use.clipping_over_rounding)
-        for use in outgrown(range_uses(ranges, arrays()))
-    )
+    return hold_out(samples)
 
 
 def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> None:
@@ -358,8 +236,17 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
     )
 
 
-def _notices(request: QuantizeRequest, samples: Sequence[Feed], held_out: Sequence[Feed]) -> Iterator[str]:
+def _notices(
+    request: QuantizeRequest, model: Model, ways: Ways, samples: Sequence[Feed], held_out: Sequence[Feed]
+) -> Iterator[str]:
     if all(feed.origin.value == "random" for feed in samples):
         yield "calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs"
     if held_out is samples or list(held_out) == list(samples):
         yield f"judged by the {len(samples)} calibration sample(s) themselves: give more, or others with --holdout"
+    yield from (f"{word} was left out: {why}" for word, why in ways.refused.items())
+    best = ways.best
+    others = {name for way in ways.found for name in way.quantizer.nodes}.difference(best.quantizer.nodes)
+    heavy = [node for node in model.graph.nodes if node.name in others and node.op_type in request.options.op_types]
+    if heavy:
+        names = ", ".join(node.name for node in heavy[:MOST_NAMED]) + (", ..." if len(heavy) > MOST_NAMED else "")
+        yield f"{best.tried.calibration} leaves {len(heavy)} nodes in float that other ways quantize: {names}"

@@ -7,7 +7,7 @@ import models
 import running
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, Sample
-from tensortriage.precision.quantizing import QuantizeOptions, Quantizer
+from tensortriage.precision.quantizing import OnnxRuntimeQuantizer, QuantizeOptions
 from tensortriage.precision.unquantized import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
 
@@ -30,7 +30,7 @@ def quantized(tmp_path):
     feed = {"x": rng.uniform(-1, 1, (16, 8)).astype(np.float32), "big": big}
     model = models.parse(NET)
     sample = Sample(Feed("f", feed, Origin.REAL), running.run(model, feed))
-    quantizer = Quantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path)
+    quantizer = OnnxRuntimeQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path)
     return quantizer, sample
 
 

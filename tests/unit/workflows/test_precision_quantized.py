@@ -95,6 +95,29 @@ def test_no_more_builds_than_allowed_and_answers_come_from_the_case(tmp_path, fe
     ]
 
 
+def test_every_fourth_feed_judges_what_the_others_calibrate(tmp_path, feed):
+    """The last feed alone holds numbers three times as large: ranges do not know them, and the figure says so."""
+    rng = np.random.default_rng(1)
+    many = {name: rng.uniform(-1, 1, (4, 16, 8)).astype(np.float32) for name in feed}
+    many["x"][3] *= 3.0
+    np.savez(tmp_path / "m.npz", **many)
+    heard = Listening()
+    plan = search(tmp_path, heard, low=Precision.INT8, goal=GoalRequest(sqnr_db=5.0))
+    assert "3 samples calibrate, 1 others judge" in heard.heard
+    assert plan.checks == plan.builds  # one judge
+    exact = (many["x"][3] + many["big"][3]).astype(np.float64)
+    clipped = np.clip(many["x"][3], -1, 1) + many["big"][3]  # the scales end at 1, and at 2 for the sum
+    least = np.linalg.norm(np.clip(clipped, -2, 2) - exact) / np.linalg.norm(exact)
+    assert plan.error.as_asked == pytest.approx(least, rel=0.05)
+    assert plan.error.as_asked > 0.3
+
+
+def test_too_few_feeds_to_hold_any_out_is_said(tmp_path, feed):
+    heard = Listening()
+    search(tmp_path, heard, low=Precision.INT8)
+    assert any(line.startswith("the 1 sample(s) that calibrate also judge") for line in heard.heard)
+
+
 def test_fp8_has_a_goal_of_its_own_and_int8_has_to_be_given_one(tmp_path, feed):
     plain = "onnxruntime:optimization=none"  # its optimizer fuses fp8 pairs into operators that have no fp8
     plan = search(tmp_path, target=plain, low=Precision.FP8E4M3, goal=GoalRequest())

@@ -1,0 +1,112 @@
+"""The operands that an 8-bit model quantizes, on samples: are they numbers, and do their ranges hold them?"""
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.errors import DataError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.precision.coverage import outgrown, range_uses
+from tensortriage.precision.quantizing import Quantizer
+from tensortriage.precision.unquantized import PLAIN
+from tensortriage.runs.capture import capture
+from tensortriage.runs.runner import Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+BATCH_BYTES = 1 << 28
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outgrown:
+    """A tensor whose held-out values leave its calibrated range.
+
+    Attributes:
+        value: Its name.
+        range: Largest magnitude that the range holds.
+        largest: Largest magnitude of the held-out samples.
+        clipped_share: Share of its elements beyond the range.
+        clipping_over_rounding: Noise of clipping over noise of rounding (powers).
+    """
+
+    value: str
+    range: float
+    largest: float
+    clipped_share: float
+    clipping_over_rounding: float
+
+
+def outgrown_ranges(
+    model: Model, quantizer: Quantizer, samples: Sequence[Feed], workspace: Workspace
+) -> tuple[Outgrown, ...]:
+    """Return the ranges that clip more than they round on some samples, worst first."""
+    ranges = dict(quantizer.ranges)
+    arrays = ((name, array) for _, name, array in _operands(model, ranges, samples, workspace))
+    return tuple(
+        Outgrown(use.value, use.half_width, use.largest, use.clipped_share, use.clipping_over_rounding)
+        for use in outgrown(range_uses(ranges, arrays))
+    )
+
+
+def require_finite(model: Model, op_types: Collection[str], samples: Sequence[Feed], workspace: Workspace) -> None:
+    """Refuse samples on which an operand that is to be quantized is no number: no range holds it.
+
+    Args:
+        model: The float model.
+        op_types: Operators whose operands are quantized.
+        samples: What calibrates and judges.
+        workspace: For model files.
+
+    Raises:
+        DataError: When an operand holds NaN or Inf (``quantize-not-finite``).
+    """
+    graph = model.graph
+    wanted = {name for node in graph.nodes if node.op_type in set(op_types) for name in node.inputs if name}
+    for feed, name, array in _operands(model, wanted - set(graph.constants), samples, workspace):
+        if DType.from_numpy(array.dtype).is_float and not np.isfinite(array).all():
+            raise _not_finite(f"'{name}', which is to be quantized,", array, feed)
+
+
+def require_numbers_in(samples: Sequence[Feed]) -> None:
+    """Refuse samples with NaN: nothing can be calibrated on them.
+
+    An infinity may be meant, as a mask is, and need not reach what is quantized.
+
+    Raises:
+        DataError: When an input holds NaN (``quantize-not-finite``).
+    """
+    for feed in samples:
+        for name, array in feed.tensors.items():
+            if DType.from_numpy(array.dtype).is_float and np.isnan(array).any():
+                raise _not_finite(f"input '{name}'", array, feed)
+
+
+def _not_finite(what: str, array: np.ndarray, feed: Feed) -> DataError:
+    bad = ~np.isfinite(array)
+    first = [int(index) for index in np.argwhere(bad)[0]]
+    return DataError(
+        f"{what} holds {array[tuple(first)]} at {first} on {feed.name}, {int(bad.sum())} such elements in all: "
+        "no range holds it",
+        slug="quantize-not-finite",
+        cure="look at the numbers that go in: triage inspect data; leave that sample out, or mend it",
+    )
+
+
+def _operands(
+    model: Model, names: Collection[str], samples: Sequence[Feed], workspace: Workspace
+) -> Iterator[tuple[Feed, str, np.ndarray]]:
+    inputs = {spec.name for spec in model.inputs}
+    for feed in samples:
+        yield from ((feed, name, array) for name, array in feed.tensors.items() if name in names)
+        specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
+        wanted = [name for name in names if name not in inputs and model.graph.producer(name) is not None]
+        for name, array in capture(
+            PLAIN, model, feed, wanted, workspace=workspace, specs=specs, limits=Limits(), tally=Tally(),
+            batch_bytes=BATCH_BYTES,
+        ):  # fmt: skip
+            yield feed, name, array
