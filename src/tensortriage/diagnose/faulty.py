@@ -18,11 +18,11 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     first = found.culprits[0]
     if verdict := at_the_culprit(inv, evidence.feed, first.value):
         return verdict
-    if verdict := of_an_op(inv, evidence, found) or of_a_quantizer(inv, evidence, found):
-        return verdict
     # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
     figure = evidence.local.metrics.get(first.value) if evidence.local else None
     lost = figure is not None and figure.nonfinite_mismatch > 0
+    if verdict := of_an_op(inv, evidence, found) or (None if lost else of_a_quantizer(inv, evidence, found)):
+        return verdict
     return inv.verdict(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
         0.5 + 0.5 * max(found.explained, 0.5),

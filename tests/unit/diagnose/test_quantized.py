@@ -125,6 +125,21 @@ def test_an_engine_that_misreads_a_quantizer(tmp_path, op_type, kind, words):
     assert words in verdict.culprits[0].reason
 
 
+@pytest.mark.parametrize(("name", "of_weight"), [("mlp", True), ("mlp", False), ("encoder", False)])
+def test_a_nan_that_a_later_quantizer_hides_is_no_matter_of_scales(tmp_path, name, of_weight):
+    """QuantizeLinear makes a number of a NaN again, so that the outputs are finite, and off by little."""
+    model = MODELS[name]()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    constants = {tensor.name for tensor in small.graph.initializer}
+    fitting = [
+        n for n in small.graph.node if n.op_type == "DequantizeLinear" and (n.input[0] in constants) == of_weight
+    ]
+    target = f"fault:kind=nan,node={fitting[1].name}"
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "quantized.onnx"), feed, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", fitting[1].name), verdict.summary
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("level", ["basic", "all"])
 def test_an_engine_that_computes_in_integers_is_healthy(tmp_path, name, level):
