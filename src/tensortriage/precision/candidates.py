@@ -20,6 +20,7 @@ from tensortriage.model.convert import convert
 from tensortriage.model.model import Model
 from tensortriage.model.rounding import round_results
 from tensortriage.precision.goal import Arrays, Goal, Reading, Sample, failed
+from tensortriage.precision.groups import fused_nodes
 from tensortriage.precision.islands import Islands
 from tensortriage.runs.checks import CheckCache, digest
 from tensortriage.runs.planaudit import PlanAudit, audit
@@ -73,6 +74,21 @@ class Bench:
             found = self._run(spec, model())
             self.cache.put(name, f"{what} on {spec}", found, seconds=time.perf_counter() - started)
         return found
+
+    def fused(self, spec: EngineSpec, model: Model, *key: object) -> tuple[tuple[str, ...], ...]:
+        """Return the nodes that an engine executes as one, cached like readings; empty when it does not tell."""
+        name = digest(self.identity, engine_identity(spec), "fused", *key)
+
+        def ask() -> tuple[tuple[str, ...], ...]:
+            try:
+                with Runner(spec, model, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
+                    plan: Plan | None = runner.plan()
+            except EngineError:
+                return ()
+            return () if plan is None else fused_nodes(plan, model.graph)
+
+        self.heard(f"asking {spec} what it runs as one")
+        return self.cache.remember(name, f"regions of {spec}", tuple[tuple[str, ...], ...], ask)
 
     def _run(self, spec: EngineSpec, model: Model) -> Reading:
         try:
@@ -138,6 +154,10 @@ class Candidates(abc.ABC):
         """Return what the engine made of a model, against its types; None when it does not tell."""
         return None
 
+    def fused(self) -> tuple[tuple[str, ...], ...]:
+        """Return the nodes that the engine executes as one when none is kept; empty when it does not tell."""
+        return ()
+
     def read(self, kept: Collection[str]) -> Reading:
         """Return the reading of a set of kept nodes; one build and one run per sample unless it is known."""
         wanted = frozenset(kept)
@@ -175,6 +195,7 @@ class TypedCandidates(Candidates):
         self._islands = islands
         self._specs = specs
         self._emulated = bench.spec.name == "emulate"
+        self._asked_for_regions = False
 
     def model(self, kept: Collection[str]) -> Model:
         """See `Candidates`."""
@@ -190,8 +211,15 @@ class TypedCandidates(Candidates):
 
     @property
     def builds(self) -> int:
-        """See `Candidates`; the original is one more."""
-        return 1 + len(self.read_sets)
+        """See `Candidates`; the original is one more, and so is asking for its regions."""
+        return 1 + len(self.read_sets) + self._asked_for_regions
+
+    def fused(self) -> tuple[tuple[str, ...], ...]:
+        """See `Candidates`."""
+        if self._emulated:
+            return ()
+        self._asked_for_regions = True
+        return self.bench.fused(self.bench.spec, self._model)
 
     def _built(self, whole: Sequence[str]) -> Model:
         if self._emulated:

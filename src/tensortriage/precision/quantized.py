@@ -22,6 +22,7 @@ class QuantizedStage:
         specs: Types of its values.
         items: Nodes to choose from, in topological order.
         fixed: None: what cannot be quantized is no candidate.
+        movers: None: a node without quantizers computes in whatever its operands come in.
     """
 
     model: Model
@@ -29,6 +30,7 @@ class QuantizedStage:
     specs: Mapping[str, ValueSpec]
     items: tuple[str, ...]
     fixed: tuple[str, ...] = ()
+    movers: frozenset[str] = frozenset()
 
 
 class QuantizedCandidates(Candidates):

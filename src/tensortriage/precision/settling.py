@@ -1,10 +1,11 @@
 """From the emulation's choice to one that the engine has shown to be enough, in as few builds as possible.
 
-The first candidate is what the emulation says. Where the engine does worse than rounding explains, the nodes are added
-whose result it gets wrong on golden inputs; where it does a little worse, the emulation is asked for the same under a
-stricter limit, by as much as the engine missed it. Where that fails too, everything is kept once: if that is not enough
-either, no precision will help and the fault lies elsewhere. Where the engine does better (it fuses, and holds more in
-registers than the format), prefixes of the ranking are halved. What is left is thinned out node by node.
+The first candidate is what the emulation says. Where the engine does worse than rounding explains, nodes are kept with
+all that it runs as one with them, then those are added whose result it gets wrong on golden inputs; where it does a
+little worse, the emulation is asked for the same under a stricter limit, by as much as the engine missed it. Where that
+fails too, everything is kept once: if that is not enough either, no precision will help and the fault lies elsewhere.
+Where the engine does better (it fuses, and holds more in registers than the format), prefixes of the ranking are
+halved. What is left is thinned out: as many nodes at once as the engine's error leaves room for, in the end one by one.
 """
 
 import dataclasses
@@ -13,8 +14,9 @@ from collections.abc import Callable, Sequence
 
 from tensortriage.compare.figures import decibels, gap_allowance_db
 from tensortriage.errors import EngineError
-from tensortriage.precision.choosing import Choice, prune
+from tensortriage.precision.choosing import Choice
 from tensortriage.precision.goal import Reading
+from tensortriage.precision.groups import Groups
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
 from tensortriage.search.repeats import Repeats
@@ -70,6 +72,7 @@ class Questions:
         limited: Whether ratios are relative to a limit.
         exact: Whether the engine is the emulation itself, so that asking it again tells nothing new.
         suspects: Nodes that do worse on the engine, on golden inputs, than the format explains; costs one build.
+        groups: Nodes that are best kept together on the engine; may cost one build.
         builds_left: Builds that may still be made.
     """
 
@@ -81,6 +84,7 @@ class Questions:
     limited: bool
     exact: bool
     suspects: Callable[[], Sequence[str]]
+    groups: Callable[[], Groups]
     builds_left: Callable[[], int]
 
 
@@ -125,9 +129,10 @@ def _enough(first: Choice, ask: Questions) -> list[str]:
         return kept
     suspects: list[str] = []
     if not ask.exact and not explained(reading, ask.emulated(frozenset(kept))):
+        if (whole := _if_enough(ask.groups().closed(kept), kept, ask)) is not None:
+            return whole
         suspects = [node for node in ask.suspects() if node in set(ask.items)]
-        enlarged = [*dict.fromkeys([*suspects, *kept])]
-        if len(enlarged) > len(kept) and ask.engine(frozenset(enlarged)).within:
+        if (enlarged := _if_enough([*dict.fromkeys([*suspects, *kept])], kept, ask)) is not None:
             return enlarged
     stricter = _stricter(kept, reading, ask) if ask.limited else None
     if stricter is not None:
@@ -136,6 +141,11 @@ def _enough(first: Choice, ask: Questions) -> list[str]:
     if not everything.within:
         raise not_precision(everything, "on the target")
     return _searched(ask, suspects)
+
+
+def _if_enough(enlarged: list[str], kept: Sequence[str], ask: Questions) -> list[str] | None:
+    """Return a larger set if it is larger indeed, and enough on the engine."""
+    return enlarged if len(enlarged) > len(kept) and ask.engine(frozenset(enlarged)).within else None
 
 
 def _stricter(kept: Sequence[str], reading: Reading, ask: Questions) -> list[str] | None:
@@ -165,17 +175,22 @@ def not_precision(everything: Reading, where: str) -> NotPrecisionError:
 
 
 def _searched(ask: Questions, suspects: Sequence[str]) -> list[str]:
-    """Return enough nodes found by asking the engine alone, the emulation serving as a hint only."""
+    """Return enough nodes found by asking the engine alone, group by group, the emulation serving as a hint only."""
+    units = ask.groups().units()
 
-    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
-        return Verdict(Outcome.SAME if ask.engine(frozenset(candidate)).within else Outcome.PASS)
+    def chosen(candidate: Sequence[tuple[str, ...]]) -> frozenset[str]:
+        return frozenset(node for unit in candidate for node in unit)
+
+    def oracle(candidate: tuple[tuple[str, ...], ...], attempt: int) -> Verdict:
+        return Verdict(Outcome.SAME if ask.engine(chosen(candidate)).within else Outcome.PASS)
 
     largest = max((s for s in map(ask.suspicion, ask.items) if math.isfinite(s)), default=1.0)
     suspicion = {item: min(ask.suspicion(item), 10.0 * largest) for item in ask.items}
     suspicion |= dict.fromkeys(suspects, 10.0 * largest)
-    problem = Problem(tuple(ask.items), oracle, key=repr, suspicion=suspicion)
+    weights = {unit: max(suspicion[node] for node in unit) for unit in units}
+    problem = Problem(units, oracle, key=repr, suspicion=weights)
     result = minimize(problem, budget=Budget(checks=1 + max(ask.builds_left(), 1)), repeats=Repeats(premise=1))
-    return sorted(result.kept, key=lambda item: -suspicion[item])
+    return sorted(chosen(result.kept), key=lambda item: -suspicion[item])
 
 
 def _thinned(kept: list[str], ask: Questions) -> Settled:
@@ -183,30 +198,45 @@ def _thinned(kept: list[str], ask: Questions) -> Settled:
     agrees = ask.exact or _agrees(kept, ask)
     if kept and not agrees:
         kept = _halved(kept, ask)
+    needed = set[str]()
 
     def hopeless(node: str) -> bool:
-        rest = ask.emulated(frozenset(left).difference([node]))
+        rest = ask.emulated(frozenset(kept).difference([node]))
         clear = rest.ratio > 10.0 ** (CLOSE_DB / 20.0) if ask.limited else not rest.within
         return agrees and clear
 
-    def enough(rest: Sequence[str]) -> bool:
-        if ask.builds_left() <= 0:
-            return False
-        passed = ask.engine(frozenset(rest)).within
-        dropped = set(left) - set(rest)
-        if passed:
-            left[:] = rest
-        elif len(dropped) == 1:
-            needed.update(dropped)
-        return passed
-
-    left, needed = list(kept), set[str]()
     if ask.exact:
         needed.update(node for node in kept if hopeless(node))
-    block = 1 if agrees else max(1, len(kept) // 2)
-    kept = prune(kept, enough, needed=lambda node: node in needed, block=block)
+    most = len(kept) if ask.limited else 1 if agrees else max(1, len(kept) // 2)
+    while ask.builds_left() > 0 and (batch := _batch(kept, needed, most, ask)):
+        rest = [node for node in kept if node not in batch]
+        if ask.engine(frozenset(rest)).within:
+            kept, most = rest, len(rest) if ask.limited else most
+        else:
+            most = len(batch) // 2
+            needed.update(batch if len(batch) == 1 else ())
     needed.update(node for node in kept if node not in needed and hopeless(node))
     return _settled(kept, ask, frozenset(needed), interrupted=False)
+
+
+def _batch(kept: Sequence[str], needed: set[str], most: int, ask: Questions) -> list[str]:
+    """Return the least suspicious nodes that the engine's error leaves room for, one at least unless all are needed.
+
+    Errors of independent roundings add in power. What a node adds was measured in emulation; the engine is taken to do
+    as much better or worse there as it does on the whole.
+    """
+    open_ = [node for node in reversed(kept) if node not in needed]
+    if ask.exact or not ask.limited:
+        return open_[: 1 if ask.exact else max(most, 1)]
+    chosen = frozenset(kept)
+    measured, emulated = ask.engine(chosen).ratio, ask.emulated(chosen).ratio
+    scale = measured / emulated if math.isfinite(emulated) and emulated > 0.0 else 1.0
+    room = 1.0 - measured**2
+    for count, node in enumerate(open_[:most]):
+        room -= (scale * ask.suspicion(node)) ** 2
+        if room < 0.0:
+            return open_[: max(count, 1)]
+    return open_[: max(most, 1)]
 
 
 def _agrees(kept: Sequence[str], ask: Questions) -> bool:

@@ -13,19 +13,20 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench, Candidates
 from tensortriage.precision.choosing import Choice, choose
-from tensortriage.precision.goal import MetricGoal, Reading, mean_metric
+from tensortriage.precision.goal import Reading
+from tensortriage.precision.groups import Groups, groups_of
 from tensortriage.precision.influence import Influences
-from tensortriage.precision.plan import ErrorFacts, Honoured, Keeping, Point, PrecisionPlan, Remedy
+from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionPlan, Remedy
 from tensortriage.precision.prefixes import bisected, linear
 from tensortriage.precision.settings import quantizer_settings, settings_for
-from tensortriage.precision.settling import Questions, Settled, explained, gap_db, not_precision, settle
+from tensortriage.precision.settling import Questions, Settled, explained, not_precision, settle
 from tensortriage.precision.work import low_share
 from tensortriage.runs.case import Case, command_line
-from tensortriage.runs.planaudit import Match, PlanAudit
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnose import usable
 from tensortriage.workflows.feeding import feeds
+from tensortriage.workflows.precision_outcome import facts, minimality, point, read_back
 from tensortriage.workflows.precision_parts import (
     TYPED,
     Choosable,
@@ -191,10 +192,11 @@ class _Search:
                 emulated=self.emulation.read,
                 stricter=self._chosen,
                 items=self._stage.items,
-                suspicion=self.influences.ratio,
+                suspicion=lambda node: self.influences.ratio(node) if node in self.influences.power else 0.0,
                 limited=self._goal.limits,
                 exact=self._target.name == "emulate",
                 suspects=self._suspects,
+                groups=self._groups,
                 builds_left=lambda: self._request.max_builds - self.builds,
             ),
         )
@@ -217,6 +219,13 @@ class _Search:
             return []
         makers = (self._stage.model.graph.producer(value) for value, _ in found)
         return [node.name for node in makers if node is not None]
+
+    def _groups(self) -> Groups:
+        """Return the nodes that are best kept together on the target."""
+        stage = self._stage
+        found = groups_of(stage.model.graph, stage.items, stage.movers, self._candidates.fused())
+        self._listener.tell(f"it does worse than predicted: trying what belongs together, {len(found.sets)} groups")
+        return found
 
     def _engine(self, kept: frozenset[str]) -> Reading:
         known = kept in self._candidates.read_sets
@@ -256,12 +265,12 @@ class _Search:
             kept=whole,
             builds=self.builds,
             checks=self.builds * len(self._samples),
-            error=self._facts(asked, settled, explains=explains),
+            error=facts(asked, settled, self._goal, self._samples, explains=explains),
             precision=self._precision.value,
             higher=Precision.FP32.value,
             asked="engine",
             mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
-            minimality=_minimality(request.mode, settled),
+            minimality=minimality(request.mode, settled),
             nodes=self._nodes(settled),
             candidates=len(stage.items),
             fixed=stage.fixed,
@@ -286,23 +295,6 @@ class _Search:
             deployed=str(self._target if self._target.name == "emulate" else self._candidates.spec),
             inputs=self._inv.inputs_word,
             command=command_line(),
-        )
-
-    def _facts(self, asked: Reading, settled: Settled, *, explains: bool) -> ErrorFacts:
-        reading, goal = settled.reading, self._goal
-        own = None
-        if isinstance(goal, MetricGoal):
-            own = mean_metric(goal.metric, self._samples, [sample.outputs for sample in self._samples])
-        return ErrorFacts(
-            goal=goal.words,
-            as_asked=asked.error,
-            measured=reading.error,
-            predicted=settled.predicted.error,
-            gap_db=gap_db(reading, settled.predicted),
-            ratio=reading.ratio if goal.limits else None,
-            metric=reading.metric,
-            metric_reference=own,
-            explained=explains,
         )
 
     def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:
@@ -335,12 +327,12 @@ class _Search:
         if request.latency:  # the two ends of the curve
             for end in (frozenset[str](), frozenset(self._stage.items)):
                 self._engine(end)
-        points = [_point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]
+        points = [point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]
         if request.mode is Mode.AUTO and not settled.interrupted and settled.kept:
             order = self.influences.order()
             for count in CURVE:
                 if count < len(order):
-                    points.append(_point(count, self.emulation.read(frozenset(order[:count])), measured=False))
+                    points.append(point(count, self.emulation.read(frozenset(order[:count])), measured=False))
         return tuple(sorted(points, key=lambda point: (point.kept, point.measured)))
 
     def _honoured(self, settled: Settled) -> Honoured | None:
@@ -348,7 +340,7 @@ class _Search:
             return None
         self._listener.progress("reading back what the engine made of the types")
         found = self._candidates.audited(settled.kept)
-        return None if found is None else _read_back(found, self._candidates.complete(settled.kept))
+        return None if found is None else read_back(found, self._candidates.complete(settled.kept))
 
     def _remedies(self, settled: Settled) -> tuple[Remedy, ...]:
         request = self._request
@@ -378,22 +370,3 @@ class _Search:
                 )
             )
         return tuple(commands)
-
-
-def _minimality(mode: Mode, settled: Settled) -> str:
-    if mode is not Mode.AUTO:
-        return "prefix"
-    return "one-minimal" if settled.complete and not settled.interrupted else "budget"
-
-
-def _point(count: int, reading: Reading, *, measured: bool) -> Point:
-    return Point(count, reading.error, reading.sqnr_db, reading.within, measured, reading.latency_ms, reading.metric)
-
-
-def _read_back(found: PlanAudit, kept: frozenset[str]) -> Honoured:
-    """Return what an audit says of kept and lowered nodes."""
-    judged = [region for region in found.regions if region.match is not Match.NOT_JUDGED]
-    narrower = [n for region in judged if region.match is Match.NARROWER for n in region.nodes if n in kept]
-    wider = [n for region in judged if region.match is Match.WIDER for n in region.nodes if n not in kept]
-    own = [name for name in wider if not name.startswith("cast::")]
-    return Honoured(any(region.built for region in found.regions), len(judged), tuple(narrower), tuple(own))

@@ -85,6 +85,11 @@ class Choosable(Protocol):
         """Nodes to choose from, in topological order."""
         ...
 
+    @property
+    def movers(self) -> frozenset[str]:
+        """Nodes that only hand numbers on, in whatever type."""
+        ...
+
 
 class Emulated(Protocol):
     """Who tells without a build what the outputs lose: `Emulation`, or `QuantizedNodes`."""
@@ -135,6 +140,11 @@ class Stage:
         """Nodes to choose from, in topological order."""
         fixed = set(self.fixed)
         return tuple(name for name in self.switched.rounding if name not in fixed)
+
+    @property
+    def movers(self) -> frozenset[str]:
+        """Nodes that only hand numbers on, in whatever type."""
+        return self.islands.lowerable - self.islands.rounding
 
 
 def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool) -> Stage:

@@ -7,13 +7,14 @@ import pytest
 from precision_numbers import Additive
 from tensortriage.precision.choosing import choose
 from tensortriage.precision.goal import Reading, failed
+from tensortriage.precision.groups import Groups
 from tensortriage.precision.influence import influences
 from tensortriage.precision.settling import NotPrecisionError, Questions, explained, gap_db, settle
 
 RATIOS = {**{f"n{index}": 0.01 for index in range(200)}, "n5": 4.0, "n90": 2.5, "n91": 1.4}
 
 
-def settled(engine, emulated=None, *, most_builds=10, exact=False, suspects=()):
+def settled(engine, emulated=None, *, most_builds=10, exact=False, suspects=(), groups=()):
     emulated = emulated or Additive(RATIOS)
     found = influences(emulated.items, emulated.only)
     seen = {}
@@ -32,6 +33,7 @@ def settled(engine, emulated=None, *, most_builds=10, exact=False, suspects=()):
         limited=True,
         exact=exact,
         suspects=lambda: suspects,
+        groups=lambda: Groups(emulated.items, tuple(map(frozenset, groups))),
         builds_left=lambda: most_builds - len(seen),
     )
     return settle(choose(found, emulated.read), questions), len(seen)
@@ -71,6 +73,51 @@ def test_a_node_that_is_worse_on_the_engine_than_its_format_is_found():
     result, builds = settled(Additive({**RATIOS, "n150": 9.0}), suspects=["n150"])
     assert {"n5", "n90", "n91", "n150"} == set(result.kept)
     assert builds <= 10
+
+
+class Regions(Additive):
+    """Gains nothing by keeping a part of a fused region."""
+
+    def __init__(self, ratios, *regions):
+        super().__init__(ratios)
+        self.regions = [frozenset(region) for region in regions]
+
+    def read(self, kept):
+        lost = [node for region in self.regions if not region <= kept for node in region]
+        return super().read(kept.difference(lost))
+
+
+def test_a_node_that_the_engine_runs_as_one_with_others_is_kept_with_them():
+    """n5 is needed, and kept alone of its region it gains nothing."""
+    region = ["n4", "n5", "n6"]
+    result, builds = settled(Regions(RATIOS, region), groups=[region, ["n7", "n8"]])
+    assert set(result.kept) == {"n4", "n5", "n6", "n90", "n91"}
+    assert result.complete
+    assert builds <= 8
+
+
+def test_groups_shorten_the_search_that_asks_the_engine_alone():
+    """Two regions are needed that no emulation suspects: 20 groups of 4 are searched, not 80 nodes."""
+    items = [f"n{index}" for index in range(80)]
+    regions = [items[start : start + 4] for start in range(0, 80, 4)]
+    hidden = {item: 2.0 if item in ("n33", "n61") else 0.01 for item in items}
+    asked = {}
+    for groups in ([], regions):
+        result, builds = settled(
+            Regions(hidden, *regions), Additive(dict.fromkeys(items, 0.01)), groups=groups, most_builds=200
+        )
+        assert set(result.kept) == {*items[32:36], *items[60:64]}
+        asked[len(groups)] = builds
+    assert asked[20] < asked[0]
+
+
+def test_an_engine_with_room_to_spare_loses_many_nodes_at_once():
+    """It does twice as well as emulated: of 40 nodes of 0.3 that a limit of 1 needs kept but 11, it needs 0."""
+    many = {**{f"n{index}": 0.01 for index in range(100)}, **{f"m{index}": 0.3 for index in range(40)}}
+    result, builds = settled(Additive(many, worse=0.75), Additive(many), most_builds=10)
+    by_hand = 40 - int((1.0 / 0.75) ** 2 / 0.09)  # powers add: (1 / 0.75)^2 / 0.3^2 nodes fill the limit
+    assert abs(len(result.kept) - by_hand) <= 2
+    assert result.complete or builds == 10
 
 
 def test_what_nothing_suspects_is_searched_for_by_asking_the_engine():
