@@ -1,4 +1,4 @@
-"""Searching a precision with a command as judge: typed models in a file, and its word on each."""
+"""Searching a precision with a command as judge: typed models, or ones with Q/DQ pairs, in a file; its word on each."""
 
 import contextlib
 import dataclasses
@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from tensortriage.diagnose.investigation import Investigation, Question
 from tensortriage.diagnose.verdict import Step
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.model.convert import convert
 from tensortriage.model.model import Model
 from tensortriage.precision.choosing import galloped, prune
 from tensortriage.precision.goal import ErrorGoal
 from tensortriage.precision.influence import Influences
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
 from tensortriage.precision.prefixes import bisected, linear
-from tensortriage.precision.settings import settings_for
 from tensortriage.precision.settling import NotPrecisionError
 from tensortriage.precision.work import low_share
 from tensortriage.reduce.stages import Stages
@@ -27,19 +25,13 @@ from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnose import usable
 from tensortriage.workflows.feeding import feeds
 from tensortriage.workflows.precision_parts import (
-    Stage,
     Watch,
     casts_in,
-    emulation_of,
-    identity_of,
-    in_order,
     influences_of,
     keepings,
-    raised,
-    samples_of,
-    stage_of,
 )
 from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest
+from tensortriage.workflows.precision_shown import Shown, shown
 
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""
@@ -74,7 +66,7 @@ def by_command(request: PrecisionRequest, case: Case, listener: PrecisionListene
         raise UsageError(
             "which format are the nodes that are not kept to compute in?",
             slug="precision-low-missing",
-            cure="add --fp16 or --bf16",
+            cure="add --fp16, --bf16, --int8 or --fp8",
         )
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     question = Question(
@@ -86,8 +78,12 @@ def by_command(request: PrecisionRequest, case: Case, listener: PrecisionListene
         batch_bytes=request.batch_bytes,
     )
     inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv), contextlib.closing(Command(request, request.check, model, case, listener)) as command:
-        return _Search(request, inv, case, listener, request.low, command).plan()
+    with contextlib.closing(inv):
+        candidates = shown(inv, request.low, listener.tell)
+        with contextlib.closing(
+            Command(request, request.check, model, case, listener, made=candidates.identity)
+        ) as command:
+            return _Search(request, inv, case, listener, candidates, command).plan()
 
 
 class Command:
@@ -99,14 +95,22 @@ class Command:
         model: The original, which answers belong to.
         case: Where answers are kept.
         listener: Who hears of them.
+        made: Identity of what candidates are made of besides the model.
     """
 
     def __init__(
-        self, request: PrecisionRequest, check: CheckSpec, model: Model, case: Case, listener: PrecisionListener
+        self,
+        request: PrecisionRequest,
+        check: CheckSpec,
+        model: Model,
+        case: Case,
+        listener: PrecisionListener,
+        *,
+        made: str = "",
     ) -> None:
         low = "" if request.low is None else request.low.value
         self.asked = 0
-        self._identity = digest(model.fingerprint, check.identity(), low)
+        self._identity = digest(model.fingerprint, check.identity(), low, *([made] if made else []))
         self._listener = listener
         self._checker = Checker(check, tell=listener.tell)
         self._stages = Stages(request.artifact, jobs=1, private=(), scratch=case.temporary, keep=request.keep_artifact)
@@ -119,7 +123,7 @@ class Command:
         """Return whether the command accepts a candidate; what it cannot tell counts as a failure.
 
         Args:
-            made: The typed model.
+            made: The candidate.
             whole: Its nodes in the higher precision, which identify it.
             count: Number of those that were chosen.
         """
@@ -171,19 +175,18 @@ class _Search:
         inv: Investigation,
         case: Case,
         listener: PrecisionListener,
-        precision: Precision,
+        candidates: Shown,
         command: Command,
     ) -> None:
         self._request = request
         self._inv = inv
         self._case = case
         self._listener = listener
-        self._precision = precision
+        self._candidates = candidates
+        self._stage = candidates.stage
         self._command = command
         self._started = time.perf_counter()
         self._emulated = 0
-        model = raised(inv.model, precision)
-        self._stage: Stage = stage_of(model, precision, inv.specs(inv.question.feeds[0]), typed=True)
 
     def plan(self) -> PrecisionPlan:
         """Search, and put together what came of it."""
@@ -204,27 +207,17 @@ class _Search:
                 kept = (bisected if self._request.mode is Mode.BISECT else linear)(items, self._enough)
         return self._finished(kept, found)
 
-    def _whole(self, kept: Sequence[str]) -> tuple[str, ...]:
-        return in_order(self._stage.model, {*kept, *self._stage.islands.carriers(kept)})
-
-    def _model(self, kept: Sequence[str]) -> Model:
-        return convert(self._stage.model, self._precision, specs=self._stage.specs, kept_nodes=self._whole(kept))
-
     def _enough(self, kept: Sequence[str]) -> bool:
-        return self._command.passes(self._model(kept), self._whole(kept), len(kept))
+        made = self._candidates
+        return self._command.passes(made.model(kept), made.whole(kept), len(kept))
 
     def _influences(self) -> Influences | None:
         """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
-        inv, precision = self._inv, self._precision
         watch = Watch(self._listener)
+        names = [spec.name for spec in self._inv.model.outputs]
         try:
-            samples = samples_of(inv)
-            goal = ErrorGoal(dict.fromkeys(samples[0].outputs, 1.0), "relative error", limits=False)
-            identity = identity_of(self._stage.model, inv.question.feeds, precision, goal, str(inv.question.reference))
-            emulation = emulation_of(
-                self._stage, samples, goal, workspace=inv.workspace, case=self._case, identity=identity, watch=watch
-            )
-            with contextlib.closing(emulation):
+            goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)
+            with contextlib.closing(self._candidates.emulation(goal, self._case, watch)) as emulation:
                 found = influences_of(emulation, watch, seconds=self._request.budget_seconds)
                 self._emulated = emulation.runs
                 return found
@@ -238,22 +231,21 @@ class _Search:
         return prune(order[: length or len(order)], self._enough)
 
     def _finished(self, kept: list[str], found: Influences | None) -> PrecisionPlan:
-        request, stage = self._request, self._stage
-        whole = self._whole(kept)
-        made = self._model(kept)
+        request, stage, shape = self._request, self._stage, self._candidates
+        whole, made = shape.whole(kept), shape.model(kept)
         files: dict[str, str] = {}
         if request.output is not None:
             made.save(request.output)
             files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
         feed = self._inv.question.feeds[0]
-        nodes = keepings(stage, kept, found, self._inv.golden(feed), feed, limited=False)
+        nodes = keepings(stage, kept, found, self._inv.golden(feed), feed, limited=False, scaled=shape.scaled)
         words = " ".join(request.check.words) if request.check is not None else ""
         return PrecisionPlan(
             kept=whole,
             builds=self._command.asked,
             checks=self._command.asked,
             error=ErrorFacts(f"check: {words}", None, None, None, None, None),
-            precision=self._precision.value,
+            precision=stage.precision.value,
             higher=Precision.FP32.value,
             asked="check",
             mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
@@ -263,7 +255,7 @@ class _Search:
             fixed=stage.fixed,
             low_share=low_share(stage.model.graph, stage.specs, {*whole, *stage.fixed}),
             casts=casts_in(made) - casts_in(stage.model),
-            settings=settings_for(stage.model.graph, whole, self._precision),
+            settings=shape.settings(whole),
             files=files,
             emulated=self._emulated,
             seconds=round(time.perf_counter() - self._started, 2),

@@ -9,12 +9,14 @@ from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench
 from tensortriage.precision.goal import Sample
 from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
-from tensortriage.precision.quantizing import QuantizeOptions
+from tensortriage.precision.quantizing import QuantizeOptions, Quantizer
 from tensortriage.precision.unquantized import QuantizedNodes
 from tensortriage.runs.checks import digest
+from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.calibrations import FOLD, calibrated, hold_out
+from tensortriage.workflows.operands import require_numbers_in
 from tensortriage.workflows.precision_request import Metric
 
 QUANTIZED = (Precision.INT8, Precision.FP8E4M3)
@@ -35,6 +37,48 @@ def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Sa
     else:
         tell(f"{len(calibrating)} samples calibrate, {len(judging)} others judge")
     return tuple(calibrating), tuple(judging)
+
+
+def best_quantizer(
+    model: Model,
+    precision: Precision,
+    calibrating: Sequence[Sample],
+    judging: Sequence[Sample],
+    workspace: Workspace,
+    *,
+    metric: Metric | None = None,
+    progress: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> tuple[str, Quantizer]:
+    """Return the best way to calibrate a model, by its word and as quantizer.
+
+    Args:
+        model: The float model.
+        precision: int8 or fp8e4m3.
+        calibrating: Samples whose feeds calibrate.
+        judging: Samples to judge by.
+        workspace: For the files of the quantizer, which live as long.
+        metric: Task metric that chooses the calibration; None for the output error.
+        progress: Told what takes a while.
+        tell: Told which calibration was chosen.
+
+    Raises:
+        ModelError: When nothing can be quantized, or the quantizer refuses.
+    """
+    feeds = [sample.feed for sample in calibrating]
+    require_numbers_in([*feeds, *(sample.feed for sample in judging)])
+    ways = calibrated(
+        model,
+        feeds,
+        judging,
+        options=QuantizeOptions(precision=precision),
+        workspace=workspace,
+        metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
+        progress=progress,
+    )
+    word = ways.best.tried.calibration
+    tell(f"calibrated on {len(feeds)} sample(s): {word} is the best of {len(ways.found)} ways")
+    return word, ways.best.quantizer
 
 
 def open_quantized(
@@ -61,21 +105,13 @@ def open_quantized(
     Raises:
         ModelError: When nothing can be quantized, or the quantizer refuses.
     """
-    ways = calibrated(
-        model,
-        [sample.feed for sample in calibrating],
-        bench.samples,
-        options=QuantizeOptions(precision=precision),
-        workspace=bench.workspace,
-        metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
-        progress=bench.heard,
+    word, quantizer = best_quantizer(
+        model, precision, calibrating, bench.samples, bench.workspace, metric=metric, progress=bench.heard, tell=tell
     )
-    best, quantizer = ways.best.tried, ways.best.quantizer
-    tell(f"calibrated on {len(calibrating)} sample(s): {best.calibration} is the best of {len(ways.found)} ways")
     whole = quantizer.quantized(float_weights=True)
     nodes = QuantizedNodes(whole, bench.samples, bench.goal, workspace=bench.workspace)
     stage = QuantizedStage(model, precision, specs, nodes.items)
-    identity = digest(bench.identity, model.fingerprint, precision.value, "quantized", best.calibration)
+    identity = digest(bench.identity, model.fingerprint, precision.value, "quantized", word)
     own = dataclasses.replace(bench, identity=identity)
     return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own)
 

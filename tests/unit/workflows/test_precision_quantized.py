@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import onnx
@@ -14,10 +15,11 @@ from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Reading
 from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
+from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.feeding import FeedRequest
 from tensortriage.workflows.precision import find_precision
-from tensortriage.workflows.precision_request import GoalRequest, PrecisionRequest
+from tensortriage.workflows.precision_request import GoalRequest, Mode, PrecisionRequest
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
 NET = f"""
@@ -93,6 +95,37 @@ def test_no_more_builds_than_allowed_and_answers_come_from_the_case(tmp_path, fe
     assert [line for line in again.heard if line.startswith("build")] == [
         line for line in first.heard if line.startswith("build")
     ]
+
+
+CHECK = """
+import sys
+import numpy as np
+import onnxruntime as ort
+feed = dict(np.load("m.npz"))
+options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+found = ort.InferenceSession("shown.onnx", options, providers=["CPUExecutionProvider"]).run(None, feed)[0]
+exact = (feed["x"] + feed["big"]).astype(np.float64)
+sys.exit(int(np.linalg.norm(found - exact) > 10 ** (-32 / 20) * np.linalg.norm(exact)))
+"""
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.BISECT])
+def test_a_command_is_shown_models_with_pairs(tmp_path, feed, monkeypatch, mode):
+    """The command asks for 32 dB by itself; what it looks at is a Q/DQ model, and so is what is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "check.py").write_text(CHECK)
+    check = CheckSpec(words=(sys.executable, "check.py"))
+    asked = {"target": "", "check": check, "low": Precision.INT8, "artifact": tmp_path / "shown.onnx", "mode": mode}
+    plan = search(tmp_path, goal=GoalRequest(), **asked)
+    assert (plan.precision, plan.asked, plan.candidates) == ("int8", "check", 3)
+    kept = set(plan.kept)
+    assert kept == ({"outlier"} if mode is Mode.AUTO else {"first", "outlier"})
+    assert quantized_nodes(tmp_path / "mixed.onnx") == {"first", "outlier", "last"} - kept
+    assert json.loads(plan.settings["onnxruntime"]) == {"nodes_to_exclude": list(plan.kept)}
+    assert bool(plan.emulated) == (mode is Mode.AUTO)
+    again = Listening()
+    assert search(tmp_path, again, goal=GoalRequest(), **asked).kept == plan.kept
 
 
 def test_every_fourth_feed_judges_what_the_others_calibrate(tmp_path, feed):
