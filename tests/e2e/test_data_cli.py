@@ -84,7 +84,7 @@ def test_outputs_of_one_runner_become_an_archive(tmp_path):
 
 def test_a_file_is_not_overwritten_while_it_is_read(tmp_path):
     np.savez(tmp_path / "in.npz", x=np.ones(3))
-    fails(triage("data", "convert", "in.npz", "-o", "./in.npz", cwd=tmp_path), "usage")
+    fails(triage("data", "convert", "in.npz", "-o", "./in.npz", cwd=tmp_path), "output-is-input")
     with np.load(tmp_path / "in.npz") as archive:
         assert list(archive) == ["x"]
 

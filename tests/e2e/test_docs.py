@@ -297,8 +297,6 @@ def slug_values(node, path):
     name = getattr(node.func, "id", "")
     if name == "AdapterError" and len(node.args) > 2:
         yield node.args[2]
-    if name == "fail" and path.parent.name == "cli":
-        yield node.args[1]
 
 
 def slugs():

@@ -3,7 +3,11 @@
 Start-up is kept short by a table of commands that are imported only when used, with their one-line help in the table.
 """
 
+import contextlib
+import dataclasses
+import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -62,60 +66,125 @@ def show_version(context: click.Context, _: click.Parameter, value: object) -> N
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
     """Find out why an ONNX model gives wrong numbers on an inference engine: culprit op, repro and fix."""
-    context.obj = {"debug": debug}
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
+        context.color = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a command ended early, as it is told.
+
+    Attributes:
+        slug: Stable word for the problem.
+        message: What is wrong and where.
+        cure: What can be done about it; may be empty.
+        exit_code: Exit code of the command.
+    """
+
+    slug: str
+    message: str
+    cure: str
+    exit_code: int = 2
+    format: str = "tensortriage.error/1"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; the one place where errors become messages and exit codes."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    ours = words[: words.index("--check")] if "--check" in words else words
+    ours = own_words(words)
     debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
+    prepare_process()
     try:
-        code = cli.main(words, prog_name="triage", standalone_mode=False)
-    except TriageError as error:
-        if debug:
-            raise
-        code = fail(error.message, error.slug, error.cure, error.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        code = 2
-    except click.UsageError as error:
-        context = error.ctx.command_path if error.ctx else "triage"
-        code = fail(error.format_message().rstrip("."), "usage", f"see {context} --help", 2)
-    except click.exceptions.Exit as error:
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("triage: interrupted; what was found so far is kept", err=True)
-        code = INTERRUPTED
-    except BrokenPipeError:
+        code = exit_code_of(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except MemoryError:
-        code = fail("out of memory", "out-of-memory", "try --low-memory, or a machine with more memory", 2)
-    except OSError as error:
-        if debug:
+    except (Exception, KeyboardInterrupt) as error:
+        if debug and not isinstance(error, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
+        code = tell(problem_of(error), as_json="--json" in ours)
+    sys.exit(code)
+
+
+def exit_code_of(words: list[str]) -> int:
+    """Run one command and return its exit code; errors pass through."""
+    try:
+        with cli.make_context("triage", words) as context:
+            cli.invoke(context)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    return 0
+
+
+def own_words(words: Sequence[str]) -> Sequence[str]:
+    """Return the words that are neither those of a check nor behind a lone ``--``."""
+    from tensortriage.cli.checking import split_check
+
+    ours, _ = split_check(words)
+    return ours[: ours.index("--")] if "--" in ours else ours
+
+
+def prepare_process() -> None:
+    """Make a request to end an interruption (what was found is kept), and output possible in any locale and colour."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+    for name in ("stdout", "stderr"):  # a shell may have closed them
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return what an exception means to the user."""
+    if isinstance(error, TriageError):
+        return Problem(error.slug, error.message, error.cure, error.exit_code)
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return Problem(slug="interrupted", message="what was found so far is kept", cure="", exit_code=INTERRUPTED)
+    if isinstance(error, click.UsageError):
+        place = error.ctx.command_path if error.ctx else "triage"
+        return Problem(slug="usage", message=error.format_message().rstrip("."), cure=f"see {place} --help")
+    if isinstance(error, MemoryError):
+        return Problem(slug="out-of-memory", message="out of memory", cure="--low-memory, or a larger machine")
+    if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        code = fail(f"{place}{error.strerror or error}", "os-error", "check the path and its permissions", 2)
-    except Exception as error:
-        if debug:
-            raise
-        code = fail(
-            f"internal error: {type(error).__name__}: {error}",
-            "internal",
-            "run again with --debug and report the traceback",
-            2,
-        )
-    sys.exit(code if isinstance(code, int) else 0)
+        text = f"{place}{error.strerror or error}"
+        return Problem(slug="os-error", message=text, cure="check the path and its permissions")
+    text = f"internal error: {type(error).__name__}: {error}"
+    return Problem(slug="internal", message=text, cure="run again with --debug and report the traceback")
 
 
-def fail(message: str, slug: str, cure: str, code: int) -> int:
-    """Print one error block on stderr and return the exit code; names in models are not trusted with a terminal."""
+def tell(problem: Problem, *, as_json: bool) -> int:
+    """Print one error block on stderr, with --json a document on stdout too, and return the exit code.
+
+    Names in models are not trusted with a terminal.
+    """
     from tensortriage.report.text import printable
 
-    click.echo(f"triage: error[{slug}]: {printable(message)}", err=True)
-    if cure:
-        click.echo(f"  cure: {printable(cure)}", err=True)
-    return code
+    if problem.exit_code == INTERRUPTED:
+        click.echo(f"triage: {problem.slug}; {problem.message}", err=True)
+    else:
+        click.echo(f"triage: error[{problem.slug}]: {printable(problem.message)}", err=True)
+    if problem.cure:
+        click.echo(f"  cure: {printable(problem.cure)}", err=True)
+    if as_json:
+        from tensortriage.cli.documents import print_document
+        from tensortriage.values.serial import to_json
+
+        with contextlib.suppress(BrokenPipeError):
+            print_document(to_json(problem))
+    return problem.exit_code

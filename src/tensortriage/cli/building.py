@@ -1,7 +1,7 @@
 """From the words of ``triage debug build`` to a study of builds, and from it to terminal and exit code."""
 
+import contextlib
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,25 +11,23 @@ import click
 from tensortriage.builds.study import BuildGoal
 from tensortriage.builds.trial import BuildTrial, Judgement
 from tensortriage.cli.check_spec import spec_of
-from tensortriage.cli.diagnosing import feed_request, limits_of
+from tensortriage.cli.diagnosing import feed_request, limits_of, tolerance_of
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspecting import required_target
-from tensortriage.cli.options import parse_bytes
+from tensortriage.cli.progress import Teller
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
-from tensortriage.compare.tolerance import PolygraphyTolerance
-from tensortriage.diagnose.verdict import Step
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.inputs.syntax import parse_named
 from tensortriage.report.builds_text import WORDS, study_lines
-from tensortriage.report.text import count, duration, printable
+from tensortriage.report.text import count, duration
 from tensortriage.search.result import Progress
 from tensortriage.search.stopping import Until
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.builds import BuildRequest, study_builds
 
 
-class Teller:
-    """Tells how a study goes on: a line for every build, and on a terminal what is under way.
+class BuildTeller(Teller):
+    """Tells how a study goes on: a line for every build.
 
     Args:
         err: Write to stderr (stdout then holds one JSON document).
@@ -37,22 +35,8 @@ class Teller:
     """
 
     def __init__(self, *, err: bool, most: int) -> None:
-        self._err = err
+        super().__init__(err=err)
         self._most = most
-        self._live = (sys.stderr if err else sys.stdout).isatty()
-        self._shown = False
-        self._started = time.monotonic()
-        self._left = ""
-
-    def step(self, step: Step) -> None:
-        """Ignore the steps of a diagnosis."""
-
-    def progress(self, text: str) -> None:
-        """Show what is under way, on a terminal only."""
-        if self._live:
-            line = f"  … {printable(text)}  [{time.monotonic() - self._started:.0f} s{self._left}]"[:100]
-            click.echo("\r\x1b[2K" + click.style(line, dim=True), nl=False, err=self._err)
-            self._shown = True
 
     def built(self, trial: BuildTrial, trials: Sequence[BuildTrial]) -> None:
         """Print a line for a free build."""
@@ -70,34 +54,20 @@ class Teller:
         self._left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} to go"
         self.tell(f"  with {count(step.items, 'choice')} of the bad build: {what}, {known}")
 
-    def tell(self, text: str) -> None:
-        """Print text."""
-        self.clear()
-        for line in text.splitlines():
-            click.echo(printable(line), err=self._err)
-
-    def clear(self) -> None:
-        """Remove what is under way from the terminal."""
-        if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=self._err)
-            self._shown = False
-
 
 def build_and_show(
     model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool
 ) -> NoReturn:
     """Study the builds of a model, show what came of it and exit."""
     request = request_of(model, target, words, given)
-    teller = Teller(err=as_json, most=request.goal.most)
-    try:
+    teller = BuildTeller(err=as_json, most=request.goal.most)
+    with contextlib.closing(teller):
         study = study_builds(request, teller)
-    finally:
-        teller.clear()
     if as_json:
-        click.echo(to_json(study))
-    bad = sum(trial.judgement is Judgement.BAD for trial in study.trials)
+        print_document(to_json(study))
+    bad = any(trial.judgement is Judgement.BAD for trial in study.trials)
     for line in study_lines(study, case=str(request.case)):
-        teller.tell(click.style(line, bold=True) if bad and line.startswith("guilty") and teller._live else line)
+        teller.tell(line, bold=bad and line.startswith("guilty"))
     sys.exit(study.exit_code)
 
 
@@ -118,7 +88,6 @@ def target_of(model: Path, target: str | None, check: Sequence[str] | None, give
 
 def request_of(model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any]) -> BuildRequest:
     """Return the request that a command line stands for."""
-    atol, rtol = parse_named(given["atol"], float), parse_named(given["rtol"], float)
     return BuildRequest(
         model=model,
         target=target,
@@ -127,13 +96,13 @@ def request_of(model: Path, target: str, words: Sequence[str] | None, given: dic
         reference=given["reference"],
         feeding=feed_request(given, most=given["samples"]),
         case=given["case"],
-        tolerance=PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None,
-        limits=limits_of(given["timeout"], parse_bytes(given["memory_limit"])),
+        tolerance=tolerance_of(given),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
         artifact=given["iter_artifact"],
         keep_artifact=given["no_remove_intermediate"],
         output=given["output"],
-        save_tactics=Path(given["save_tactics"]) if given["save_tactics"] else None,
-        load_tactics=Path(given["load_tactics"]) if given["load_tactics"] else None,
+        save_tactics=given["save_tactics"],
+        load_tactics=given["load_tactics"],
         record=not given["no_tactics"],
         external_data_dir=given["external_data_dir"],
     )

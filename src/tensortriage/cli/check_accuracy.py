@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, WRITTEN_FILE, GuideCommand, common, option, together
 
 EPILOG = """\b
 Examples:
@@ -28,45 +29,42 @@ LISTS = (
 JUDGE, FILES, NUMBERS = "Judgement", "Files", "[OUT:]NUMBER..."
 
 
-def options(function: Any) -> Any:
-    """Add the options, which are those of ``triage run``."""
-    for add in reversed((
-        option("--compare", "--compare-func", "functions", multiple=True, metavar="FUNC...", heading=JUDGE,
-               help="simple, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics  [default: those "
-               "that limits are given for, else all, as saved]"),
-        option("--atol", "--abs-tol", "atol", multiple=True, metavar=NUMBERS, heading=JUDGE,
-               help="Absolute tolerance; an output passes within either tolerance."),
-        option("--rtol", "--rel-tol", "rtol", multiple=True, metavar=NUMBERS, heading=JUDGE,
-               help="Relative tolerance."),
-        option("--check-error-stat", "error_stat", multiple=True, metavar="[OUT:]STAT...", heading=JUDGE,
-               help="Judge max, mean, median or quantile."),
-        option("--l2-threshold", "--l2-tolerance", "l2", multiple=True, metavar=NUMBERS, heading=JUDGE,
-               help="Largest L2 norm of the error."),
-        option("--cosine-similarity-threshold", "cosine", multiple=True, metavar=NUMBERS, heading=JUDGE,
-               help="Smallest cosine similarity."),
-        option("--psnr-threshold", "--psnr-tolerance", "psnr", multiple=True, metavar=NUMBERS, heading=JUDGE,
-               help="Smallest PSNR in dB."),
-        option("--snr-threshold", "--snr-tolerance", "snr", multiple=True, metavar=NUMBERS, heading=JUDGE,
-               help="Smallest SNR in dB."),
-        option("--check-average", is_flag=True, heading=JUDGE,
-               help="Judge the mean of each metric over the iterations."),
-        option("--infinities-compare-equal", is_flag=True, heading=JUDGE, rare=True,
-               help="Equal infinities are no error (documents of 'triage run --json')."),
-        option("--error-quantile", multiple=True, metavar=NUMBERS, heading=JUDGE, rare=True, hidden=True),
-        option("--compare-func-script", default="", metavar="FILE.py[:FUNC]", heading=JUDGE, rare=True, hidden=True),
-        option("--fail-fast", is_flag=True, expose_value=False, heading=JUDGE, rare=True,
-               help="Accepted for Polygraphy's sake; nothing is run here."),
-        option("--no-shape-check", is_flag=True, expose_value=False, heading=JUDGE, rare=True,
-               help="Accepted for Polygraphy's sake; nothing is run here."),
-        option("--save-accuracy-results", type=click.Path(path_type=Path), metavar="PATH", heading=FILES,
-               help="Save the results with the new limits."),
-    )):  # fmt: skip
-        function = add(function)
-    return function
+options = together(
+    option("--compare", "--compare-func", "functions", multiple=True, metavar="FUNC...", heading=JUDGE,
+           help="simple, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics  [default: those "
+           "that limits are given for, else all, as saved]"),
+    option("--atol", "--abs-tol", "atol", multiple=True, metavar=NUMBERS, heading=JUDGE,
+           help="Absolute tolerance; an output passes within either tolerance."),
+    option("--rtol", "--rel-tol", "rtol", multiple=True, metavar=NUMBERS, heading=JUDGE,
+           help="Relative tolerance."),
+    option("--check-error-stat", "error_stat", multiple=True, metavar="[OUT:]STAT...", heading=JUDGE,
+           help="Judge max, mean, median or quantile."),
+    option("--l2-threshold", "--l2-tolerance", "l2", multiple=True, metavar=NUMBERS, heading=JUDGE,
+           help="Largest L2 norm of the error."),
+    option("--cosine-similarity-threshold", "cosine", multiple=True, metavar=NUMBERS, heading=JUDGE,
+           help="Smallest cosine similarity."),
+    option("--psnr-threshold", "--psnr-tolerance", "psnr", multiple=True, metavar=NUMBERS, heading=JUDGE,
+           help="Smallest PSNR in dB."),
+    option("--snr-threshold", "--snr-tolerance", "snr", multiple=True, metavar=NUMBERS, heading=JUDGE,
+           help="Smallest SNR in dB."),
+    option("--check-average", is_flag=True, heading=JUDGE,
+           help="Judge the mean of each metric over the iterations."),
+    option("--infinities-compare-equal", is_flag=True, heading=JUDGE, rare=True,
+           help="Equal infinities are no error (documents of 'triage run --json')."),
+    option("--error-quantile", multiple=True, metavar=NUMBERS, heading=JUDGE, rare=True, hidden=True),
+    option("--compare-func-script", default="", metavar="FILE.py[:FUNC]", heading=JUDGE, rare=True, hidden=True),
+    option("--fail-fast", is_flag=True, expose_value=False, heading=JUDGE, rare=True,
+           help="Accepted for Polygraphy's sake; nothing is run here."),
+    option("--no-shape-check", is_flag=True, expose_value=False, heading=JUDGE, rare=True,
+           help="Accepted for Polygraphy's sake; nothing is run here."),
+    option("--save-accuracy-results", type=WRITTEN_FILE, metavar="PATH", heading=FILES,
+           help="Save the results with the new limits."),
+)  # fmt: skip
+"""The options, which are those of ``triage run``."""
 
 
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=READ)
 @options
 @common
 def check_accuracy(path: Path, as_json: bool, save_accuracy_results: Path | None, **given: Any) -> None:
@@ -85,7 +83,7 @@ def check_accuracy(path: Path, as_json: bool, save_accuracy_results: Path | None
     if save_accuracy_results is not None:
         write_accuracy(save_accuracy_results, rejudged.results)
     if as_json:
-        click.echo(to_document(rejudged))
+        print_document(to_document(rejudged))
     else:
         show(rejudged, sys.stdout)
     sys.exit(0 if rejudged.passed else 1)

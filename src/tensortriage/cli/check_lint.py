@@ -1,12 +1,25 @@
 """``triage check lint``: what is known to go wrong with a model, before an accuracy hunt begins."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.options import DATA_LISTS, GuideCommand, common, data_options, limit_options, option, parse_bytes
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    WRITTEN_FILE,
+    GuideCommand,
+    common,
+    data_options,
+    external_data_option,
+    limit_options,
+    option,
+    together,
+)
 
 if TYPE_CHECKING:
     from tensortriage.workflows.lint import LintReport, LintRequest
@@ -24,32 +37,27 @@ Exit codes: 0 nothing, or hints only; 1 a problem, or something refuses the mode
 ENGINE, AIMS, FILES = "Engine", "Aims", "Files"
 
 
-def options(function: Any) -> Any:
-    """Add the options of ``check lint``."""
-    for add in reversed((
-        option("--target", "-t", metavar="ENGINE", heading=ENGINE,
-               help="Engine that every node is put to  [default: onnxruntime]."),
-        option("--no-engine", is_flag=True, heading=ENGINE, help="Run nothing: only the rules and onnx.checker."),
-        option("--providers", "--execution-providers", "providers", multiple=True, metavar="NAME...", heading=ENGINE,
-               rare=True, help="Execution providers of ONNX Runtime, when no --target is given."),
-        option("--graph-optimization-level", default="", metavar="LEVEL", heading=ENGINE, rare=True,
-               help="Optimization level of ONNX Runtime, e.g. ORT_DISABLE_ALL, when no --target is given."),
-        option("--precision", "precisions", multiple=True, metavar="WORD...", heading=AIMS,
-               help="Formats the model is meant for (fp16, bf16, ...): their traps are problems, not hints."),
-        option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", heading=FILES,
-               help="Write the report there, in Polygraphy's JSON."),
-        option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
-               type=click.Path(path_type=Path), metavar="DIR", heading=FILES, rare=True,
-               help="Where external data are when not beside the model."),
-    )):  # fmt: skip
-        function = add(function)
-    return function
+options = together(
+    option("--target", "-t", metavar="ENGINE", heading=ENGINE,
+           help="Engine that every node is put to  [default: onnxruntime]."),
+    option("--no-engine", is_flag=True, heading=ENGINE, help="Run nothing: only the rules and onnx.checker."),
+    option("--providers", "--execution-providers", "providers", multiple=True, metavar="NAME...", heading=ENGINE,
+           rare=True, help="Execution providers of ONNX Runtime, when no --target is given."),
+    option("--graph-optimization-level", default="", metavar="LEVEL", heading=ENGINE, rare=True,
+           help="Optimization level of ONNX Runtime, e.g. ORT_DISABLE_ALL, when no --target is given."),
+    option("--precision", "precisions", multiple=True, metavar="WORD...", heading=AIMS,
+           help="Formats the model is meant for (fp16, bf16, ...): their traps are problems, not hints."),
+    option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=FILES,
+           help="Write the report there, in Polygraphy's JSON."),
+    external_data_option(FILES),
+)  # fmt: skip
+"""The options of ``check lint``."""
 
 
 @click.command(
     cls=GuideCommand, value_lists=(*DATA_LISTS, "--precision", "--providers", "--execution-providers"), epilog=EPILOG
 )
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @options
 @data_options
 @limit_options
@@ -59,10 +67,11 @@ def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) ->
 
     Traps of a number format are hints, and problems when the model is meant for it (--precision, or the target's).
     """
-    from tensortriage.cli.running import progress
+    from tensortriage.cli.progress import Teller
     from tensortriage.workflows.lint import lint_model
 
-    report = lint_model(request_of(model, given), say=progress() or (lambda text: None))
+    with contextlib.closing(Teller(err=as_json)) as teller:
+        report = lint_model(request_of(model, given), say=teller.progress)
     if output is not None:
         from tensortriage.report.lint_text import polygraphy_report
 
@@ -71,7 +80,7 @@ def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) ->
     if as_json:
         from tensortriage.values.serial import to_json
 
-        click.echo(to_json(report))
+        print_document(to_json(report))
     else:
         tell(report)
     sys.exit(0 if report.passed else 1)
@@ -90,7 +99,7 @@ def request_of(model: Path, given: dict[str, Any]) -> "LintRequest":
         target=target,
         formats=tuple(map(Precision.parse, given["precisions"])),
         feeding=feed_request(given, most=1),
-        limits=limits_of(given["timeout"], parse_bytes(given["memory_limit"])),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
         external_data_dir=given["external_data_dir"],
     )
 

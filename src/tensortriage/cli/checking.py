@@ -4,15 +4,12 @@ Polygraphy gives every word after ``--check`` to the check. So do we, up to a lo
 one text ends where its quotes end. A quoted check is run by a shell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from tensortriage.cli.options import GuideCommand, option
-
-F = TypeVar("F", bound=Callable[..., Any])
+from tensortriage.cli.options import READ, WRITTEN_FILE, WRITTEN_FOLDER, Adds, GuideCommand, Written, option, together
 
 CHECK, ARTIFACTS = "Check", "Artifacts"
 CHECK_FLAGS = ("--check", "--check-inference")
@@ -55,111 +52,121 @@ def split_check(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
     return list(words), None
 
 
-def check_options(function: F) -> F:
-    """Add the options that say how the check is run and judged."""
-    for add in reversed(
-        (
-            option(
-                "--check",
-                "--check-inference",
-                "check",
-                metavar="CMD...",
-                expose_value=False,
-                heading=CHECK,
-                help="Command that judges; exit code 0 is a pass. All words up to a lone -- are its own; quoted as "
-                "one text it is run by a shell. Without it engines judge, or you do.",
-            ),
-            option(
-                "--fail-code",
-                "--fail-returncode",
-                "fail_code",
-                multiple=True,
-                metavar="N...",
-                heading=CHECK,
-                help="Only these exit codes fail.",
-            ),
-            option(
-                "--ignore-fail-code",
-                "--ignore-fail-returncode",
-                "ignore_fail_code",
-                multiple=True,
-                metavar="N...",
-                heading=CHECK,
-                help="These exit codes pass.",
-            ),
-            option(
-                "--fail-regex",
-                multiple=True,
-                metavar="RE...",
-                heading=CHECK,
-                help="Fails only if its output contains one of these; without --fail-code the exit code then counts "
-                "for nothing.",
-            ),
-            option(
-                "--ignore-fail-regex",
-                multiple=True,
-                metavar="RE...",
-                heading=CHECK,
-                help="Passes if its output contains one of these.",
-            ),
-            option(
-                "--check-timeout",
-                type=click.FloatRange(0, min_open=True),
-                metavar="SECONDS",
-                heading=CHECK,
-                help="Longest check; one that takes longer is killed and tells nothing.",
-            ),
-            option("--show-output", is_flag=True, heading=CHECK, rare=True, help="Show what passing checks print too."),
-            option("--hide-fail-output", is_flag=True, heading=CHECK, rare=True, help="Show no output of checks."),
-            option(
-                "--artifacts",
-                multiple=True,
-                metavar="PATH...",
-                heading=ARTIFACTS,
-                help="Files to move to good/, bad/ or other/ after each check.",
-            ),
-            option(
-                "--artifacts-dir",
-                "--art-dir",
-                "artifacts_dir",
-                type=click.Path(path_type=Path),
-                default="polygraphy_artifacts",
-                show_default=True,
-                metavar="DIR",
-                heading=ARTIFACTS,
-                rare=True,
-                help="Where these directories are made.",
-            ),
-            option(
-                "--iteration-info",
-                "--iter-info",
-                "iteration_info",
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                heading=ARTIFACTS,
-                rare=True,
-                help="JSON file that tells the check the number of its iteration.",
-            ),
-            option(
-                "--save-debug-replay",
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                heading=ARTIFACTS,
-                rare=True,
-                help="Write every verdict to a replay.",
-            ),
-            option(
-                "--load-debug-replay",
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                heading=ARTIFACTS,
-                rare=True,
-                help="Take verdicts from a replay of the same model and check.",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+check_options = together(
+    option(
+        "--check",
+        "--check-inference",
+        "check",
+        metavar="CMD...",
+        expose_value=False,
+        heading=CHECK,
+        help="Command that judges; exit code 0 is a pass. All words up to a lone -- are its own; quoted as "
+        "one text it is run by a shell. Without it engines judge, or you do.",
+    ),
+    option(
+        "--fail-code",
+        "--fail-returncode",
+        "fail_code",
+        multiple=True,
+        metavar="N...",
+        heading=CHECK,
+        help="Only these exit codes fail.",
+    ),
+    option(
+        "--ignore-fail-code",
+        "--ignore-fail-returncode",
+        "ignore_fail_code",
+        multiple=True,
+        metavar="N...",
+        heading=CHECK,
+        help="These exit codes pass.",
+    ),
+    option(
+        "--fail-regex",
+        multiple=True,
+        metavar="RE...",
+        heading=CHECK,
+        help="Fails only if its output contains one of these; without --fail-code the exit code then counts "
+        "for nothing.",
+    ),
+    option(
+        "--ignore-fail-regex",
+        multiple=True,
+        metavar="RE...",
+        heading=CHECK,
+        help="Passes if its output contains one of these.",
+    ),
+    option(
+        "--check-timeout",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        heading=CHECK,
+        help="Longest check; one that takes longer is killed and tells nothing.",
+    ),
+    option("--show-output", is_flag=True, heading=CHECK, rare=True, help="Show what passing checks print too."),
+    option("--hide-fail-output", is_flag=True, heading=CHECK, rare=True, help="Show no output of checks."),
+    option(
+        "--artifacts",
+        multiple=True,
+        metavar="PATH...",
+        heading=ARTIFACTS,
+        help="Files to move to good/, bad/ or other/ after each check.",
+    ),
+    option(
+        "--artifacts-dir",
+        "--art-dir",
+        "artifacts_dir",
+        type=WRITTEN_FOLDER,
+        default="polygraphy_artifacts",
+        show_default=True,
+        metavar="DIR",
+        heading=ARTIFACTS,
+        rare=True,
+        help="Where these directories are made.",
+    ),
+    option(
+        "--iteration-info",
+        "--iter-info",
+        "iteration_info",
+        type=WRITTEN_FILE,
+        metavar="FILE",
+        heading=ARTIFACTS,
+        rare=True,
+        help="JSON file that tells the check the number of its iteration.",
+    ),
+    option(
+        "--save-debug-replay",
+        type=Written(read_too=True),
+        metavar="FILE",
+        heading=ARTIFACTS,
+        rare=True,
+        help="Write every verdict to a replay.",
+    ),
+    option(
+        "--load-debug-replay",
+        type=READ,
+        metavar="FILE",
+        heading=ARTIFACTS,
+        rare=True,
+        help="Take verdicts from a replay of the same model and check.",
+    ),
+)
+"""How the check is run and judged."""
+
+
+def artifact_options(heading: str, default: str, text: str) -> Adds:
+    """Declare where the check finds what it is to judge.
+
+    Args:
+        heading: Heading in the help.
+        default: Name of the file.
+        text: What it is.
+    """
+    return together(
+        option("--iter-artifact", "--intermediate-artifact", "iter_artifact", type=WRITTEN_FILE, default=default,
+               show_default=True, metavar="FILE", heading=heading, help=text),
+        option("--no-remove-intermediate", is_flag=True, heading=heading, rare=True, help="Leave the last one there."),
+    )  # fmt: skip
 
 
 def check_words() -> list[str] | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tensortriage.cli import quantizing, tensorrt_options
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
+    OWN_INFERENCE,
     PROOF,
     SHAPES,
     feed_option,
@@ -44,116 +45,91 @@ LISTS = (
 TARGETS = ("onnx", "trt", "onnx-like-trt-network")
 
 
-def options(function: Any) -> Any:
-    """Add the options of ``convert``."""
-    for add in reversed(
-        (
-            option(
-                "--precision",
-                "-p",
-                default="",
-                metavar="FORMAT",
-                heading=FORMAT,
-                help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs.",
-            ),
-            option(
-                "--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."
-            ),
-            option(
-                "--keep-nodes",
-                multiple=True,
-                metavar="NAME...",
-                heading=FORMAT,
-                help="Nodes that stay fp32: names and patterns.",
-            ),
-            option("--keep-op-types", multiple=True, metavar="OP...", heading=FORMAT, help="Op types that stay fp32."),
-            option(
-                "--keep-scopes",
-                multiple=True,
-                metavar="MODULE...",
-                heading=FORMAT,
-                help="Modules of the network that stay fp32, e.g. encoder.layer.3.",
-            ),
-            option(
-                "--convert-io-types",
-                is_flag=True,
-                heading=FORMAT,
-                help="Inputs and outputs get the format too  [default: they stay fp32].",
-            ),
-            option(
-                "--opset", type=click.IntRange(1), metavar="N", heading=FORMAT, help="Raise the opset of the model."
-            ),
-            option(
-                "--embed-weights", is_flag=True, heading=FORMAT, help="Put weights of data files into the model file."
-            ),
-            option(
-                "--convert-to",
-                default="onnx",
-                type=click.Choice(TARGETS),
-                heading=FORMAT,
-                rare=True,
-                help="onnx or trt: an engine, built but not run.",
-            ),
-            option(
-                "--onnx-outputs",
-                "mark",
-                multiple=True,
-                metavar="NAME...",
-                heading=OUTPUTS,
-                rare=True,
-                help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
-            ),
-            option(
-                "--onnx-exclude-outputs",
-                "exclude",
-                multiple=True,
-                metavar="NAME...",
-                heading=OUTPUTS,
-                rare=True,
-                help="Outputs to leave out.",
-            ),
-            option(
-                "--onnx-outputs-by-type",
-                "by_type",
-                multiple=True,
-                metavar="OP...",
-                heading=OUTPUTS,
-                rare=True,
-                help="Results of every node of these op types become outputs.",
-            ),
-            option(
-                "--shape-inference",
-                "--do-shape-inference",
-                "infer_shapes",
-                is_flag=True,
-                heading=SHAPES,
-                rare=True,
-                help="Infer shapes and declare them.",
-            ),
-            option(
-                "--no-onnxruntime-shape-inference",
-                is_flag=True,
-                expose_value=False,
-                heading=SHAPES,
-                rare=True,
-                help="Accepted; inference is ONNX's own.",
-            ),
-            option(
-                "--input-shapes",
-                "input_shapes",
-                multiple=True,
-                metavar="NAME:SHAPE...",
-                heading=SHAPES,
-                help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+options = together(
+    option(
+        "--precision",
+        "-p",
+        default="",
+        metavar="FORMAT",
+        heading=FORMAT,
+        help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs.",
+    ),
+    option("--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."),
+    option(
+        "--keep-nodes",
+        multiple=True,
+        metavar="NAME...",
+        heading=FORMAT,
+        help="Nodes that stay fp32: names and patterns.",
+    ),
+    option("--keep-op-types", multiple=True, metavar="OP...", heading=FORMAT, help="Op types that stay fp32."),
+    option(
+        "--keep-scopes",
+        multiple=True,
+        metavar="MODULE...",
+        heading=FORMAT,
+        help="Modules of the network that stay fp32, e.g. encoder.layer.3.",
+    ),
+    option(
+        "--convert-io-types",
+        is_flag=True,
+        heading=FORMAT,
+        help="Inputs and outputs get the format too  [default: they stay fp32].",
+    ),
+    option("--opset", type=click.IntRange(1), metavar="N", heading=FORMAT, help="Raise the opset of the model."),
+    option("--embed-weights", is_flag=True, heading=FORMAT, help="Put weights of data files into the model file."),
+    option(
+        "--convert-to",
+        default="onnx",
+        type=click.Choice(TARGETS),
+        heading=FORMAT,
+        rare=True,
+        help="onnx or trt: an engine, built but not run.",
+    ),
+    option(
+        "--onnx-outputs",
+        "mark",
+        multiple=True,
+        metavar="NAME...",
+        heading=OUTPUTS,
+        rare=True,
+        help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
+    ),
+    option(
+        "--onnx-exclude-outputs",
+        "exclude",
+        multiple=True,
+        metavar="NAME...",
+        heading=OUTPUTS,
+        rare=True,
+        help="Outputs to leave out.",
+    ),
+    option(
+        "--onnx-outputs-by-type",
+        "by_type",
+        multiple=True,
+        metavar="OP...",
+        heading=OUTPUTS,
+        rare=True,
+        help="Results of every node of these op types become outputs.",
+    ),
+    option(
+        "--shape-inference",
+        "--do-shape-inference",
+        "infer_shapes",
+        is_flag=True,
+        heading=SHAPES,
+        rare=True,
+        help="Infer shapes and declare them.",
+    ),
+    OWN_INFERENCE,
+    shapes_option("--input-shapes", heading=SHAPES),
+)
+"""The options of ``convert``."""
 
 
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @options
 @quantizing.quantize_options
 @tensorrt_options.tensorrt_flags

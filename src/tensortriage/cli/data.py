@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, WRITTEN, GuideCommand, common, option
 
 if TYPE_CHECKING:
     from tensortriage.inputs.combine import Combined
@@ -21,7 +22,7 @@ def output_options(function: "click.decorators.FC") -> "click.decorators.FC":
     function = option("--to", "format_name", type=click.Choice(FORMATS), heading=RESULT,
                       help="Format; else as -o ends: .json, .npz, .safetensors, .store, or no suffix for a "
                       "directory of JSON.")(function)  # fmt: skip
-    return option("--output", "-o", type=click.Path(path_type=Path), required=True, metavar="OUT", heading=RESULT,
+    return option("--output", "-o", type=WRITTEN, required=True, metavar="OUT", heading=RESULT,
                   help="What to write; a file is replaced, a directory must be new or empty.")(function)  # fmt: skip
 
 
@@ -41,7 +42,7 @@ Examples:
   triage data merge inputs.json layers.json -o layer_inputs.json
   triage data merge golden.json --runner onnxruntime -o golden.npz
 """)  # fmt: skip
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=READ)
 @output_options
 @runner_option
 @common
@@ -50,7 +51,6 @@ def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner
     from tensortriage.inputs.combine import merge as merged
     from tensortriage.inputs.opening import open_data
 
-    _refuse_in_place(paths, output)
     _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
 
 
@@ -59,7 +59,7 @@ Examples:
   triage data concat monday.json tuesday.json -o both.json
   triage data concat run_0 run_1 -o all_outputs
 """)  # fmt: skip
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=READ)
 @output_options
 @common
 def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_json: bool) -> None:
@@ -67,7 +67,6 @@ def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_js
     from tensortriage.inputs.combine import concat as concatenated
     from tensortriage.inputs.opening import open_data
 
-    _refuse_in_place(paths, output)
     _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
 
 
@@ -78,12 +77,12 @@ Examples:
   triage data convert doubles.npz -o floats.npz --model model.onnx --cast
   triage data convert golden.json --runner onnxruntime --as inputs -o golden.safetensors
 """)  # fmt: skip
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=READ)
 @output_options
 @option("--as", "kind_name", type=click.Choice(("inputs", "outputs")), heading=RESULT,
         help="What the result is; else what PATH holds.")  # fmt: skip
 @runner_option
-@option("--model", type=click.Path(path_type=Path), metavar="MODEL", heading="Input",
+@option("--model", type=READ, metavar="MODEL", heading="Input",
         help="ONNX file whose inputs PATH must fit; it tells a leading axis of samples.")  # fmt: skip
 @option("--cast", is_flag=True, heading="Input", help="Round numbers to MODEL's element types where they do not fit.")
 @common
@@ -104,7 +103,6 @@ def convert(
 
     if cast and model is None:
         raise click.UsageError("--cast needs --model, whose element types are cast to")
-    _refuse_in_place((path,), output)
     file = open_data(path)
     kind = Kind(kind_name) if kind_name else file.kind
     if model is not None:
@@ -129,11 +127,6 @@ def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
         yield Iteration(feed.tensors)
 
 
-def _refuse_in_place(paths: tuple[Path, ...], output: Path) -> None:
-    if any(path.resolve() == output.resolve() for path in paths):
-        raise click.UsageError(f"{output} is read and cannot be written at the same time")
-
-
 def _write(combined: "Combined", output: Path, format_name: str | None, *, as_json: bool) -> None:
     from tensortriage.inputs.datafile import Format
     from tensortriage.inputs.saving import format_for, save
@@ -145,7 +138,7 @@ def _write(combined: "Combined", output: Path, format_name: str | None, *, as_js
     count = save(output, combined.series, kind=combined.kind, wanted=wanted)
     found = format_for(output, wanted)
     if as_json:
-        click.echo(to_json({
+        print_document(to_json({
             "format": "tensortriage.data-written/1", "output": output, "data_format": found, "kind": combined.kind,
             "iterations": count, "runners": [name for name, _ in combined.series if name], "notices": combined.notices,
         }))  # fmt: skip

@@ -5,8 +5,23 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.checking import CHECK_LISTS, CheckingCommand, check_options, check_words
-from tensortriage.cli.options import DATA_LISTS, common, data_options, limit_options, option
+from tensortriage.cli.checking import CHECK_LISTS, CheckingCommand, artifact_options, check_options, check_words
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    TOLERANCE_LISTS,
+    WRITTEN_FILE,
+    case_option,
+    common,
+    data_options,
+    external_data_option,
+    limit_options,
+    option,
+    reference_option,
+    samples_option,
+    together,
+    tolerance_options,
+)
 
 EPILOG = """\b
 Examples:
@@ -22,101 +37,69 @@ Examples:
 Exit codes: 0 the outputs are good enough with the nodes found, 2 usage or bad input, 4 not even with every
 node in fp32 (the fault is not precision), 130 interrupted (run again to go on).
 """
-LISTS = (*DATA_LISTS, *CHECK_LISTS, "--atol", "--abs-tol", "--rtol", "--rel-tol")
+LISTS = (*DATA_LISTS, *CHECK_LISTS, *TOLERANCE_LISTS)
 RESULT, ENGINES, GOAL, SEARCH = "Result", "Engines (instead of --check)", "Good enough", "Search"
 
 
-def result_options(function: Any) -> Any:
-    """Add the options that say where results go."""
-    for add in reversed(
-        (
-            option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", heading=RESULT,
-                   help="The mixed model; precision.json is written beside it."),
-            option("--case", type=click.Path(path_type=Path), default="triage-case", show_default=True, metavar="DIR",
-                   heading=RESULT, help="Directory of the case; an earlier one is resumed."),
-            option("--latency", is_flag=True, heading=RESULT, help="Time the engine too, for the curve."),
-            option("--remedies", is_flag=True, heading=RESULT, help="Also try other ways out than fp32."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+result_options = together(
+    option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=RESULT,
+           help="The mixed model; precision.json is written beside it."),
+    case_option(),
+    option("--latency", is_flag=True, heading=RESULT, help="Time the engine too, for the curve."),
+    option("--remedies", is_flag=True, heading=RESULT, help="Also try other ways out than fp32."),
+)  # fmt: skip
+"""Where results go."""
 
 
-def engine_options(function: Any) -> Any:
-    """Add the options that name engines and formats."""
-    for add in reversed(
-        (
-            option("--target", "-t", default="", metavar="ENGINE", heading=ENGINES,
-                   help="Engine that has to do with less, NAME:precision=FORMAT[,key=value...]."),
-            option("--reference", "-r", default="onnxruntime:optimization=none", show_default=True, metavar="ENGINE",
-                   heading=ENGINES, help="Engine taken as right."),
-            option("--fp16", "low", flag_value="fp16", heading=SEARCH,
-                   help="The lower format, when --target does not say."),
-            option("--bf16", "low", flag_value="bf16", heading=SEARCH, help="Likewise."),
-            option("--int8", "low", flag_value="int8", heading=SEARCH,
-                   help="Likewise: Q/DQ pairs, calibrated on feeds; with --sqnr, --atol, --metric or --check."),
-            option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Likewise."),
-            option("--precision", "-p", "higher", type=click.Choice(["float32", "fp32"]), default="float32",
-                   show_default=True, heading=SEARCH, rare=True, help="The higher precision."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+engine_options = together(
+    option("--target", "-t", default="", metavar="ENGINE", heading=ENGINES,
+           help="Engine that has to do with less, NAME:precision=FORMAT[,key=value...]."),
+    reference_option(ENGINES),
+    option("--fp16", "low", flag_value="fp16", heading=SEARCH,
+           help="The lower format, when --target does not say."),
+    option("--bf16", "low", flag_value="bf16", heading=SEARCH, help="Likewise."),
+    option("--int8", "low", flag_value="int8", heading=SEARCH,
+           help="Likewise: Q/DQ pairs, calibrated on feeds; with --sqnr, --atol, --metric or --check."),
+    option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Likewise."),
+    option("--precision", "-p", "higher", type=click.Choice(["float32", "fp32"]), default="float32",
+           show_default=True, heading=SEARCH, rare=True, help="The higher precision."),
+)  # fmt: skip
+"""Which engines and formats."""
 
 
-def goal_options(function: Any) -> Any:
-    """Add the options that say what is asked of the outputs."""
-    for add in reversed(
-        (
-            option("--atol", "--abs-tol", "atol", multiple=True, metavar="[OUT:]NUMBER...", heading=GOAL,
-                   help="Absolute tolerance of the outputs  [default: 10 roundings to the format]."),
-            option("--rtol", "--rel-tol", "rtol", multiple=True, metavar="[OUT:]NUMBER...", heading=GOAL,
-                   help="Relative tolerance, of |reference|."),
-            option("--sqnr", type=float, metavar="DB", heading=GOAL,
-                   help="Least signal to noise ratio of every output."),
-            option("--floor-factor", type=click.FloatRange(0, min_open=True), metavar="N", heading=GOAL,
-                   help="Most error, as a multiple of the noise floor of fp32."),
-            option("--metric", "--metric-script", "metric", default="", metavar="FILE.py[:FN]", heading=GOAL,
-                   help="Task metric FN(outputs, feed) -> number, higher is better; its mean over the samples counts."),
-            option("--metric-min", type=float, metavar="X", heading=GOAL,
-                   help="Least mean of it  [default: the reference's own]."),
-            option("--samples", type=click.IntRange(1), default=8, show_default=True, heading=GOAL,
-                   help="Most feeds to use."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+goal_options = together(
+    tolerance_options(GOAL, "Absolute tolerance of the outputs  [default: 10 roundings to the format]."),
+    option("--sqnr", type=float, metavar="DB", heading=GOAL,
+           help="Least signal to noise ratio of every output."),
+    option("--floor-factor", type=click.FloatRange(0, min_open=True), metavar="N", heading=GOAL,
+           help="Most error, as a multiple of the noise floor of fp32."),
+    option("--metric", "--metric-script", "metric", default="", metavar="FILE.py[:FN]", heading=GOAL,
+           help="Task metric FN(outputs, feed) -> number, higher is better; its mean over the samples counts."),
+    option("--metric-min", type=float, metavar="X", heading=GOAL,
+           help="Least mean of it  [default: the reference's own]."),
+    samples_option(GOAL, 8),
+)  # fmt: skip
+"""What is asked of the outputs."""
 
 
-def search_options(function: Any) -> Any:
-    """Add the options that steer the search."""
-    for add in reversed(
-        (
-            option("--mode", type=click.Choice(["auto", "bisect", "linear"]), default="auto", show_default=True,
-                   heading=SEARCH, help="auto: as few nodes as possible; bisect, linear: Polygraphy's, the first N."),
-            option("--direction", "--dir", "direction", type=click.Choice(["forward", "reverse"]), default="forward",
-                   show_default=True, heading=SEARCH, help="For bisect and linear: the first nodes, or the last."),
-            option("--max-builds", type=click.IntRange(1), default=10, show_default=True, metavar="N", heading=SEARCH,
-                   help="Builds after which nothing further is improved."),
-            option("--budget", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
-                   heading=SEARCH,
-                   help="Time for measuring what each node does, in emulation."),
-            option("--iter-artifact", "--intermediate-artifact", "iter_artifact", type=click.Path(path_type=Path),
-                   default="polygraphy_debug.onnx", show_default=True, metavar="FILE", heading=SEARCH,
-                   help="The model that the check is to judge."),
-            option("--no-remove-intermediate", is_flag=True, heading=SEARCH, rare=True,
-                   help="Leave the last one there."),
-            option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
-                   type=click.Path(path_type=Path), metavar="DIR", heading=SEARCH, rare=True,
-                   help="Where external data are when not beside the model."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+search_options = together(
+    option("--mode", type=click.Choice(["auto", "bisect", "linear"]), default="auto", show_default=True,
+           heading=SEARCH, help="auto: as few nodes as possible; bisect, linear: Polygraphy's, the first N."),
+    option("--direction", "--dir", "direction", type=click.Choice(["forward", "reverse"]), default="forward",
+           show_default=True, heading=SEARCH, help="For bisect and linear: the first nodes, or the last."),
+    option("--max-builds", type=click.IntRange(1), default=10, show_default=True, metavar="N", heading=SEARCH,
+           help="Builds after which nothing further is improved."),
+    option("--budget", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
+           heading=SEARCH,
+           help="Time for measuring what each node does, in emulation."),
+    artifact_options(SEARCH, "polygraphy_debug.onnx", "The typed model that the check is to judge."),
+    external_data_option(SEARCH),
+)  # fmt: skip
+"""What steers the search."""
 
 
 @click.command(cls=CheckingCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @result_options
 @engine_options
 @goal_options

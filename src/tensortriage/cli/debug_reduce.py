@@ -5,8 +5,23 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.checking import CHECK_LISTS, CheckingCommand, check_options, check_words
-from tensortriage.cli.options import DATA_LISTS, common, data_options, limit_options, option
+from tensortriage.cli.checking import CHECK_LISTS, CheckingCommand, artifact_options, check_options, check_words
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    TOLERANCE_LISTS,
+    WRITTEN_FILE,
+    case_option,
+    common,
+    data_options,
+    external_data_option,
+    limit_options,
+    option,
+    reference_option,
+    samples_option,
+    together,
+    tolerance_options,
+)
 
 EPILOG = """\b
 Examples:
@@ -24,93 +39,63 @@ LISTS = (
     *CHECK_LISTS,
     "--model-input-shapes",
     "--model-inputs",
-    "--atol",
-    "--abs-tol",
-    "--rtol",
-    "--rel-tol",
+    *TOLERANCE_LISTS,
 )
 RESULT, ENGINES, SEARCH, SHAPES = "Result", "Engines (instead of --check)", "Search", "Shapes"
 
 
-def result_options(function: Any) -> Any:
-    """Add the options that say where results go."""
-    for add in reversed(
-        (
-            option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", heading=RESULT,
-                   help="The smallest piece that fails."),
-            option("--min-good", "--minimal-good", "min_good", type=click.Path(path_type=Path), metavar="FILE",
-                   heading=RESULT, help="A passing piece of about that size."),
-            option("--case", type=click.Path(path_type=Path), default="triage-case", show_default=True, metavar="DIR",
-                   heading=RESULT, help="Directory of the case; an earlier one is resumed."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+result_options = together(
+    option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=RESULT,
+           help="The smallest piece that fails."),
+    option("--min-good", "--minimal-good", "min_good", type=WRITTEN_FILE, metavar="FILE",
+           heading=RESULT, help="A passing piece of about that size."),
+    case_option(),
+)  # fmt: skip
+"""Where results go."""
 
 
-def engine_options(function: Any) -> Any:
-    """Add the options of the way that asks engines."""
-    for add in reversed(
-        (
-            option("--target", "-t", default="", metavar="ENGINE", heading=ENGINES,
-                   help="Engine that fails, NAME[:key=value,...]; pieces are fed with golden values."),
-            option("--reference", "-r", default="onnxruntime:optimization=none", show_default=True, metavar="ENGINE",
-                   heading=ENGINES, help="Engine taken as right."),
-            option("--atol", "--abs-tol", "atol", multiple=True, metavar="[OUT:]NUMBER...", heading=ENGINES,
-                   help="Absolute tolerance of the model's outputs instead of the noise floor."),
-            option("--rtol", "--rel-tol", "rtol", multiple=True, metavar="[OUT:]NUMBER...", heading=ENGINES,
-                   help="Relative tolerance, of |reference|."),
-            option("--samples", type=click.IntRange(1), default=8, show_default=True, heading=ENGINES,
-                   help="Most feeds to use."),
-            option("--shrink-budget", type=click.FloatRange(0), metavar="SECONDS", heading=ENGINES,
-                   help="Time for making sizes, inputs and weights smaller as well; 60, and 0 with --check, where it "
-                   "takes a check for every step, and inputs are the check's own."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+engine_options = together(
+    option("--target", "-t", default="", metavar="ENGINE", heading=ENGINES,
+           help="Engine that fails, NAME[:key=value,...]; pieces are fed with golden values."),
+    reference_option(ENGINES),
+    tolerance_options(ENGINES, "Absolute tolerance of the model's outputs instead of the noise floor."),
+    samples_option(ENGINES, 8),
+    option("--shrink-budget", type=click.FloatRange(0), metavar="SECONDS", heading=ENGINES,
+           help="Time for making sizes, inputs and weights smaller as well; 60, and 0 with --check, where it "
+           "takes a check for every step, and inputs are the check's own."),
+)  # fmt: skip
+"""The way that asks engines."""
 
 
-def search_options(function: Any) -> Any:
-    """Add the options that steer the search."""
-    for add in reversed(
-        (
-            option("--mode", type=click.Choice(["auto", "blocks", "bisect", "linear"]), default="auto",
-                   show_default=True, heading=SEARCH,
-                   help="auto: no node can be left out; blocks: no block of them; bisect, linear: Polygraphy's."),
-            option("--no-reduce-inputs", is_flag=True, heading=SEARCH, help="Keep the inputs; cut at the end only."),
-            option("--no-reduce-outputs", is_flag=True, heading=SEARCH,
-                   help="Keep the outputs; cut at the beginning only."),
-            option("--jobs", "-j", type=click.IntRange(1), default=1, show_default=True, metavar="N", heading=SEARCH,
-                   help="Checks at once; commands each in a folder of its own."),
-            option("--premise", type=click.IntRange(1), default=3, show_default=True, metavar="N", heading=SEARCH,
-                   help="Runs of the whole before the search; more for a fault that seldom shows."),
-            option("--max-checks", type=click.IntRange(1), metavar="N", heading=SEARCH,
-                   help="End with the smallest so far after N checks."),
-            option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=SEARCH,
-                   help="End with the smallest so far after this time."),
-            option("--iter-artifact", "--intermediate-artifact", "iter_artifact", type=click.Path(path_type=Path),
-                   default="polygraphy_debug.onnx", show_default=True, metavar="FILE", heading=SEARCH,
-                   help="The piece that the check, or you, are to judge."),
-            option("--no-remove-intermediate", is_flag=True, heading=SEARCH, rare=True,
-                   help="Leave the last piece there."),
-            option("--model-input-shapes", "--model-inputs", "model_input_shapes", multiple=True,
-                   metavar="NAME:SHAPE...", heading=SHAPES, help="Shapes that the model's inputs get."),
-            option("--force-fallback-shape-inference", is_flag=True, heading=SHAPES, rare=True,
-                   help="Take shapes from running the model in ONNX Runtime; nothing stays dynamic."),
-            option("--no-shape-inference", is_flag=True, heading=SHAPES, rare=True,
-                   help="Use only the shapes that the model declares."),
-            option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
-                   type=click.Path(path_type=Path), metavar="DIR", heading=SHAPES, rare=True,
-                   help="Where external data are when not beside the model."),
-        )
-    ):  # fmt: skip
-        function = add(function)
-    return function
+search_options = together(
+    option("--mode", type=click.Choice(["auto", "blocks", "bisect", "linear"]), default="auto",
+           show_default=True, heading=SEARCH,
+           help="auto: no node can be left out; blocks: no block of them; bisect, linear: Polygraphy's."),
+    option("--no-reduce-inputs", is_flag=True, heading=SEARCH, help="Keep the inputs; cut at the end only."),
+    option("--no-reduce-outputs", is_flag=True, heading=SEARCH,
+           help="Keep the outputs; cut at the beginning only."),
+    option("--jobs", "-j", type=click.IntRange(1), default=1, show_default=True, metavar="N", heading=SEARCH,
+           help="Checks at once; commands each in a folder of its own."),
+    option("--premise", type=click.IntRange(1), default=3, show_default=True, metavar="N", heading=SEARCH,
+           help="Runs of the whole before the search; more for a fault that seldom shows."),
+    option("--max-checks", type=click.IntRange(1), metavar="N", heading=SEARCH,
+           help="End with the smallest so far after N checks."),
+    option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=SEARCH,
+           help="End with the smallest so far after this time."),
+    artifact_options(SEARCH, "polygraphy_debug.onnx", "The piece that the check, or you, are to judge."),
+    option("--model-input-shapes", "--model-inputs", "model_input_shapes", multiple=True,
+           metavar="NAME:SHAPE...", heading=SHAPES, help="Shapes that the model's inputs get."),
+    option("--force-fallback-shape-inference", is_flag=True, heading=SHAPES, rare=True,
+           help="Take shapes from running the model in ONNX Runtime; nothing stays dynamic."),
+    option("--no-shape-inference", is_flag=True, heading=SHAPES, rare=True,
+           help="Use only the shapes that the model declares."),
+    external_data_option(SHAPES),
+)  # fmt: skip
+"""What steers the search."""
 
 
 @click.command(cls=CheckingCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @result_options
 @engine_options
 @check_options

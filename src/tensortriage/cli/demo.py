@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import WRITTEN_FOLDER, GuideCommand, common, option
 
 
 @click.command(cls=GuideCommand)
@@ -12,7 +12,7 @@ from tensortriage.cli.options import GuideCommand, common, option
     "--case",
     "-o",
     "case",
-    type=click.Path(path_type=Path),
+    type=WRITTEN_FOLDER,
     default="triage-case-demo",
     show_default=True,
     metavar="DIR",

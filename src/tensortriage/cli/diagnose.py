@@ -5,7 +5,22 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import DATA_LISTS, GuideCommand, common, data_options, limit_options, option, parse_bytes
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    TOLERANCE_LISTS,
+    WRITTEN_FILE,
+    GuideCommand,
+    case_option,
+    common,
+    data_options,
+    external_data_option,
+    limit_options,
+    option,
+    reference_option,
+    samples_option,
+    tolerance_options,
+)
 
 EPILOG = """\b
 Examples:
@@ -16,38 +31,20 @@ Examples:
 """
 
 
-@click.command(cls=GuideCommand, value_lists=DATA_LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.command(cls=GuideCommand, value_lists=(*DATA_LISTS, *TOLERANCE_LISTS), epilog=EPILOG)
+@click.argument("model", type=READ)
 @option("--target", "-t", metavar="ENGINE", heading="Engines", help="Engine under suspicion, NAME[:key=value,...].")
-@option(
-    "--reference",
-    "-r",
-    default="onnxruntime:optimization=none",
-    show_default=True,
-    metavar="ENGINE",
-    heading="Engines",
-    help="Engine taken as right.",
-)
+@reference_option("Engines")
 @option(
     "--target-model",
-    type=click.Path(path_type=Path),
+    type=READ,
     metavar="FILE",
     heading="Engines",
     help="ONNX file that the target runs, when it is another.",
 )
-@option(
-    "--external-data-dir",
-    "--ext",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    heading="Engines",
-    rare=True,
-    help="Where external data are when they are not beside the model.",
-)
+@external_data_option("Engines")
 @data_options
-@option(
-    "--samples", type=click.IntRange(1), default=8, show_default=True, heading="Inputs", help="Most feeds to look at."
-)
+@samples_option("Inputs", 8, "Most feeds to look at.")
 @option(
     "--sweep",
     multiple=True,
@@ -62,43 +59,15 @@ Examples:
     rare=True,
     help="Leave random data alone when real data pass.",
 )
-@option(
-    "--case",
-    "--output",
-    "-o",
-    "case",
-    type=click.Path(path_type=Path),
-    default="triage-case",
-    show_default=True,
-    metavar="DIR",
-    heading="Result",
-    help="Directory of the case; an earlier one is resumed.",
-)
+@case_option("--output", "-o")
 @option(
     "--emit-breakers",
-    type=click.Path(path_type=Path),
+    type=WRITTEN_FILE,
     metavar="FILE",
     heading="Result",
     help="Write the model whose fusion breakers are outputs, when that cures it.",
 )
-@option(
-    "--atol",
-    "--abs-tol",
-    "atol",
-    multiple=True,
-    metavar="[OUT:]NUMBER",
-    heading="Judgement",
-    help="Absolute tolerance instead of the noise floor.",
-)
-@option(
-    "--rtol",
-    "--rel-tol",
-    "rtol",
-    multiple=True,
-    metavar="[OUT:]NUMBER",
-    heading="Judgement",
-    help="Relative tolerance instead of the noise floor.",
-)
+@tolerance_options("Judgement", "Absolute tolerance instead of the noise floor.")
 @option(
     "--builds",
     type=click.IntRange(0),
@@ -108,7 +77,7 @@ Examples:
 )
 @option(
     "--fix",
-    type=click.Path(path_type=Path),
+    type=WRITTEN_FILE,
     metavar="FILE",
     heading="Result",
     help="Write the model with a remedy that was seen to work on the target.",
@@ -136,5 +105,4 @@ def diagnose(model: Path, target: str | None, as_json: bool, **given: Any) -> No
 
     if not target:
         raise no_target(model)
-    request = request_of(model, target, parse_bytes(given.pop("memory_limit")), **given)
-    diagnose_and_show(request, as_json=as_json)
+    diagnose_and_show(request_of(model, target, given), as_json=as_json)

@@ -1,13 +1,17 @@
 """What ``diagnose`` and ``demo`` share: building the request, telling the progress, showing the verdict."""
 
+import contextlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from tensortriage.cli.progress import Teller
-from tensortriage.compare.tolerance import PolygraphyTolerance, Tolerance
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import parse_bytes
+from tensortriage.cli.progress import StepTeller
+from tensortriage.compare.tolerance import PolygraphyTolerance
 from tensortriage.diagnose.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import availabilities
@@ -50,18 +54,19 @@ def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
     )
 
 
-def limits_of(timeout: float | None, memory: int | None) -> Limits:
+def limits_of(timeout: float | None, memory_limit: str) -> Limits:
     """Return limits from the options; the defaults where they are not given."""
-    default = Limits()
-    return Limits(timeout or default.build_seconds, timeout, memory)
+    return Limits(timeout or Limits().build_seconds, timeout, parse_bytes(memory_limit))
 
 
-def request_of(model: Path, target: str, memory: int | None, **given: Any) -> DiagnoseRequest:
+def tolerance_of(given: Mapping[str, Any]) -> PolygraphyTolerance | None:
+    """Return the tolerance that --atol and --rtol stand for; None without them (the noise floor judges)."""
+    atol, rtol = parse_named(given["atol"], parse_number), parse_named(given["rtol"], parse_number)
+    return PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None
+
+
+def request_of(model: Path, target: str, given: dict[str, Any]) -> DiagnoseRequest:
     """Return the request that a command line stands for."""
-    tolerance: Tolerance | None = None
-    atol, rtol = parse_named(given.pop("atol"), parse_number), parse_named(given.pop("rtol"), parse_number)
-    if atol or rtol:
-        tolerance = PolygraphyTolerance(atol=atol, rtol=rtol)
     return DiagnoseRequest(
         model=model,
         target=target,
@@ -69,8 +74,8 @@ def request_of(model: Path, target: str, memory: int | None, **given: Any) -> Di
         target_model=given["target_model"],
         feeding=feed_request(given, most=given["samples"]),
         case=given["case"],
-        tolerance=tolerance,
-        limits=limits_of(given["timeout"], memory),
+        tolerance=tolerance_of(given),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
         external_data_dir=given["external_data_dir"],
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else BATCH_BYTES,
         budget_seconds=given["budget"],
@@ -93,12 +98,13 @@ def breakers_line(verdict: Verdict, path: Path) -> str:
 
 def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
     """Run a diagnosis, tell it as it goes, show the verdict and exit with its code."""
-    teller = Teller(err=as_json)
+    teller = StepTeller(err=as_json)
     click.echo(f"reference {request.reference}, target {request.target}, model {request.model}", err=as_json)
-    verdict = run_diagnosis(request, listener=teller)
+    with contextlib.closing(teller):
+        verdict = run_diagnosis(request, listener=teller)
     report = Report.load(request.case)
     if as_json:
-        click.echo(json_.render(report))
+        print_document(json_.render(report))
     else:
         click.echo()
         console.show(report, sys.stdout, sections=("Culprits", "Outputs", "Shapes"))

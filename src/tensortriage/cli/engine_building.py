@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.surgeon_options import feeding_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
@@ -33,7 +34,7 @@ def build_and_show(model: Path, given: Mapping[str, Any], *, as_json: bool) -> N
         spec = with_tactics(with_calibration(spec, model, feeding, Path(folder)), Path(folder))
         built = build_engine(model, given["output"], spec.options)
     if as_json:
-        click.echo(to_json(built))
+        print_document(to_json(built))
         return
     click.echo(
         f"wrote {built.output}: TensorRT {built.version}, {built.precision}, {built.bytes} bytes, {built.seconds} s"

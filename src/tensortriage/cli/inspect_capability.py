@@ -1,12 +1,14 @@
 """``triage inspect capability``: what of a model an engine can build."""
 
+import contextlib
 import sys
 from pathlib import Path
 
 import click
 
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspecting import engine_options, required_target
-from tensortriage.cli.options import GuideCommand, common, option, parse_bytes
+from tensortriage.cli.options import READ, WRITTEN_FOLDER, GuideCommand, common, option
 
 EPILOG = """\b
 Examples:
@@ -21,9 +23,9 @@ Exit codes: 0 the engine builds the whole model, 1 it does not.
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @engine_options
-@option("--output", "-o", type=click.Path(path_type=Path), metavar="DIR", heading="Pieces",
+@option("--output", "-o", type=WRITTEN_FOLDER, metavar="DIR", heading="Pieces",
         help="Write what builds and what does not there, an ONNX file each, with results.json.")  # fmt: skip
 @option("--with-partitioning", "partition", is_flag=True, heading="Pieces",
         help="Find the largest ranges of nodes that build as one model (-o does too).")  # fmt: skip
@@ -44,22 +46,23 @@ def inspect_capability(
     asked by its parser alone, which says less: a node that it takes may still find no kernel.
     """
     from tensortriage.cli.diagnosing import limits_of
-    from tensortriage.cli.running import progress
+    from tensortriage.cli.progress import Teller
     from tensortriage.workflows import inspecting
 
-    found = inspecting.inspect_capability(
-        model,
-        required_target(target, "inspect capability", model),
-        partition=partition,
-        output=output,
-        limits=limits_of(timeout, parse_bytes(memory_limit)),
-        external_data_dir=external_data_dir,
-        say=progress() or (lambda text: None),
-    )
+    with contextlib.closing(Teller(err=as_json)) as teller:
+        found = inspecting.inspect_capability(
+            model,
+            required_target(target, "inspect capability", model),
+            partition=partition,
+            output=output,
+            limits=limits_of(timeout, memory_limit),
+            external_data_dir=external_data_dir,
+            say=teller.progress,
+        )
     if as_json:
         from tensortriage.values.serial import to_json
 
-        click.echo(to_json(found))
+        print_document(to_json(found))
     else:
         from tensortriage.report.capability_text import capability_lines
 

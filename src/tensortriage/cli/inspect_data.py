@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, GuideCommand, common, option
 
 EPILOG = """\b
 Examples:
@@ -17,7 +18,7 @@ SHOWN = "What to show"
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=READ)
 @option("--all", "-a", "everything", is_flag=True, heading=SHOWN, help="Every iteration, not only the first.")
 @option("--show-values", "-s", is_flag=True, heading=SHOWN, help="The values of every tensor.")
 @option("--histogram", is_flag=True, heading=SHOWN, help="How the values of every tensor are distributed.")
@@ -39,6 +40,6 @@ def inspect_data(
         return
     view = DataView(path, everything, show_values, histogram, num_items, line_width)
     if as_json:
-        click.echo(to_document(view))
+        print_document(to_document(view))
     else:
         show(view, sys.stdout)

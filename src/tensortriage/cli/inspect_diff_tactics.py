@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.errors import UsageError
 
 EPILOG = """\b
@@ -21,11 +22,11 @@ HEADING = "Builds"
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@option("--dir", "folder", type=click.Path(path_type=Path), metavar="DIR", heading=HEADING,
+@option("--dir", "folder", type=READ, metavar="DIR", heading=HEADING,
         help="Directory with good/ and bad/.")  # fmt: skip
-@option("--good", type=click.Path(path_type=Path), metavar="PATH", heading=HEADING,
+@option("--good", type=READ, metavar="PATH", heading=HEADING,
         help="File of a good build's tactics, or a directory of such files.")  # fmt: skip
-@option("--bad", type=click.Path(path_type=Path), metavar="PATH", heading=HEADING,
+@option("--bad", type=READ, metavar="PATH", heading=HEADING,
         help="The same of bad builds.")  # fmt: skip
 @common
 def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | None, as_json: bool) -> None:
@@ -47,7 +48,7 @@ def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | Non
     if as_json:
         from tensortriage.values.serial import to_json
 
-        click.echo(to_json(diff))
+        print_document(to_json(diff))
     else:
         from tensortriage.report.tactics_text import diff_lines
 

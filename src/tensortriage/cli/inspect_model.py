@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import READ, GuideCommand, common, external_data_option, option
 
 if TYPE_CHECKING:
     from tensortriage.model.summary import ModelSummary
@@ -22,13 +22,12 @@ PARTS = ("layers", "attrs", "weights")
 
 
 @click.command(cls=GuideCommand, value_lists=("--show",), epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @option("--show", multiple=True, type=click.Choice(PARTS), metavar="PART...", heading=SHOWN,
         help="layers: every node; attrs: with their attributes; weights: the numbers of every constant.")  # fmt: skip
 @option("--list-unbounded-dds", "unbounded", is_flag=True, heading=SHOWN,
         help="Tensors that decide a size, depend on data and are not bounded.")  # fmt: skip
-@option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir", type=click.Path(path_type=Path),
-        metavar="DIR", heading=FILES, help="Where external data are when not beside the model.")  # fmt: skip
+@external_data_option(FILES, rare=False)
 @option("--ignore-external-data", is_flag=True, expose_value=False, heading=FILES, rare=True,
         help="Accepted; weights are read for --show weights only.")  # fmt: skip
 @option("--model-type", type=click.Choice(["onnx"]), expose_value=False, heading=FILES, rare=True,

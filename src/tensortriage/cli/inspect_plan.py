@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspecting import engine_options, required_target
-from tensortriage.cli.options import GuideCommand, common, option, parse_bytes
+from tensortriage.cli.options import READ, GuideCommand, common, option
 
 EPILOG = """\b
 Examples:
@@ -20,7 +21,7 @@ Exit codes: 0 every region computes in what was asked for, 1 some do not.
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @option("--findings", is_flag=True, heading="What to show",
         help="Only the regions that compute in another type than asked for.")  # fmt: skip
 @engine_options
@@ -43,12 +44,12 @@ def inspect_plan(
     from tensortriage.workflows import inspecting
 
     spec = required_target(target, "inspect plan", model)
-    limits = limits_of(timeout, parse_bytes(memory_limit))
+    limits = limits_of(timeout, memory_limit)
     found = inspecting.inspect_plan(model, spec, limits=limits, external_data_dir=external_data_dir)
     if as_json:
         from tensortriage.values.serial import to_json
 
-        click.echo(to_json(found))
+        print_document(to_json(found))
     else:
         from tensortriage.report.plan_text import MARK, closing_lines, region_lines
 

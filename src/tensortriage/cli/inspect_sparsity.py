@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, GuideCommand, common, external_data_option
 
 if TYPE_CHECKING:
     from tensortriage.model.sparsitycheck import SparsityReport
@@ -21,9 +22,8 @@ Exit codes: 0 every weight that could be 2:4 sparse is, 1 some are not, 2 there 
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
-@option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir", type=click.Path(path_type=Path),
-        metavar="DIR", heading="Files", help="Where external data are when not beside the model.")  # fmt: skip
+@click.argument("model", type=READ)
+@external_data_option("Files", rare=False)
 @common
 def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool) -> None:
     """Say whether the Conv, Gemm and MatMul weights of MODEL are 2:4 sparse.
@@ -37,7 +37,7 @@ def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool)
     if as_json:
         from tensortriage.values.serial import to_json
 
-        click.echo(to_json(report))
+        print_document(to_json(report))
     else:
         tell(report)
     sys.exit(0 if report.is_sparse else 1)

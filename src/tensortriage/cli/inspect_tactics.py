@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, GuideCommand, common
 
 EPILOG = """\b
 Examples:
@@ -15,7 +16,7 @@ Examples:
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=READ)
 @common
 def inspect_tactics(file: Path, as_json: bool) -> None:
     """Show the tactics in FILE: a record of --save-tactics, a replay of Polygraphy, or a verbose log of TensorRT."""
@@ -25,7 +26,7 @@ def inspect_tactics(file: Path, as_json: bool) -> None:
     if as_json:
         from tensortriage.values.serial import to_json
 
-        click.echo(to_json(record))
+        print_document(to_json(record))
         return
     from tensortriage.report.tactics_text import record_lines
 

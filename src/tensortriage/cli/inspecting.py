@@ -4,25 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import click
-
-from tensortriage.cli.options import limit_options, option
+from tensortriage.cli.options import external_data_option, limit_options, option, together
 from tensortriage.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def engine_options(function: F) -> F:
-    """Add the options that name an engine and bound it."""
-    for add in reversed((
-        option("--target", "-t", metavar="ENGINE", heading="Engine", help="Engine to ask, NAME[:key=value,...]."),
-        option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
-               type=click.Path(path_type=Path), metavar="DIR", heading="Engine", rare=True,
-               help="Where external data are when not beside the model."),
-        limit_options,
-    )):  # fmt: skip
-        function = add(function)
-    return function
+engine_options = together(
+    option("--target", "-t", metavar="ENGINE", heading="Engine", help="Engine to ask, NAME[:key=value,...]."),
+    external_data_option("Engine"),
+    limit_options,
+)  # fmt: skip
+"""What name an engine and bound it."""
 
 
 def required_target(target: str | None, command: str, model: Path) -> str:

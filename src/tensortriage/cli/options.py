@@ -8,13 +8,24 @@ value list becomes a repeated option, a runner flag becomes ``--runner NAME``.
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import click
 
 from tensortriage.errors import UsageError
+from tensortriage.workflows.output_files import Place, check_output
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Adds(Protocol):
+    """What adds options to a function."""
+
+    def __call__(self, function: F, /) -> F:
+        """Return the function with more options."""
+        ...
+
 
 RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "tensorrt"}
 """Polygraphy-style shorthands, in the order of the command line."""
@@ -34,8 +45,10 @@ class GuideCommand(click.Command):
         self._value_lists = frozenset(value_lists)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite the words, then let click parse them."""
-        return super().parse_args(ctx, rewrite(args, self._value_lists))
+        """Rewrite the words, let click parse them, then look at the places that are to be written."""
+        rest = super().parse_args(ctx, rewrite(args, self._value_lists))
+        check_written(ctx, self.get_params(ctx))
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options under the headings of their groups, the rare ones only with --help-all."""
@@ -104,9 +117,76 @@ def is_option(word: str) -> bool:
     return word.startswith("-") and len(word) > 1 and not _NUMBER.match(word)
 
 
-def option(*names: str, heading: str, rare: bool = False, **kwargs: Any) -> Callable[[F], F]:
+def option(*names: str, heading: str, rare: bool = False, **kwargs: Any) -> Adds:
     """Declare an option under a heading of the help."""
-    return click.option(*names, cls=GroupedOption, heading=heading, rare=rare, **kwargs)
+    add: Adds = click.option(*names, cls=GroupedOption, heading=heading, rare=rare, **kwargs)
+    return add
+
+
+class Written(click.Path):
+    """A place that a command writes; it is looked at before the command begins.
+
+    Args:
+        place: What is written there.
+        read_too: Whether an input may be written again.
+    """
+
+    def __init__(self, place: Place = Place.FILE, *, read_too: bool = False) -> None:
+        super().__init__(path_type=Path, allow_dash=True)
+        self.place = place
+        self.read_too = read_too
+
+
+WRITTEN_FILE, WRITTEN_FOLDER, WRITTEN = Written(), Written(Place.FOLDER), Written(Place.EITHER)
+READ, READ_WORD = click.Path(path_type=Path), click.Path()
+"""Places that are read, as paths or as the words they were given as."""
+
+
+def check_written(context: click.Context, parameters: Sequence[click.Parameter]) -> None:
+    """Look at every place that the options name to be written.
+
+    Raises:
+        UsageError: When one cannot be written, or is read by the same command, or is named twice (``output-twice``).
+    """
+    inputs = [
+        Path(value)
+        for parameter in parameters
+        if isinstance(parameter.type, click.Path) and not isinstance(parameter.type, Written)
+        for value in _values(context, parameter)
+    ]
+    seen: dict[Path, str] = {}
+    for parameter in parameters:
+        if not isinstance(parameter.type, Written):
+            continue
+        for path in _values(context, parameter):
+            if str(path) == "-":
+                continue
+            check_output(path, *() if parameter.type.read_too else inputs, place=parameter.type.place)
+            if path.absolute() in seen:
+                raise UsageError(
+                    f"{path} is to be written by {seen[path.absolute()]} and by {parameter.opts[0]}",
+                    slug="output-twice",
+                    cure="name a place for each",
+                )
+            seen[path.absolute()] = parameter.opts[0]
+
+
+def _values(context: click.Context, parameter: click.Parameter) -> Sequence[Any]:
+    value = context.params.get(parameter.name or "")
+    if parameter.multiple or parameter.nargs != 1:
+        return value or ()
+    return () if value in (None, "") else (value,)
+
+
+def together(*options: Adds) -> Adds:
+    """Return what adds several options, listed in this order."""
+
+    def add(function: F, /) -> F:
+        for one in reversed(options):
+            function = one(function)
+        return function
+
+    return add
 
 
 def show_all(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -117,107 +197,95 @@ def show_all(context: click.Context, _: click.Parameter, value: object) -> None:
         context.exit()
 
 
-def common(function: F) -> F:
-    """Add what every command has: --json and --help-all."""
-    function = click.option(
-        "--help-all",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show_all,
-        cls=GroupedOption,
-        heading="Other",
-        help="Show the rare options too and exit.",
-    )(function)
-    return option(
-        "--json", "as_json", is_flag=True, heading="Other", help="Print one JSON document on stdout, text on stderr."
-    )(function)
+common = together(
+    option("--json", "as_json", is_flag=True, heading="Other",
+           help="Print one JSON document on stdout, text on stderr."),
+    option("--help-all", is_flag=True, is_eager=True, expose_value=False, callback=show_all, heading="Other",
+           help="Show the rare options too and exit."),
+)  # fmt: skip
+"""What every command has."""
+
+limit_options = together(
+    option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", heading="Limits",
+           help="Longest build or run of an engine in its own process."),
+    option("--memory-limit", default="", metavar="BYTES", heading="Limits",
+           help="Largest memory of an engine in its own process, e.g. 8G."),
+)  # fmt: skip
+"""What bounds engines."""
+
+TOLERANCE_LISTS = ("--atol", "--abs-tol", "--rtol", "--rel-tol")
+
+
+def reference_option(heading: str, text: str = "Engine taken as right.") -> Adds:
+    """Declare the engine that is taken as right."""
+    return option("--reference", "-r", default="onnxruntime:optimization=none", show_default=True, metavar="ENGINE",
+                  heading=heading, help=text)  # fmt: skip
+
+
+def tolerance_options(heading: str, text: str) -> Adds:
+    """Declare the tolerances of outputs.
+
+    Args:
+        heading: Heading in the help.
+        text: What the absolute one is, and what holds without any.
+    """
+    return together(
+        option("--atol", "--abs-tol", "atol", multiple=True, metavar="[OUT:]NUMBER...", heading=heading, help=text),
+        option("--rtol", "--rel-tol", "rtol", multiple=True, metavar="[OUT:]NUMBER...", heading=heading,
+               help="Relative tolerance, of |reference|."),
+    )  # fmt: skip
+
+
+def samples_option(heading: str, default: int, text: str = "Most feeds to use.") -> Adds:
+    """Declare how many feeds are used."""
+    return option("--samples", type=click.IntRange(1), default=default, show_default=True, heading=heading, help=text)
+
+
+def case_option(*names: str) -> Adds:
+    """Declare the directory of the case."""
+    return option("--case", *names, "case", type=WRITTEN_FOLDER, default="triage-case", show_default=True,
+                  metavar="DIR", heading="Result",
+                  help="Directory of the case; an earlier one is resumed.")  # fmt: skip
+
+
+def external_data_option(heading: str, *, rare: bool = True) -> Adds:
+    """Declare where the weights outside the model file are."""
+    return option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
+                  type=READ, metavar="DIR", heading=heading, rare=rare,
+                  help="Where external data are when not beside the model.")  # fmt: skip
 
 
 DATA_LISTS = ("--inputs", "--load-inputs", "--load-input-data", "--val-range", "--input-shapes")
+FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
 
 
-def data_options(function: F) -> F:
-    """Add the options that say where feeds come from."""
-    heading = "Inputs"
-    for add in reversed(
-        (
-            option(
-                "--inputs",
-                "--load-inputs",
-                "--load-input-data",
-                "inputs",
-                multiple=True,
-                metavar="PATH...",
-                heading=heading,
-                help="Feeds: npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors.",
-            ),
-            option(
-                "--input-shapes",
-                "input_shapes",
-                multiple=True,
-                metavar="NAME:SHAPE...",
-                heading=heading,
-                help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].",
-            ),
-            option(
-                "--seed", type=int, heading=heading, rare=True, help="Seed of random data, numbers as Polygraphy's."
-            ),
-            option(
-                "--val-range",
-                "val_range",
-                multiple=True,
-                metavar="[NAME:][LOW,HIGH]...",
-                heading=heading,
-                rare=True,
-                help="Range of random data, numbers as Polygraphy's.",
-            ),
-            option(
-                "--iterations",
-                "--iters",
-                "iterations",
-                type=click.IntRange(1),
-                heading=heading,
-                rare=True,
-                help="Number of random feeds, numbers as Polygraphy's.",
-            ),
-            option(
-                "--data-loader-script",
-                default="",
-                metavar="FILE.py[:FUNCTION]",
-                heading=heading,
-                rare=True,
-                help="Python file whose load_data (or FUNCTION) yields dicts of arrays.",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+def shapes_option(*names: str, heading: str, rare: bool = False) -> Adds:
+    """Declare the shapes of dynamic inputs."""
+    return option(*names, "input_shapes", multiple=True, metavar="NAME:SHAPE...", heading=heading, rare=rare,
+                  help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].")  # fmt: skip
 
 
-def limit_options(function: F) -> F:
-    """Add the options that bound engines."""
-    heading = "Limits"
-    for add in reversed(
-        (
-            option(
-                "--timeout",
-                type=click.FloatRange(0, min_open=True),
-                metavar="SECONDS",
-                heading=heading,
-                help="Longest build or run of an engine in its own process.",
-            ),
-            option(
-                "--memory-limit",
-                default="",
-                metavar="BYTES",
-                heading=heading,
-                help="Largest memory of an engine in its own process, e.g. 8G.",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+def made_up_options(heading: str) -> Adds:
+    """Declare how data are made when no file holds them."""
+    return together(
+        option("--seed", type=int, heading=heading, rare=True, help="Seed of random data, numbers as Polygraphy's."),
+        option("--val-range", "val_range", multiple=True, metavar="[NAME:][LOW,HIGH]...", heading=heading, rare=True,
+               help="Range of random data, numbers as Polygraphy's."),
+        option("--iterations", "--iters", "iterations", type=click.IntRange(1), heading=heading, rare=True,
+               help="Number of random feeds, numbers as Polygraphy's."),
+        option("--data-loader-script", default="", metavar="FILE.py[:FUNCTION]", heading=heading, rare=True,
+               help="Python file whose load_data (or FUNCTION) yields dicts of arrays."),
+    )  # fmt: skip
+
+
+data_options = together(
+    option("--inputs", "--load-inputs", "--load-input-data", "inputs", multiple=True, metavar="PATH...",
+           type=READ_WORD,
+           heading="Inputs", help=f"Feeds: {FEED_FORMATS}"),
+    shapes_option("--input-shapes", heading="Inputs"),
+    made_up_options("Inputs"),
+)  # fmt: skip
+"""What says where feeds come from."""
 
 
 def parse_bytes(text: str) -> int | None:

@@ -1,22 +1,19 @@
 """From the words of ``triage debug precision`` to a search, and from its result to terminal and exit code."""
 
+import contextlib
 import math
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import click
-
 from tensortriage.cli.check_spec import spec_of
-from tensortriage.cli.diagnosing import feed_request, limits_of
-from tensortriage.cli.options import parse_bytes
-from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.cli.diagnosing import feed_request, limits_of, tolerance_of
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
 from tensortriage.inputs.script import load_function
-from tensortriage.inputs.syntax import parse_named, parse_number
 from tensortriage.precision.plan import Point, PrecisionPlan
-from tensortriage.report.text import count, duration, printable
+from tensortriage.report.text import count, duration
 from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.precision import find_precision
@@ -25,56 +22,20 @@ from tensortriage.workflows.precision_request import GoalRequest, Mode, Precisio
 SHOWN_NODES, SHOWN_POINTS = 30, 12
 
 
-class Teller:
-    """Tells how a search goes on: a line for every build, and on a terminal what is under way (on stderr).
-
-    Args:
-        err: Write the lines to stderr too (stdout then holds one JSON document).
-    """
-
-    def __init__(self, *, err: bool) -> None:
-        self._err = err
-        self._live = sys.stderr.isatty()
-        self._shown = False
-        self._started = time.monotonic()
-
-    def progress(self, text: str) -> None:
-        """Show what is under way, on a terminal only."""
-        if self._live:
-            line = f"  … {printable(text)}  [{time.monotonic() - self._started:.0f} s]"[:100]
-            click.echo("\r\x1b[2K" + click.style(line, dim=True), nl=False, err=True)
-            self._shown = True
-
-    def tell(self, text: str) -> None:
-        """Print text."""
-        self.clear()
-        for line in text.splitlines():
-            click.echo(printable(line), err=self._err)
-
-    def clear(self) -> None:
-        """Remove what is under way from the terminal."""
-        if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=True)
-            self._shown = False
-
-
 def search_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
     """Search, tell how it goes on, show what came of it and exit."""
     teller = Teller(err=as_json)
     request = request_of(model, words, given)
-    try:
+    with contextlib.closing(teller):
         plan = find_precision(request, listener=teller)
-    finally:
-        teller.clear()
     if as_json:
-        click.echo(to_json(plan))
+        print_document(to_json(plan))
     teller.tell("\n".join(summary(plan)))
     sys.exit(130 if plan.interrupted else 0)
 
 
 def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) -> PrecisionRequest:
     """Return the request that a command line stands for."""
-    atol, rtol = parse_named(given["atol"], parse_number), parse_named(given["rtol"], parse_number)
     metric = given["metric"]
     return PrecisionRequest(
         model=model,
@@ -86,7 +47,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         mode=Mode(given["mode"]),
         reverse=given["direction"] == "reverse",
         goal=GoalRequest(
-            tolerance=PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None,
+            tolerance=tolerance_of(given),
             sqnr_db=given["sqnr"],
             floor_factor=given["floor_factor"],
             metric=load_function(metric, "metric") if metric else None,
@@ -95,7 +56,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         ),
         feeding=feed_request(given, most=given["samples"]),
         case=given["case"],
-        limits=limits_of(given["timeout"], parse_bytes(given["memory_limit"])),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
         max_builds=given["max_builds"],
         budget_seconds=given["budget"],
         latency=given["latency"],

@@ -1,45 +1,76 @@
-"""How a diagnosis is told while it goes on: one line per answered question, and what is being done, on a terminal."""
+"""How a command tells what it does: lines that stay, and on a terminal one that says what is under way.
 
+What is under way goes to stderr, so that stdout can be piped; a terminal that cannot move its cursor is spared it.
+"""
+
+import os
+import shutil
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.diagnose.verdict import Step
-from tensortriage.report.text import printable
+from tensortriage.report.text import duration, printable
+
+if TYPE_CHECKING:
+    from tensortriage.diagnose.verdict import Step
+
+_MOST_COLUMNS = 100
 
 
 class Teller:
-    """Prints steps as they are answered; on a terminal also what is under way.
+    """Prints lines, and on a terminal what is under way.
 
     Args:
-        err: Write to stderr (stdout then holds one JSON document).
+        err: Write the lines to stderr too (stdout then holds one JSON document).
     """
 
-    def __init__(self, *, err: bool = False) -> None:
+    def __init__(self, *, err: bool) -> None:
         self._err = err
-        stream = sys.stderr if err else sys.stdout
-        self._live = stream.isatty()
+        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._width = 0
         self._started = time.monotonic()
+        self._left = ""
 
-    def step(self, step: Step) -> None:
-        """Print an answered question."""
-        self._clear()
-        mark = click.style("?", fg="cyan", bold=True) if self._live else "?"
-        seconds = f"  ({step.seconds:.1f} s)" if step.seconds >= 0.1 else ""
-        click.echo(f"{mark} {printable(step.question)}\n  {printable(step.answer)}{seconds}", err=self._err)
+    def step(self, step: "Step") -> None:
+        """Take a step of a diagnosis; only a diagnosis tells its steps."""
 
     def progress(self, text: str) -> None:
         """Show what is under way, on a terminal only."""
         if not self._live:
             return
-        self._clear()
-        line = f"  … {printable(text)}  [{time.monotonic() - self._started:.0f} s]"[:100]
+        self.clear()
+        passed = f"  [{duration(time.monotonic() - self._started)}{self._left}]"
+        room = min(_MOST_COLUMNS, shutil.get_terminal_size().columns - 1)
+        line = (f"  … {printable(text)}"[: max(room - len(passed), 0)] + passed)[:room]
         self._width = len(line)
-        click.echo(click.style(line, dim=True), nl=False, err=self._err)
+        click.echo(click.style(line, dim=True), nl=False, err=True)
 
-    def _clear(self) -> None:
+    def tell(self, text: str, *, bold: bool = False) -> None:
+        """Print text."""
+        self.clear()
+        for line in text.splitlines():
+            shown = printable(line)
+            click.echo(click.style(shown, bold=True) if bold else shown, err=self._err)
+
+    def close(self) -> None:
+        """Leave the terminal as it was; what is told afterwards are results."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove what is under way from the terminal."""
         if self._width:
-            click.echo("\r" + " " * self._width + "\r", nl=False, err=self._err)
+            click.echo("\r" + " " * self._width + "\r", nl=False, err=True)
             self._width = 0
+
+
+class StepTeller(Teller):
+    """Prints the questions of a diagnosis with their answers."""
+
+    def step(self, step: "Step") -> None:
+        """Print an answered question."""
+        self.clear()
+        seconds = f"  ({step.seconds:.1f} s)" if step.seconds >= 0.1 else ""
+        mark = click.style("?", fg="cyan", bold=True)
+        click.echo(f"{mark} {printable(step.question)}\n  {printable(step.answer)}{seconds}", err=self._err)

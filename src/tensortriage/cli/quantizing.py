@@ -1,13 +1,15 @@
 """``triage convert`` to 8 bits: its options, and how the result is shown."""
 
-import sys
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import option
+from tensortriage.cli.progress import Teller
 from tensortriage.cli.surgeon_options import feeding_of, layout_of, source_of, verify_of
 from tensortriage.errors import UsageError
 from tensortriage.report.text import printable
@@ -110,18 +112,13 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
         metric_min=given["metric_min"],
         accept_lost=verify_of(given) is Verify.NEVER,
     )
-    result = quantize(request, progress=_live)
+    with contextlib.closing(Teller(err=as_json)) as teller:
+        result = quantize(request, progress=teller.progress)
     if as_json:
-        click.echo(to_json(result))
+        print_document(to_json(result))
         return
     for line in lines(result):
         click.echo(printable(line))
-
-
-def _live(text: str) -> None:
-    """Say what takes a while, on a terminal only."""
-    if sys.stderr.isatty():
-        click.echo(click.style(f"  … {text}", dim=True), err=True)
 
 
 def lines(result: "QuantizeResult") -> list[str]:

@@ -1,7 +1,7 @@
 """From the words of ``triage debug reduce`` to a reduction, and from its result to terminal and exit code."""
 
+import contextlib
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,12 +10,11 @@ import click
 
 from tensortriage.cli.asking import Reply, ask
 from tensortriage.cli.check_spec import spec_of
-from tensortriage.cli.diagnosing import feed_request, limits_of
-from tensortriage.cli.options import parse_bytes
-from tensortriage.compare.tolerance import PolygraphyTolerance
-from tensortriage.diagnose.verdict import Step
+from tensortriage.cli.diagnosing import feed_request, limits_of, tolerance_of
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
 from tensortriage.errors import UsageError
-from tensortriage.inputs.syntax import parse_named, parse_shapes
+from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.pieces import Ends
 from tensortriage.reduce.result import Reduction
 from tensortriage.report.text import count, duration, printable
@@ -39,28 +38,8 @@ MINIMALITY = {
 }
 
 
-class Teller:
-    """Tells how a reduction goes on: a line for every check, and on a terminal what is under way.
-
-    Args:
-        err: Write to stderr (stdout then holds one JSON document).
-    """
-
-    def __init__(self, *, err: bool) -> None:
-        self._err = err
-        self._live = (sys.stderr if err else sys.stdout).isatty()
-        self._shown = False
-        self._started = time.monotonic()
-
-    def step(self, step: Step) -> None:
-        """Ignore the steps of a diagnosis."""
-
-    def progress(self, text: str) -> None:
-        """Show what is under way, on a terminal only."""
-        if self._live:
-            line = f"  … {printable(text)}  [{time.monotonic() - self._started:.0f} s]"[:100]
-            click.echo("\r\x1b[2K" + click.style(line, dim=True), nl=False, err=self._err)
-            self._shown = True
+class ReduceTeller(Teller):
+    """Tells how a reduction goes on: a line for every check, and what is left to do."""
 
     def checked(self, progress: Progress[str]) -> None:
         """Print a line for a check, with what is left to do."""
@@ -76,18 +55,6 @@ class Teller:
             f"{len(progress.kept)} nodes left, {progress.checks} checks, {progress.cache_hits} known already, "
             f"about {progress.checks_left:.0f} to go{left}"
         )
-
-    def tell(self, text: str) -> None:
-        """Print text."""
-        self.clear()
-        for line in text.splitlines():
-            click.echo(printable(line), err=self._err)
-
-    def clear(self) -> None:
-        """Remove what is under way from the terminal."""
-        if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=self._err)
-            self._shown = False
 
 
 class Asked:
@@ -106,14 +73,12 @@ class Asked:
 
 def reduce_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
     """Reduce, tell how it goes on, show what came of it and exit."""
-    teller = Teller(err=as_json)
+    teller = ReduceTeller(err=as_json)
     request = request_of(model, words, given)
-    try:
+    with contextlib.closing(teller):
         reduction = reduce(request, listener=teller)
-    finally:
-        teller.clear()
     if as_json:
-        click.echo(to_json(reduction))
+        print_document(to_json(reduction))
     teller.tell("\n".join(summary(reduction)))
     if reduction.stop == "interrupted":
         sys.exit(130)
@@ -130,7 +95,6 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         )
     ends = Ends.KEEP_INPUTS if given["no_reduce_inputs"] else Ends.BOTH
     ends = Ends.KEEP_OUTPUTS if given["no_reduce_outputs"] else ends
-    atol, rtol = parse_named(given["atol"], float), parse_named(given["rtol"], float)
     return ReduceRequest(
         model=model,
         output=given["output"],
@@ -151,8 +115,8 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         save_replay=given["save_debug_replay"],
         load_replay=given["load_debug_replay"],
         case=given["case"],
-        tolerance=PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None,
-        limits=limits_of(given["timeout"], parse_bytes(given["memory_limit"])),
+        tolerance=tolerance_of(given),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
         budget=Budget(given["max_checks"], given["budget"]),
         shrink_seconds=given["shrink_budget"],
         external_data_dir=given["external_data_dir"],

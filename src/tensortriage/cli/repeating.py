@@ -5,12 +5,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-import click
-
 from tensortriage.cli.asking import Reply, ask
 from tensortriage.cli.check_spec import spec_of
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
 from tensortriage.errors import UsageError
-from tensortriage.report.text import printable
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.rules import Ruling
@@ -33,12 +32,12 @@ def repeat_and_show(words: Sequence[str] | None, given: Mapping[str, Any], *, as
     """Repeat a check (or ask, when there is none), show what came of it and exit."""
     goal = goal_of(given)
     spec = spec_of(words or (), given)
-    tell = _teller(as_json)
+    tell = Teller(err=as_json).tell
     with contextlib.closing(Checker(spec, tell=tell)) as checker, _replayed(spec, given) as (known, replay):
         run = _run(checker, asked=words is None)
         result = repeat(_with_replay(run, known, replay), goal, observe=_observer(tell))
     if as_json:
-        click.echo(to_json(result))
+        print_document(to_json(result))
     for line in summary(result):
         tell(line)
     sys.exit(130 if result.stop is Stop.INTERRUPTED else result.exit_code)
@@ -140,11 +139,3 @@ def _observer(tell: Callable[[str], None]) -> Callable[[int, Ruling], None]:
         tell(f"run {iteration + 1}: {word} ({ruling.reason})")
 
     return observe
-
-
-def _teller(as_json: bool) -> Callable[[str], None]:
-    def tell(text: str) -> None:
-        for line in text.splitlines():
-            click.echo(printable(line), err=as_json)
-
-    return tell

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import READ, WRITTEN_FILE, GuideCommand, common, option
 
 if TYPE_CHECKING:
     from tensortriage.report.document import Report
@@ -22,10 +23,10 @@ Examples:
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("case", type=click.Path(path_type=Path), default="triage-case")
+@click.argument("case", type=READ, default="triage-case")
 @option("--format", "-f", "format_name", metavar="FORMAT", heading="Result",
         help="console, html, json, markdown or model-explorer; else as -o ends, else console.")  # fmt: skip
-@option("--output", "-o", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE", heading="Result",
+@option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading="Result",
         help="Where to write, - for stdout; else html and model-explorer go into CASE, others to stdout.")  # fmt: skip
 @common
 def report(case: Path, format_name: str | None, output: Path | None, as_json: bool) -> None:
@@ -48,7 +49,7 @@ def report(case: Path, format_name: str | None, output: Path | None, as_json: bo
     elif not (as_json and format_name in (None, "json")):
         _print(loaded, chosen.name, err=as_json)
     if as_json:
-        _echo_utf8(FORMATS["json"].render(loaded), err=False)
+        print_document(FORMATS["json"].render(loaded))
 
 
 def _print(loaded: "Report", format_name: str, *, err: bool) -> None:
@@ -58,11 +59,4 @@ def _print(loaded: "Report", format_name: str, *, err: bool) -> None:
     if format_name == "console":
         console.show(loaded, sys.stderr if err else sys.stdout)
     else:
-        _echo_utf8(FORMATS[format_name].render(loaded), err=err)
-
-
-def _echo_utf8(text: str, *, err: bool) -> None:
-    """Write a document to a standard stream as UTF-8, whatever the locale says: a file format has one encoding."""
-    stream = (sys.stderr if err else sys.stdout).buffer
-    stream.write(text.encode("utf-8", errors="backslashreplace"))
-    stream.flush()
+        print_document(FORMATS[format_name].render(loaded), err=err)

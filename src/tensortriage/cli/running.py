@@ -1,5 +1,6 @@
 """From the words of ``triage run`` to a comparison, and from its result to terminal, files and exit code."""
 
+import contextlib
 import dataclasses
 import sys
 import tempfile
@@ -11,8 +12,9 @@ import click
 import numpy as np
 
 from tensortriage.cli.diagnosing import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.judging import tolerances_of
-from tensortriage.cli.options import parse_bytes
+from tensortriage.cli.progress import Teller
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.result import CompareResult
 from tensortriage.engines.spec import EngineSpec
@@ -35,7 +37,6 @@ LEVELS = {
 
 def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoReturn:
     """Run a comparison and exit with its code."""
-    memory = parse_bytes(given["memory_limit"])
     feeding = feed_request(given, most=None)
     saved = [participant for path in given["load_outputs"] for participant in load_saved(path)]
     reference, targets = engines_of(given, saved)
@@ -61,7 +62,7 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         metric=load_function(given["metric_script"], "metric") if given["metric_script"] else None,
         flatten=given["no_shape_check"],
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else None,
-        limits=limits_of(given["timeout"], memory),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
         external_data_dir=given["external_data_dir"],
     )
     click.echo(headline(model, request), err=as_json)
@@ -70,7 +71,7 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
         result = recorded(dataclasses.replace(request, targets=targets), given)
     if as_json:
-        click.echo(run_console.to_document(result))
+        print_document(run_console.to_document(result))
     else:
         run_console.show(result, sys.stdout)
     sys.exit(0 if result.passed else 1)
@@ -80,12 +81,13 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
     """Compare, and write the files that were asked for."""
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         recorder = Recorder(Path(folder))
-        result = compare(
-            request,
-            record=recorder.outputs if given["save_outputs"] else None,
-            on_feed=recorder.feed if given["save_inputs"] else None,
-            say=progress(),
-        )
+        with contextlib.closing(Teller(err=True)) as teller:
+            result = compare(
+                request,
+                record=recorder.outputs if given["save_outputs"] else None,
+                on_feed=recorder.feed if given["save_inputs"] else None,
+                say=teller.progress,
+            )
         if given["save_inputs"]:
             recorder.save_inputs(given["save_inputs"])
         if given["save_outputs"]:
@@ -96,18 +98,6 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
 
         write_accuracy(given["save_accuracy_results"], accuracy_of(result))
     return result
-
-
-def progress() -> Callable[[str], None] | None:
-    """Return what shows progress on a terminal; None elsewhere."""
-    if not sys.stderr.isatty():
-        return None
-
-    def say(text: str) -> None:
-        click.echo(f"\r\x1b[2K  … {text[:100]}", nl=False, err=True)
-
-    click.get_current_context().call_on_close(lambda: click.echo("\r\x1b[2K", nl=False, err=True))
-    return say
 
 
 def engines_of(given: Mapping[str, Any], saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:

@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
+    OWN_INFERENCE,
     SHAPES,
     feed_option,
     feeding_of,
@@ -34,112 +35,89 @@ LISTS = (
 )  # fmt: skip
 
 
-def options(function: Any) -> Any:
-    """Add the options of ``surgeon extract``."""
-    for add in reversed(
-        (
-            option(
-                "--inputs",
-                multiple=True,
-                metavar="NAME:SHAPE:TYPE...",
-                heading=CUT,
-                help="Values at which the cut starts, e.g. x:[1,3]:float32 or x:auto:auto  [default: the inputs].",
-            ),
-            option(
-                "--outputs",
-                multiple=True,
-                metavar="NAME:TYPE...",
-                heading=CUT,
-                help="Values at which it ends, e.g. y:float32 or y:auto  [default: the outputs].",
-            ),
-            option(
-                "--nodes", multiple=True, metavar="NAME...", heading=CUT, help="Nodes to cut out: names and patterns."
-            ),
-            option(
-                "--node-range",
-                "ranges",
-                nargs=2,
-                multiple=True,
-                metavar="FIRST LAST",
-                heading=CUT,
-                help="Nodes from FIRST to LAST in topological order: names or positions.",
-            ),
-            option("--op-types", multiple=True, metavar="OP...", heading=CUT, help="Every node of these op types."),
-            option(
-                "--scope",
-                "scopes",
-                multiple=True,
-                metavar="MODULE...",
-                heading=CUT,
-                help="Every node of a module of the network, e.g. encoder.layer.3.",
-            ),
-            option(
-                "--body",
-                default="",
-                metavar="NODE[:BRANCH]",
-                heading=CUT,
-                help="Cut inside the body of this If, Loop or Scan; alone: the whole body.",
-            ),
-            option(
-                "--with-inputs",
-                multiple=True,
-                metavar="PATH...",
-                heading=CUT,
-                help="Run MODEL on these feeds ('random': made-up ones); write what enters the cut and what it must "
-                "give as test_data_set_0 beside it.",
-            ),
-            option(
-                "--model-input-shapes",
-                "--model-inputs",
-                "input_shapes",
-                multiple=True,
-                metavar="NAME:SHAPE...",
-                heading=SHAPES,
-                rare=True,
-                help="Shapes of dynamic inputs for made-up data.",
-            ),
-            option(
-                "--shape-inference",
-                "--do-shape-inference",
-                "infer_shapes",
-                is_flag=True,
-                heading=SHAPES,
-                rare=True,
-                help="Infer shapes even where types and ranks are declared.",
-            ),
-            option(
-                "--no-shape-inference",
-                "not_inferred",
-                is_flag=True,
-                expose_value=False,
-                hidden=True,
-                heading=SHAPES,
-                rare=True,
-            ),
-            option(
-                "--force-fallback-shape-inference",
-                "run_for_shapes",
-                is_flag=True,
-                heading=SHAPES,
-                rare=True,
-                help="Take types and shapes from a run; all become static.",
-            ),
-            option(
-                "--no-onnxruntime-shape-inference",
-                is_flag=True,
-                expose_value=False,
-                heading=SHAPES,
-                rare=True,
-                help="Accepted; inference is ONNX's own.",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+options = together(
+    option(
+        "--inputs",
+        multiple=True,
+        metavar="NAME:SHAPE:TYPE...",
+        heading=CUT,
+        help="Values at which the cut starts, e.g. x:[1,3]:float32 or x:auto:auto  [default: the inputs].",
+    ),
+    option(
+        "--outputs",
+        multiple=True,
+        metavar="NAME:TYPE...",
+        heading=CUT,
+        help="Values at which it ends, e.g. y:float32 or y:auto  [default: the outputs].",
+    ),
+    option("--nodes", multiple=True, metavar="NAME...", heading=CUT, help="Nodes to cut out: names and patterns."),
+    option(
+        "--node-range",
+        "ranges",
+        nargs=2,
+        multiple=True,
+        metavar="FIRST LAST",
+        heading=CUT,
+        help="Nodes from FIRST to LAST in topological order: names or positions.",
+    ),
+    option("--op-types", multiple=True, metavar="OP...", heading=CUT, help="Every node of these op types."),
+    option(
+        "--scope",
+        "scopes",
+        multiple=True,
+        metavar="MODULE...",
+        heading=CUT,
+        help="Every node of a module of the network, e.g. encoder.layer.3.",
+    ),
+    option(
+        "--body",
+        default="",
+        metavar="NODE[:BRANCH]",
+        heading=CUT,
+        help="Cut inside the body of this If, Loop or Scan; alone: the whole body.",
+    ),
+    option(
+        "--with-inputs",
+        multiple=True,
+        metavar="PATH...",
+        heading=CUT,
+        help="Run MODEL on these feeds ('random': made-up ones); write what enters the cut and what it must "
+        "give as test_data_set_0 beside it.",
+    ),
+    shapes_option("--model-input-shapes", "--model-inputs", heading=SHAPES, rare=True),
+    option(
+        "--shape-inference",
+        "--do-shape-inference",
+        "infer_shapes",
+        is_flag=True,
+        heading=SHAPES,
+        rare=True,
+        help="Infer shapes even where types and ranks are declared.",
+    ),
+    option(
+        "--no-shape-inference",
+        "not_inferred",
+        is_flag=True,
+        expose_value=False,
+        hidden=True,
+        heading=SHAPES,
+        rare=True,
+    ),
+    option(
+        "--force-fallback-shape-inference",
+        "run_for_shapes",
+        is_flag=True,
+        heading=SHAPES,
+        rare=True,
+        help="Take types and shapes from a run; all become static.",
+    ),
+    OWN_INFERENCE,
+)
+"""The options of ``surgeon extract``."""
 
 
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @options
 @file_options
 @proof_options

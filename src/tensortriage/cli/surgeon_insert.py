@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
     SHAPES,
@@ -31,7 +31,7 @@ LISTS = (*FEED_LISTS, "--inputs", "--outputs", "--attrs")
 
 
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @option("--op", required=True, metavar="[DOMAIN::]OP", heading=NODE, help="Operator.")
 @option("--inputs", multiple=True, required=True, metavar="NAME...", heading=NODE, help="Values it takes, in order.")
 @option("--outputs", multiple=True, required=True, metavar="NAME...", heading=NODE,

@@ -1,12 +1,22 @@
 """Options that the commands which edit a model share, and what they mean."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.options import F, option, parse_bytes
+from tensortriage.cli.options import (
+    FEED_FORMATS,
+    READ_WORD,
+    WRITTEN_FILE,
+    Adds,
+    external_data_option,
+    made_up_options,
+    option,
+    parse_bytes,
+    together,
+)
 from tensortriage.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,82 +29,67 @@ FILES, PROOF, DATA, SHAPES = "Files", "Proof", "Data", "Shape inference"
 FEED_LISTS = ("--load-inputs", "--load-input-data", "--val-range")
 
 
-def file_options(function: F) -> F:
-    """Add what says where the model and its weights are read from and written to."""
-    for add in reversed(
-        (
-            option(
-                "--output",
-                "-o",
-                type=click.Path(path_type=Path),
-                required=True,
-                metavar="OUT",
-                heading=FILES,
-                help="ONNX file to write.",
-            ),
-            option(
-                "--save-external-data",
-                "--external-data-path",
-                "external_location",
-                is_flag=False,
-                flag_value="",
-                metavar="[FILE]",
-                heading=FILES,
-                help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as "
-                "they are: embedded, or in their files when OUT lies in the same directory.",
-            ),
-            option(
-                "--external-data-size-threshold",
-                "external_threshold",
-                default="",
-                metavar="BYTES",
-                heading=FILES,
-                rare=True,
-                help="Weights below it stay in the model file, e.g. 1K  [default: 1024].",
-            ),
-            option(
-                "--no-save-all-tensors-to-one-file",
-                "apart",
-                is_flag=True,
-                heading=FILES,
-                rare=True,
-                help="One file per weight, in a directory.",
-            ),
-            option(
-                "--external-data-dir",
-                "--load-external-data",
-                "--ext",
-                "external_data_dir",
-                type=click.Path(path_type=Path),
-                metavar="DIR",
-                heading=FILES,
-                rare=True,
-                help="Where external data are when not beside the model.",
-            ),
-            option(
-                "--ignore-external-data",
-                "ignore_external_data",
-                is_flag=True,
-                heading=FILES,
-                rare=True,
-                help="Never look for external data; OUT refers to them as MODEL did. Numbers are not known then, and "
-                "nothing is proven.",
-            ),
-            option(
-                "--model-type",
-                type=click.Choice(["onnx"]),
-                expose_value=False,
-                heading=FILES,
-                rare=True,
-                help="Accepted; only ONNX models are edited.",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+file_options = together(
+    option(
+        "--output",
+        "-o",
+        type=WRITTEN_FILE,
+        required=True,
+        metavar="OUT",
+        heading=FILES,
+        help="ONNX file to write.",
+    ),
+    option(
+        "--save-external-data",
+        "--external-data-path",
+        "external_location",
+        is_flag=False,
+        flag_value="",
+        metavar="[FILE]",
+        heading=FILES,
+        help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as "
+        "they are: embedded, or in their files when OUT lies in the same directory.",
+    ),
+    option(
+        "--external-data-size-threshold",
+        "external_threshold",
+        default="",
+        metavar="BYTES",
+        heading=FILES,
+        rare=True,
+        help="Weights below it stay in the model file, e.g. 1K  [default: 1024].",
+    ),
+    option(
+        "--no-save-all-tensors-to-one-file",
+        "apart",
+        is_flag=True,
+        heading=FILES,
+        rare=True,
+        help="One file per weight, in a directory.",
+    ),
+    external_data_option(FILES),
+    option(
+        "--ignore-external-data",
+        "ignore_external_data",
+        is_flag=True,
+        heading=FILES,
+        rare=True,
+        help="Never look for external data; OUT refers to them as MODEL did. Numbers are not known then, and "
+        "nothing is proven.",
+    ),
+    option(
+        "--model-type",
+        type=click.Choice(["onnx"]),
+        expose_value=False,
+        heading=FILES,
+        rare=True,
+        help="Accepted; only ONNX models are edited.",
+    ),
+)
+"""What says where the model and its weights are read from and written to."""
 
 
-def feed_option(*names: str) -> Callable[[F], F]:
+def feed_option(*names: str) -> Adds:
     """Declare the option that names real data for the proof; ``--inputs`` means something else in some commands."""
     return option(
         *names,
@@ -104,61 +99,31 @@ def feed_option(*names: str) -> Callable[[F], F]:
         multiple=True,
         metavar="PATH...",
         heading=PROOF,
-        help="Real data for it: npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors.",
+        type=READ_WORD,
+        help=f"Real data for it: {FEED_FORMATS}",
     )
 
 
-def proof_options(function: F) -> F:
-    """Add what says whether the result is proven, and how data for it are made up."""
-    for add in reversed(
-        (
-            option(
-                "--verify/--no-verify",
-                "verify",
-                default=None,
-                heading=PROOF,
-                help="Run before and after on ONNX Runtime and refuse when outputs moved beyond the noise floor  "
-                "[default: when the model can be run and its weights are below 2 GiB].",
-            ),
-            option("--seed", type=int, heading=PROOF, rare=True, help="Seed of random data, numbers as Polygraphy's."),
-            option(
-                "--val-range",
-                "val_range",
-                multiple=True,
-                metavar="[NAME:][LOW,HIGH]...",
-                heading=PROOF,
-                rare=True,
-                help="Range of random data, numbers as Polygraphy's.",
-            ),
-            option(
-                "--iterations",
-                "--iters",
-                "iterations",
-                type=click.IntRange(1),
-                heading=PROOF,
-                rare=True,
-                help="Number of random feeds, numbers as Polygraphy's.",
-            ),
-            option(
-                "--data-loader-script",
-                default="",
-                metavar="FILE.py[:FUNCTION]",
-                heading=PROOF,
-                rare=True,
-                help="Python file whose load_data (or FUNCTION) yields dicts of arrays.",
-            ),
-            option(
-                "--data-loader-backend-module",
-                type=click.Choice(["numpy"]),
-                expose_value=False,
-                heading=PROOF,
-                rare=True,
-                help="Accepted; data are made with numpy.",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+proof_options = together(
+    option(
+        "--verify/--no-verify",
+        "verify",
+        default=None,
+        heading=PROOF,
+        help="Run before and after on ONNX Runtime and refuse when outputs moved beyond the noise floor  "
+        "[default: when the model can be run and its weights are below 2 GiB].",
+    ),
+    made_up_options(PROOF),
+    option(
+        "--data-loader-backend-module",
+        type=click.Choice(["numpy"]),
+        expose_value=False,
+        heading=PROOF,
+        rare=True,
+        help="Accepted; data are made with numpy.",
+    ),
+)
+"""What says whether the result is proven, and how data for it are made up."""
 
 
 def source_of(model: Path, given: Mapping[str, Any]) -> "Source":
@@ -187,6 +152,16 @@ def layout_of(given: Mapping[str, Any], default: "ExternalData") -> "ExternalDat
             )
         return default
     return ExternalLayout(given["external_location"], 1024 if threshold is None else threshold, not given["apart"])
+
+
+OWN_INFERENCE = option(
+    "--no-onnxruntime-shape-inference",
+    is_flag=True,
+    expose_value=False,
+    heading=SHAPES,
+    rare=True,
+    help="Accepted; inference is ONNX's own.",
+)
 
 
 def verify_of(given: Mapping[str, Any]) -> "Verify":

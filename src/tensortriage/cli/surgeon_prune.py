@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common
+from tensortriage.cli.options import READ, GuideCommand, common
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
     feed_option,
@@ -24,7 +24,7 @@ Example:
 
 
 @click.command(cls=GuideCommand, value_lists=(*FEED_LISTS, "--inputs"), epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @file_options
 @proof_options
 @feed_option("--inputs")

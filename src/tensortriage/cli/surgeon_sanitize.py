@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option, parse_bytes
+from tensortriage.cli.options import READ, GuideCommand, common, option, parse_bytes, shapes_option, together
 from tensortriage.cli.surgeon_options import (
     FEED_LISTS,
+    OWN_INFERENCE,
     SHAPES,
     feed_option,
     feeding_of,
@@ -33,144 +34,122 @@ LISTS = (
 )  # fmt: skip
 
 
-def options(function: Any) -> Any:
-    """Add the options of ``surgeon sanitize``."""
-    for add in reversed(
-        (
-            option(
-                "--fold-constants",
-                "fold",
-                is_flag=True,
-                heading=FOLDING,
-                help="Compute what does not depend on the inputs.",
-            ),
-            option(
-                "--fold-size-threshold",
-                default="",
-                metavar="BYTES",
-                heading=FOLDING,
-                help="Leave results larger than this alone, e.g. 16M  [default: 1G].",
-            ),
-            option(
-                "--num-passes",
-                "--num-const-fold-passes",
-                "passes",
-                type=click.IntRange(1),
-                metavar="N",
-                heading=FOLDING,
-                rare=True,
-                help="Folding passes  [default: until nothing changes].",
-            ),
-            option(
-                "--no-fold-shapes",
-                is_flag=True,
-                heading=FOLDING,
-                rare=True,
-                help="Leave Shape nodes and what follows alone.",
-            ),
-            option(
-                "--no-per-pass-shape-inference",
-                is_flag=True,
-                heading=FOLDING,
-                rare=True,
-                help="No shape inference before each folding pass.",
-            ),
-            option(
-                "--partitioning",
-                type=click.Choice(["basic", "recursive"]),
-                expose_value=False,
-                heading=FOLDING,
-                rare=True,
-                help="Accepted; a node that cannot be folded never keeps another from being folded.",
-            ),
-            option(
-                "--override-input-shapes",
-                "--override-inputs",
-                "override",
-                multiple=True,
-                metavar="NAME:SHAPE...",
-                heading=EDITS,
-                help="Other shapes of inputs, e.g. x:[1,3,224,224] ids:[batch,128].",
-            ),
-            option(
-                "--outputs",
-                "mark",
-                multiple=True,
-                metavar="NAME...",
-                heading=EDITS,
-                help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
-            ),
-            option(
-                "--exclude-outputs",
-                "exclude",
-                multiple=True,
-                metavar="NAME...",
-                heading=EDITS,
-                help="Outputs to leave out.",
-            ),
-            option(
-                "--outputs-by-type",
-                "by_type",
-                multiple=True,
-                metavar="OP...",
-                heading=EDITS,
-                help="Results of every node of these op types become outputs.",
-            ),
-            option("--cleanup", is_flag=True, heading=EDITS, help="Remove nodes and weights without effect."),
-            option(
-                "--toposort", is_flag=True, expose_value=False, heading=EDITS, help="Accepted; nodes are always sorted."
-            ),
-            option(
-                "--set-unbounded-dds-upper-bound",
-                "bounds",
-                multiple=True,
-                metavar="[NAME:]N...",
-                heading=EDITS,
-                rare=True,
-                help="Bound sizes that depend on data by a Min; without NAME all those that inspect model lists.",
-            ),
-            option(
-                "--fp-to-fp16",
-                "to_fp16",
-                is_flag=True,
-                heading=EDITS,
-                rare=True,
-                help="Convert to fp16; see triage convert.",
-            ),
-            option("--no-shape-inference", is_flag=True, heading=SHAPES, help="Declare no inferred shapes."),
-            option(
-                "--force-fallback-shape-inference",
-                "run_for_shapes",
-                is_flag=True,
-                heading=SHAPES,
-                rare=True,
-                help="Run the model and declare every shape as found; all become static.",
-            ),
-            option(
-                "--no-onnxruntime-shape-inference",
-                is_flag=True,
-                expose_value=False,
-                heading=SHAPES,
-                rare=True,
-                help="Accepted; inference is ONNX's own.",
-            ),
-            option(
-                "--input-shapes",
-                "input_shapes",
-                multiple=True,
-                metavar="NAME:SHAPE...",
-                heading=SHAPES,
-                rare=True,
-                help="Shapes of dynamic inputs for made-up data, e.g. x:[1,3,224,224].",
-            ),
-        )
-    ):
-        function = add(function)
-    return function
+options = together(
+    option(
+        "--fold-constants",
+        "fold",
+        is_flag=True,
+        heading=FOLDING,
+        help="Compute what does not depend on the inputs.",
+    ),
+    option(
+        "--fold-size-threshold",
+        default="",
+        metavar="BYTES",
+        heading=FOLDING,
+        help="Leave results larger than this alone, e.g. 16M  [default: 1G].",
+    ),
+    option(
+        "--num-passes",
+        "--num-const-fold-passes",
+        "passes",
+        type=click.IntRange(1),
+        metavar="N",
+        heading=FOLDING,
+        rare=True,
+        help="Folding passes  [default: until nothing changes].",
+    ),
+    option(
+        "--no-fold-shapes",
+        is_flag=True,
+        heading=FOLDING,
+        rare=True,
+        help="Leave Shape nodes and what follows alone.",
+    ),
+    option(
+        "--no-per-pass-shape-inference",
+        is_flag=True,
+        heading=FOLDING,
+        rare=True,
+        help="No shape inference before each folding pass.",
+    ),
+    option(
+        "--partitioning",
+        type=click.Choice(["basic", "recursive"]),
+        expose_value=False,
+        heading=FOLDING,
+        rare=True,
+        help="Accepted; a node that cannot be folded never keeps another from being folded.",
+    ),
+    option(
+        "--override-input-shapes",
+        "--override-inputs",
+        "override",
+        multiple=True,
+        metavar="NAME:SHAPE...",
+        heading=EDITS,
+        help="Other shapes of inputs, e.g. x:[1,3,224,224] ids:[batch,128].",
+    ),
+    option(
+        "--outputs",
+        "mark",
+        multiple=True,
+        metavar="NAME...",
+        heading=EDITS,
+        help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
+    ),
+    option(
+        "--exclude-outputs",
+        "exclude",
+        multiple=True,
+        metavar="NAME...",
+        heading=EDITS,
+        help="Outputs to leave out.",
+    ),
+    option(
+        "--outputs-by-type",
+        "by_type",
+        multiple=True,
+        metavar="OP...",
+        heading=EDITS,
+        help="Results of every node of these op types become outputs.",
+    ),
+    option("--cleanup", is_flag=True, heading=EDITS, help="Remove nodes and weights without effect."),
+    option("--toposort", is_flag=True, expose_value=False, heading=EDITS, help="Accepted; nodes are always sorted."),
+    option(
+        "--set-unbounded-dds-upper-bound",
+        "bounds",
+        multiple=True,
+        metavar="[NAME:]N...",
+        heading=EDITS,
+        rare=True,
+        help="Bound sizes that depend on data by a Min; without NAME all those that inspect model lists.",
+    ),
+    option(
+        "--fp-to-fp16",
+        "to_fp16",
+        is_flag=True,
+        heading=EDITS,
+        rare=True,
+        help="Convert to fp16; see triage convert.",
+    ),
+    option("--no-shape-inference", is_flag=True, heading=SHAPES, help="Declare no inferred shapes."),
+    option(
+        "--force-fallback-shape-inference",
+        "run_for_shapes",
+        is_flag=True,
+        heading=SHAPES,
+        rare=True,
+        help="Run the model and declare every shape as found; all become static.",
+    ),
+    OWN_INFERENCE,
+    shapes_option("--input-shapes", heading=SHAPES, rare=True),
+)
+"""The options of ``surgeon sanitize``."""
 
 
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @options
 @file_options
 @proof_options

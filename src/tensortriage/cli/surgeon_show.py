@@ -4,6 +4,7 @@ from typing import NoReturn
 
 import click
 
+from tensortriage.cli.documents import print_document
 from tensortriage.report.text import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.proving import Proof
@@ -15,7 +16,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 def show(result: SurgeryResult, *, as_json: bool) -> NoReturn:
     """Show a result and end the command."""
     if as_json:
-        click.echo(to_json(result))
+        print_document(to_json(result))
     else:
         for line in lines(result):
             click.echo(printable(line))

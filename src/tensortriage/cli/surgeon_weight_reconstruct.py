@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.cli.surgeon_options import PROOF, file_options, layout_of, source_of, verify_of
 
 EPILOG = """\b
@@ -15,7 +15,7 @@ Example:
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=READ)
 @option("--seed", type=click.IntRange(0), default=0, metavar="N", heading="Numbers",
         help="Seed: the same one gives the same numbers  [default: 0].")  # fmt: skip
 @option("--verify/--no-verify", "verify", default=None, heading=PROOF, help="Whether to prove that the result runs.")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.options import GuideCommand, common, option
+from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.cli.surgeon_options import file_options, layout_of, source_of
 
 EPILOG = """\b
@@ -16,8 +16,8 @@ Examples:
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
-@option("--exclude-list", type=click.Path(path_type=Path), metavar="FILE", heading="What to strip",
+@click.argument("model", type=READ)
+@option("--exclude-list", type=READ, metavar="FILE", heading="What to strip",
         help="Text file of initializers to leave alone, one per line.")  # fmt: skip
 @file_options
 @common

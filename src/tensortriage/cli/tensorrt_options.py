@@ -5,16 +5,13 @@ word: ``--trt --fp16 --builder-optimization-level 2`` is ``--target tensorrt:pre
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
-from tensortriage.cli.options import option, parse_bytes
+from tensortriage.cli.options import READ, WRITTEN_FILE, Written, option, parse_bytes, together
 from tensortriage.errors import UsageError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 LISTS = (
     "--trt-min-shapes", "--trt-opt-shapes", "--trt-max-shapes", "--trt-outputs", "--trt-exclude-outputs",
@@ -61,51 +58,47 @@ _LISTED = (
 )
 
 
-def tensorrt_flags(function: F) -> F:
-    """Add Polygraphy's TensorRT flags."""
-    for add in reversed(
-        (
-            *(option(name, is_flag=True, heading=HEADING, help=text) for name, text in _FLAGS),
-            *(
-                option(name, multiple=True, metavar=metavar, heading=HEADING, rare=True, help=text)
-                for name, metavar, text in _LISTED
-            ),
-            option("--pool-limit", "--memory-pool-limit", "pool_limit", multiple=True, metavar="POOL:BYTES...",
-                   heading=HEADING, rare=True, help="Only workspace, e.g. workspace:1G."),
-            option("--precision-constraints", type=click.Choice(("prefer", "obey", "none")), heading=HEADING,
-                   rare=True, help="Whether --layer-precisions bind."),
-            option("--builder-optimization-level", type=click.IntRange(0, 5), heading=HEADING, help="0 to 5."),
-            option("--save-engine", metavar="FILE", heading=HEADING, help="Write the engine."),
-            option("--load-timing-cache", metavar="FILE", heading=HEADING, rare=True, help="Timing cache to read."),
-            option("--save-timing-cache", metavar="FILE", heading=HEADING, rare=True, help="Write the timing cache."),
-            option("--save-tactics", "--save-tactic-replay", "save_tactics", metavar="FILE", heading=HEADING, rare=True,
-                   help="Write the tactic of every layer."),
-            option("--load-tactics", "--load-tactic-replay", "load_tactics", metavar="FILE", heading=HEADING, rare=True,
-                   help="Give layers the tactics of a file."),
-            option("--calibration-cache", metavar="FILE", heading=HEADING, rare=True,
-                   help="INT8 scales: read if the file exists, else written."),
-            option("--calib-base-cls", "--calibration-base-class", "calibrator", heading=HEADING, rare=True,
-                   type=click.Choice(tuple(_CALIBRATORS)), help="Calibrator."),
-            option("--max-aux-streams", type=click.IntRange(0), heading=HEADING, rare=True, help="Further streams."),
-            *(option(name, is_flag=True, heading=HEADING, rare=True, help=text) for name, text in _RARE),
+tensorrt_flags = together(
+    *(option(name, is_flag=True, heading=HEADING, help=text) for name, text in _FLAGS),
+    *(
+        option(name, multiple=True, metavar=metavar, heading=HEADING, rare=True, help=text)
+        for name, metavar, text in _LISTED
+    ),
+    option("--pool-limit", "--memory-pool-limit", "pool_limit", multiple=True, metavar="POOL:BYTES...",
+           heading=HEADING, rare=True, help="Only workspace, e.g. workspace:1G."),
+    option("--precision-constraints", type=click.Choice(("prefer", "obey", "none")), heading=HEADING,
+           rare=True, help="Whether --layer-precisions bind."),
+    option("--builder-optimization-level", type=click.IntRange(0, 5), heading=HEADING, help="0 to 5."),
+    option("--save-engine", type=WRITTEN_FILE, metavar="FILE", heading=HEADING, help="Write the engine."),
+    option("--load-timing-cache", type=READ, metavar="FILE", heading=HEADING, rare=True,
+           help="Timing cache to read."),
+    option("--save-timing-cache", type=Written(read_too=True), metavar="FILE", heading=HEADING, rare=True,
+           help="Write the timing cache."),
+    option("--save-tactics", "--save-tactic-replay", "save_tactics", type=WRITTEN_FILE, metavar="FILE",
+           heading=HEADING, rare=True, help="Write the tactic of every layer."),
+    option("--load-tactics", "--load-tactic-replay", "load_tactics", type=READ, metavar="FILE",
+           heading=HEADING, rare=True, help="Give layers the tactics of a file."),
+    option("--calibration-cache", type=WRITTEN_FILE, metavar="FILE", heading=HEADING, rare=True,
+           help="INT8 scales: read if the file exists, else written."),
+    option("--calib-base-cls", "--calibration-base-class", "calibrator", heading=HEADING, rare=True,
+           type=click.Choice(tuple(_CALIBRATORS)), help="Calibrator."),
+    option("--max-aux-streams", type=click.IntRange(0), heading=HEADING, rare=True, help="Further streams."),
+    *(option(name, is_flag=True, heading=HEADING, rare=True, help=text) for name, text in _RARE),
+)  # fmt: skip
+"""Polygraphy's TensorRT flags."""
+
+
+tensorrt_outputs = together(
+    *(
+        option(name, multiple=True, metavar="NAME...", heading=HEADING, rare=True, help=text)
+        for name, text in (
+            ("--trt-outputs", "The same as --onnx-outputs."),
+            ("--trt-exclude-outputs", "The same as --onnx-exclude-outputs."),
+            ("--mark-debug", "The same as --onnx-outputs: what can be shown by a debug listener is."),
         )
-    ):  # fmt: skip
-        function = add(function)
-    return function
-
-
-def tensorrt_outputs(function: F) -> F:
-    """Add the flags that choose tensors, for commands that compare them."""
-    for add in (
-        option("--mark-debug", multiple=True, metavar="NAME...", heading=HEADING, rare=True,
-               help="The same as --onnx-outputs: what can be shown by a debug listener is."),
-        option("--trt-exclude-outputs", multiple=True, metavar="NAME...", heading=HEADING, rare=True,
-               help="The same as --onnx-exclude-outputs."),
-        option("--trt-outputs", multiple=True, metavar="NAME...", heading=HEADING, rare=True,
-               help="The same as --onnx-outputs."),
-    ):  # fmt: skip
-        function = add(function)
-    return function
+    )
+)
+"""The flags that choose tensors, for commands that compare them."""
 
 
 def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
@@ -138,8 +131,8 @@ def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
     if given["calibrator"]:
         words["calibrator"] = _CALIBRATORS[given["calibrator"]]
     if given["calibration_cache"]:
-        exists = Path(given["calibration_cache"]).is_file()
-        words["calibration_cache" if exists else "save_calibration"] = given["calibration_cache"]
+        exists = given["calibration_cache"].is_file()
+        words["calibration_cache" if exists else "save_calibration"] = str(given["calibration_cache"])
     return words
 
 

@@ -11,7 +11,9 @@ from pathlib import Path, PureWindowsPath
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.absent import AbsentTensor
 from tensortriage.model.quoting import quoted
+from tensortriage.model.walk import all_graphs
 from tensortriage.model.weights import MappedTensor, WeightFile
 
 _LFS_POINTER = b"version https://git-lfs"
@@ -104,3 +106,15 @@ class ExternalFiles:
             slug="external-data-truncated",
             cure="it is a Git LFS pointer: run git lfs pull" if pointer else "copy or download the weights again",
         )
+
+
+def weight_files(model: ir.Model, directory: Path) -> frozenset[Path]:
+    """Return the files that hold weights of a model; its own file counts when weights are mapped from it.
+
+    Args:
+        model: The model.
+        directory: Where the locations of weights that were left unseen are relative to.
+    """
+    tensors = [value.const_value for graph in all_graphs(model) for value in graph.initializers.values()]
+    seen = {tensor.file.path for tensor in tensors if isinstance(tensor, MappedTensor)}
+    return frozenset(seen | {directory / tensor.location for tensor in tensors if isinstance(tensor, AbsentTensor)})

@@ -20,6 +20,7 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
+from tensortriage.model.external import weight_files
 from tensortriage.model.fingerprint import fingerprint
 from tensortriage.model.graph import Graph
 from tensortriage.model.naming import name_nodes
@@ -140,6 +141,12 @@ class Model:
     def fingerprint(self) -> str:
         """SHA-256, in hex, over structure and weights: see `tensortriage.model.fingerprint`."""
         return fingerprint(self.ir)
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The file that it was loaded from, if any, and those that hold its weights."""
+        own = frozenset() if self.path is None else frozenset({self.path})
+        return own | weight_files(self.ir, self.path.parent if self.path else Path())
 
     @property
     def opset(self) -> int:

@@ -92,7 +92,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
     """
     target = usable(request.target)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    check_output(request.output, request.model)
+    check_output(request.output, *model.files)
     check_ability(target, takes_tactics=request.load_tactics is not None, saves=request.output is not None)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])

@@ -91,13 +91,13 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     """
     reference, target = (usable(text) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    for path in (request.fix, request.emit_breakers):
-        check_output(path, request.model, request.target_model)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])
     changed = None
     if request.target_model is not None:
         changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+    for path in (request.fix, request.emit_breakers):
+        check_output(path, *model.files, *(changed.files if changed else ()))
     samples = tuple(feeds(request.feeding, model))
     question = Question(
         model=model,

@@ -14,7 +14,7 @@ from tensortriage.model.splicing import NewNode, insert_node
 from tensortriage.model.stripping import reconstruct_weights, strip_weights
 from tensortriage.model.surgery import STANDARD_DOMAINS
 from tensortriage.workflows.proving import Proof, ProofRequest, Stage, Verify, prove
-from tensortriage.workflows.surgery import Source, SurgeryResult, Target, result_of
+from tensortriage.workflows.surgery import Source, SurgeryResult, Target, load, result_of
 
 
 def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, request: ProofRequest) -> SurgeryResult:
@@ -24,7 +24,7 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
         UsageError: When the node makes no sense; see `tensortriage.model.splicing.insert_node`.
         TriageError: For whatever else is wrong; nothing is written then.
     """
-    model = source.load()
+    model = load(source, target)
     stages = [Stage("load", model), Stage("insert", insert_node(model, new))]
     if infer_shapes:
         stages.append(Stage("shape-inference", with_inferred_shapes(stages[-1].model)))
@@ -48,7 +48,7 @@ def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryRe
         DataError: When no weight can be (slug ``nothing-to-prune``).
         TriageError: For whatever else is wrong; nothing is written then.
     """
-    model = source.load()
+    model = load(source, target)
     pruned, candidates = prune_weights(model)
     if not candidates:
         raise DataError(
@@ -75,7 +75,7 @@ def weight_strip(source: Source, target: Target, *, exclude_list: Path | None) -
         TriageError: For whatever is wrong; nothing is written then.
     """
     exclude = _lines(exclude_list) if exclude_list is not None else ()
-    model = source.load()
+    model = load(source, target)
     stripped, names = strip_weights(model, exclude=exclude)
     stages = [Stage("load", model), Stage("weight-strip", stripped)]
     target.write(stripped)
@@ -89,7 +89,7 @@ def weight_reconstruct(source: Source, target: Target, *, seed: int, request: Pr
     Raises:
         TriageError: For whatever is wrong; nothing is written then.
     """
-    model = source.load()
+    model = load(source, target)
     filled, names = reconstruct_weights(model, seed=seed)
     proof = prove(
         [Stage("load", filled), Stage("weight-reconstruct", filled)], dataclasses.replace(request, outputs=())

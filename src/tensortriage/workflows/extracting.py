@@ -37,7 +37,7 @@ from tensortriage.workflows.proving import (
     weight_bytes,
 )
 from tensortriage.workflows.sanitizing import recorded
-from tensortriage.workflows.surgery import Source, SurgeryResult, Target, result_of
+from tensortriage.workflows.surgery import Source, SurgeryResult, Target, load, result_of
 
 DATA_SET = "test_data_set_{}"
 
@@ -91,7 +91,7 @@ class _Extracting:
 
     def __init__(self, request: ExtractRequest) -> None:
         self.request = request
-        self.model = request.source.load()
+        self.model = load(request.source, request.target)
         self.lifted = _lift(self.model, request.body)
         self.part = self.lifted.model if self.lifted else self.model
         if request.infer_shapes:

@@ -20,7 +20,7 @@ from tensortriage.workflows.calibrations import Metric, Tried, Ways, calibrated,
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.operands import Outgrown, outgrown_ranges, require_numbers_in
 from tensortriage.workflows.premises import require_numbers
-from tensortriage.workflows.surgery import Source, Target
+from tensortriage.workflows.surgery import Source, Target, load
 
 LOST = 0.5
 """Relative RMS error from which an output is lost: half of its signal. Such a model is not written unless asked to."""
@@ -119,7 +119,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         ModelError: When nothing can be quantized, the quantizer refuses, or an output is lost (``quantize-lossy``).
         TriageError: For bad samples or a model that does not run.
     """
-    model = request.source.load()
+    model = load(request.source, request.target)
     samples, held_out = split(request, model)
     require_numbers_in([*samples, *held_out])
     kept = choose_nodes(model.graph, request.kept)

@@ -33,6 +33,7 @@ from tensortriage.search.repeats import Repeats
 from tensortriage.search.result import Budget, Progress, SearchResult, Stop
 from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.piece_shapes import ShapeSource
 from tensortriage.workflows.reduce_engines import EngineAsking
 from tensortriage.workflows.reduce_inside import Found, Opens, go_inside
@@ -149,7 +150,11 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
     Raises:
         TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
     """
+    for spec in (request.target, request.reference) if request.target else ():
+        usable(spec)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    for output in (request.output, request.min_good):
+        check_output(output, *model.files)
     if request.input_shapes:
         model = with_input_shapes(model, request.input_shapes)
     with Case(request.case) as case, contextlib.ExitStack() as entered:

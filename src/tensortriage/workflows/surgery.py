@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tensortriage.model.absent import absent_weights
+from tensortriage.model.external import weight_files
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.model.serializing import TRAINING
 from tensortriage.model.writing import EMBED_LIMIT_BYTES
@@ -50,13 +51,32 @@ class Target:
     external_data: ExternalData | ExternalLayout = ExternalData.LEAVE
 
     def write(self, model: Model) -> None:
-        """Write the model.
-
-        Raises:
-            UsageError: When the path is a directory (``output-is-directory``).
-        """
-        check_output(self.path)
+        """Write the model."""
         model.save(self.path, external_data=self.external_data)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The model file, and the data file that may be written with it."""
+        layout = self.external_data
+        location = layout.location if isinstance(layout, ExternalLayout) else ""
+        return self.path, self.path.parent / (location or f"{self.path.name}.data")
+
+
+def load(source: Source, target: Target) -> Model:
+    """Load the model to edit.
+
+    Raises:
+        UsageError: When the target cannot be written, or is a file that the model consists of; see `check_output`.
+        ModelError: When the model cannot be loaded.
+    """
+    model = source.load()
+    inputs = {source.path, *weight_files(model.ir, source.external_data_dir or source.path.parent)}
+    path, data = target.paths
+    check_output(path, *inputs)
+    for one in inputs:
+        if data.resolve() in (one.resolve(), *one.resolve().parents):
+            check_output(one, one)
+    return model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,7 +151,7 @@ def operate(
     Raises:
         TriageError: For whatever is wrong; see `tensortriage.workflows.proving.prove` for a failing proof.
     """
-    model = source.load()
+    model = load(source, target)
     stages = apply_passes(model, passes(model))
     proof = prove(stages, request)
     target.write(stages[-1].model)

@@ -74,14 +74,16 @@ def test_tactics_for_an_engine_that_takes_none(model):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "words", "rows", "slug"),
     [
-        (debug_precision, EMULATE),
-        (debug_build, ["--target", "onnxruntime"]),
-        (convert, ["--int8", "-o", "OUT"]),
+        (debug_precision, EMULATE, 1, "reference-nan"),
+        (debug_precision, EMULATE, 0, "nothing-compared"),
+        (debug_build, ["--target", "onnxruntime"], 1, "reference-nan"),
+        (debug_build, ["--target", "onnxruntime"], 0, "nothing-compared"),
+        (convert, ["--int8", "-o", "OUT"], 1, "quantize-not-finite"),
+        (convert, ["--int8", "-o", "OUT"], 0, "nothing-compared"),
     ],
 )
-@pytest.mark.parametrize(("rows", "slug"), [(1, "reference-nan"), (0, "nothing-compared")])
 def test_nothing_is_good_because_the_reference_is_nan_or_empty(tmp_path, command, words, rows, slug):
     text = '<ir_version: 8, opset_import: ["": 17]> g (float[n, 2] x) => (float[n, 2] y) {y = MatMul(x, w)}'
     text = text.replace("{", "<float[2, 2] w = {1, 2, 3, 4}> {", 1)
