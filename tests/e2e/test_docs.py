@@ -25,6 +25,7 @@ from pathlib import Path
 import click
 import pytest
 
+from machine import CRASH, openvino_crashes
 from tensortriage.cli import COMMANDS, cli, main
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.compare.comparison import Comparison, Row
@@ -114,7 +115,7 @@ def test_commands_do_what_the_page_says(page, scratch, monkeypatch, capfd):
         if name:
             (scratch / name[1]).write_text(block["code"], encoding="utf-8")
     for block in blocks_of(page, "sh"):
-        if block["reason"]:
+        if block["reason"] or (CRASH.name in block["code"] and not openvino_crashes()):
             continue
         lines = block["code"].replace("\\\n", " ").strip().splitlines()
         printed = ""

@@ -6,6 +6,7 @@ import onnx
 import pytest
 
 import models
+from machine import CRASH, CRASHING, needs_openvino_crash
 from running_cli import EXAMPLES, triage
 
 UNKNOWN = """
@@ -37,9 +38,9 @@ def test_pieces_are_written_and_valid(tmp_path):
 
 
 def test_a_crash_is_an_answer(tmp_path):
-    pytest.importorskip("openvino")
-    words = ("--target", "openvino", "--with-partitioning", "--json")
-    done = triage("inspect", "capability", EXAMPLES / "openvino_crash.onnx", *words, cwd=tmp_path)
+    needs_openvino_crash()
+    words = ("--target", CRASHING, "--with-partitioning", "--json")
+    done = triage("inspect", "capability", CRASH, *words, cwd=tmp_path)
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert (document["format"], document["outcome"]) == ("tensortriage.capability/1", "engine-crash")

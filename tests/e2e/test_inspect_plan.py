@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from machine import CRASH, CRASHING, needs_openvino_crash
 from running_cli import EXAMPLES, triage
 
 VIT, CNN = EXAMPLES / "digits_vit.onnx", EXAMPLES / "digits_cnn.onnx"
@@ -50,8 +51,8 @@ def test_only_findings(tmp_path):
 
 
 def test_a_crash_is_told(tmp_path):
-    pytest.importorskip("openvino")
-    done = triage("inspect", "plan", EXAMPLES / "openvino_crash.onnx", "--target", "openvino", cwd=tmp_path)
+    needs_openvino_crash()
+    done = triage("inspect", "plan", CRASH, "--target", CRASHING, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "error[engine-crashed]" in done.stderr
 

@@ -1,9 +1,7 @@
 """What an engine can build, asked of real engines; which nodes they refuse follows from the ONNX text."""
 
-import pytest
-
 import models
-from running_cli import EXAMPLES
+from machine import CRASH, CRASHING, needs_openvino_crash
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.runs.capability import Prober, Support
@@ -105,8 +103,8 @@ def test_a_node_that_needs_its_shapes_gets_them(tmp_path):
 
 
 def test_openvino_crashes_on_a_combination_only():
-    pytest.importorskip("openvino")
-    found = probe(Model.load(EXAMPLES / "openvino_crash.onnx"), "openvino")
+    needs_openvino_crash()
+    found = probe(Model.load(CRASH), CRASHING)
     assert (found.outcome, found.unsupported) == ("engine-crash", ())
     assert len(found.pieces) > 1
     assert sum(len(piece.nodes) for piece in found.pieces) == found.nodes == 30

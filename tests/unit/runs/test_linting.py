@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import models
+from machine import CRASH, CRASHING, needs_openvino_crash
 from running_cli import EXAMPLES
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -87,10 +88,10 @@ def test_a_crash_or_a_hang_is_an_answer(tmp_path, bad, slug):
 
 
 def test_when_only_the_combination_fails():
-    pytest.importorskip("openvino")
-    model = Model.load(EXAMPLES / "openvino_crash.onnx")
+    needs_openvino_crash()
+    model = Model.load(CRASH)
     with np.load(EXAMPLES / "openvino_crash.npz") as arrays:
-        found = checked(model, "openvino", feed=Feed("f", dict(arrays), Origin.REAL))
+        found = checked(model, CRASHING, feed=Feed("f", dict(arrays), Origin.REAL))
     (finding,) = found.findings
     assert (finding.slug, finding.node) == ("engine-crashes", "")
     assert "every node runs by itself" in finding.why
