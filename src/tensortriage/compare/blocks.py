@@ -1,6 +1,6 @@
-"""Cutting a pair of tensors into blocks that stay in a core's second-level cache while everything is computed on them.
+"""Cutting a pair of tensors into blocks that stay in cache while everything is computed on them.
 
-A metric pass makes some forty sweeps over its data. Over whole tensors each would go to memory and allocate as much
+A metric pass makes some twenty sweeps over its data. Over whole tensors each would go to memory and allocate as much
 again; over blocks only the first one does, and the scratch space is a few buffers per thread.
 """
 
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 65536
-"""Elements per block: large enough that Python's cost per block vanishes, small enough for a second-level cache."""
+BLOCK = 262144
+"""Elements per block: few enough for the last-level cache, and many, because each of the calls that make up a block
+costs Python's time as well, of which threads have only one share. Half of it takes 1.2 times as long, a quarter 1.5."""
 
 Index = slice | tuple[int | slice, ...]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare import blocks, kernels
+from tensortriage.compare import blocks, kernels, lanes
 from tensortriage.compare.tally import Tally
 from tensortriage.errors import DataError
 
@@ -205,7 +205,7 @@ class _Pair:
                 slug="shape-mismatch",
                 cure="compare outputs of the same model on the same feed",
             )
-        way = kernels.lane(reference.dtype, target.dtype)
+        way = lanes.lane(reference.dtype, target.dtype)
         if way is None:
             raise DataError(
                 f"types{label} cannot be compared: reference {reference.dtype}, target {target.dtype}",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.compare import blocks, kernels
+from tensortriage.compare import blocks, kernels, loading, plain
 from tensortriage.values.dtype import DType
 
 
@@ -114,12 +114,12 @@ def _block_errors(reference: np.ndarray, target: np.ndarray, infinities_equal: b
     if reference.dtype.kind == "c" or target.dtype.kind == "c":
         one, other = reference.astype(np.complex128), target.astype(np.complex128)
     else:
-        one, other = (kernels.in_float(side) for side in (reference, target))
+        one, other = (loading.in_float(side) for side in (reference, target))
     is_wide = {np.dtype(np.int64), np.dtype(np.uint64)} & {reference.dtype, target.dtype}
     absolute = kernels.exact_errors(reference, target) if is_wide else np.abs(other - one)
     if infinities_equal:
         absolute = np.where(np.isinf(other) & (other == one), absolute.dtype.type(0), absolute)
     magnitudes = np.abs(one)
     if kind.is_float or reference.dtype.kind == "c":
-        magnitudes[magnitudes == 0] = kernels.ZERO_REFERENCE
+        magnitudes[magnitudes == 0] = plain.ZERO_REFERENCE
     return absolute, absolute / magnitudes

@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 
+from tensortriage.compare.peaks import RUN, peaks, places_reaching
+
 WORST_COUNT = 5
-_FEW = 2560
 
 
 @dataclasses.dataclass(slots=True)
@@ -17,6 +18,7 @@ class Tally:
         samples: Errors of the sampled compared elements, in no particular order; ``zero_samples`` more were zero.
         worst: (error, flat index), largest error first, then lowest index; an infinite error stands for a value that
             is non-finite on one side only.
+        zeros_in_reference: Whether many zeros were met in the reference; later blocks are then expected to have some.
     """
 
     stride: int
@@ -41,6 +43,7 @@ class Tally:
     target_max: float = -1.0
     samples: list[np.ndarray] = dataclasses.field(default_factory=list)
     worst: list[tuple[float, int]] = dataclasses.field(default_factory=list)
+    zeros_in_reference: bool = False
 
     def merge(self, other: "Tally") -> None:
         """Add the totals of other blocks."""
@@ -73,12 +76,13 @@ class Tally:
         bound = self.worst[-1][0] if len(self.worst) == WORST_COUNT else 0.0
         if not largest > bound:
             return
-        if errors.size <= _FEW:
-            found = np.argsort(-errors, kind="stable")[:WORST_COUNT]
+        if errors.size > WORST_COUNT * RUN:
+            maxima = peaks(errors)  # At least five elements reach the fifth largest of these.
+            found = places_reaching(errors, maxima, max(_fifth_largest(maxima), bound))
         else:
-            found = np.flatnonzero(errors >= max(_lower_bound(errors), bound))
-            if found.size > WORST_COUNT:
-                found = found[np.argsort(-errors[found], kind="stable")[:WORST_COUNT]]
+            found = np.flatnonzero(errors >= max(_fifth_largest(errors), bound))
+        if found.size > WORST_COUNT:
+            found = found[np.argsort(-errors[found], kind="stable")[:WORST_COUNT]]
         # Stable, so that of equal errors those with the lowest indices stay, whatever the blocks.
         self._keep_worst(
             [(error, start + at) for error, at in zip(errors[found].tolist(), found.tolist(), strict=True)]
@@ -95,13 +99,12 @@ class Tally:
 
 _MAXED = ("error_max", "relative_max", "ulp_max", "reference_max", "target_max")
 _ADDED = tuple(
-    field.name for field in dataclasses.fields(Tally) if field.name not in {*_MAXED, "stride", "samples", "worst"}
+    field.name
+    for field in dataclasses.fields(Tally)
+    if field.name not in {*_MAXED, "stride", "samples", "worst", "zeros_in_reference"}
 )
 
 
-def _lower_bound(errors: np.ndarray) -> np.floating | float:
-    """Return a number that at least `WORST_COUNT` of these errors reach, cheaply: from the maxima of short runs."""
-    run = _FEW // WORST_COUNT // 2
-    maxima = errors[: errors.size // run * run].reshape(-1, run).max(axis=1)
-    bound: np.floating = np.partition(maxima, maxima.size - WORST_COUNT)[maxima.size - WORST_COUNT]
-    return bound
+def _fifth_largest(values: np.ndarray) -> float:
+    place = max(values.size - WORST_COUNT, 0)
+    return float(np.partition(values, place)[place])

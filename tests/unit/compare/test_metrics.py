@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.compare import blocks
+from tensortriage.compare import blocks, ulp
 from tensortriage.compare.metrics import EXACT_ELEMENTS, WorstElement, measure, measure_many
 from tensortriage.errors import DataError, UsageError
 from tensortriage.values import serial
@@ -288,3 +288,31 @@ def test_no_temporary_is_as_large_as_a_tensor(layout):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < reference.nbytes / 8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("zeros", [2, 0.5])
+@pytest.mark.parametrize("wrong", [True, False])
+def test_errors_at_zeros_of_the_reference_are_relative_to_epsilon(dtype, zeros, wrong):
+    reference = (1 + RNG.random(SEVERAL_BLOCKS)).astype(dtype)
+    places = RNG.choice(SEVERAL_BLOCKS, int(zeros * SEVERAL_BLOCKS) if zeros < 1 else zeros, replace=False)
+    reference[places] = 0
+    target = (reference * 1.25).astype(dtype)
+    target[places[:2]] = 0.5 if wrong else 0.0
+    ours, errors = reference.astype(np.float64), np.abs(target.astype(np.float64) - reference)
+    relative = errors / np.where(ours == 0, np.finfo(np.float64).eps, np.abs(ours))
+    metrics = measure(reference, target)
+    assert metrics.max_rel_error == pytest.approx(relative.max(), rel=1e-6)
+    assert metrics.mean_rel_error == pytest.approx(relative.mean(), rel=1e-6)
+    assert metrics.max_ulp_error == ulp.max_distance(reference, target, np.dtype(dtype))
+
+
+def test_halves_that_are_not_finite_are_counted_beside_the_largest_finite_one():
+    reference = np.full(SEVERAL_BLOCKS, 65504, np.float16)
+    target = reference.copy()
+    reference[3], target[4], target[5], reference[-1] = np.inf, -np.inf, np.nan, 6e-8
+    metrics = measure(reference, target)
+    assert (metrics.inf_reference, metrics.inf_target, metrics.nan_target, metrics.nan_reference) == (1, 1, 1, 0)
+    assert (metrics.nonfinite_mismatch, metrics.mismatches) == (3, 4)
+    assert metrics.reference_max_abs == metrics.target_max_abs == 65504
+    assert metrics.max_abs_error == np.float32(65504) - np.float32(6e-8)

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.compare import ulp
+from tensortriage.compare import blocks, ulp
 from tensortriage.compare.metrics import measure
 
 
@@ -72,3 +72,35 @@ def test_the_short_cut_for_blocks_finds_the_same_maximum(noise, zeros):
         reference[::7] = 0
     target = (reference + noise * rng.standard_normal(50_000) * rng.random(50_000) ** 8).astype(np.float32)
     assert measure(reference, target).max_ulp_error == ulp.max_distance(reference, target, np.dtype(np.float32))
+
+
+FORMATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("dtypes", [*((dtype, dtype) for dtype in FORMATS), (np.float32, np.float16)])
+@pytest.mark.parametrize("noise", [1e-3, 3.0])
+@pytest.mark.parametrize("least", [-1.0, -30.0])
+def test_what_is_known_of_earlier_blocks_hides_nothing_in_later_ones(dtypes, noise, least):
+    rng = np.random.default_rng(4)
+    size = 3 * blocks.BLOCK
+    scales = 2.0 ** rng.integers(least, 1, size)  # Down to subnormal numbers of float16.
+    reference = rng.standard_normal(size) * scales
+    reference[rng.random(size) < 0.1] = 0.0
+    target = reference * (1 + noise * rng.standard_normal(size)) + 1e-3 * scales * rng.standard_normal(size)
+    for ascending in (1, -1):  # Each block is farther than those before it, or nearer.
+        order = np.sort(np.abs(target - reference).reshape(3, -1).max(axis=1)).argsort()[::ascending]
+        pair = [side.reshape(3, -1)[order].reshape(-1) for side in (reference, target)]
+        pair = [side.astype(dtype) for side, dtype in zip(pair, dtypes, strict=True)]
+        unit = ulp.coarser(pair[0].dtype, pair[1].dtype)
+        assert measure(*pair, workers=1).max_ulp_error == ulp.max_distance(*pair, unit)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_a_lone_opposite_sign_in_a_later_block_is_found(dtype):
+    reference = np.ones(2 * blocks.BLOCK, np.float32).astype(dtype)
+    target = reference.copy()
+    for place, value in ((5, -0.5), (blocks.BLOCK + 7, -1.5)):
+        target[place] = value
+    distance = ulp.max_distance(reference, target, np.dtype(dtype))
+    assert distance > ulp.max_distance(reference[:9], target[:9], np.dtype(dtype))
+    assert measure(reference, target, workers=1).max_ulp_error == distance

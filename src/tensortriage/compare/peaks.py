@@ -1,0 +1,41 @@
+"""Finding the few largest elements of a block from the maxima of its runs: most of the block is read only once."""
+
+import numpy as np
+
+RUN = 1024
+"""Elements per run: long enough for their maxima to cost hardly more than one maximum, short enough to sort out."""
+
+_MANY = 4
+
+
+def peaks(values: np.ndarray) -> np.ndarray:
+    """Return the maximum of every run of a flat, contiguous, non-empty array; the last run may be shorter."""
+    if values.size <= RUN:
+        return np.asarray(np.maximum.reduce(values, keepdims=True))
+    whole = values.size // RUN * RUN
+    maxima: np.ndarray = np.maximum.reduce(values[:whole].reshape(-1, RUN), axis=1)
+    return maxima if whole == values.size else np.append(maxima, np.maximum.reduce(values[whole:]))
+
+
+def few_reaching(maxima: np.ndarray, limit: float) -> np.ndarray | None:
+    """Return the runs whose `peaks` are at least ``limit``, ascending; None when they are many."""
+    runs = np.flatnonzero(maxima >= limit)
+    return None if _MANY * runs.size > maxima.size else runs
+
+
+def gathered(values: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """Return the elements of some runs, given in ascending order, as a flat copy."""
+    whole = values.size // RUN
+    rows = values[: whole * RUN].reshape(-1, RUN)
+    if runs.size and runs[-1] == whole:
+        return np.concatenate([rows[runs[:-1]].reshape(-1), values[whole * RUN :]])
+    return np.asarray(rows[runs].reshape(-1))
+
+
+def places_reaching(values: np.ndarray, maxima: np.ndarray, limit: float) -> np.ndarray:
+    """Return the places of all elements that are at least ``limit``, ascending; ``maxima`` are the `peaks`."""
+    runs = few_reaching(maxima, limit)
+    if runs is None:
+        return np.asarray(np.flatnonzero(values >= limit))
+    found = np.flatnonzero(gathered(values, runs) >= limit)
+    return np.asarray(runs[found // RUN] * RUN + found % RUN)
