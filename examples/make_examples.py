@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 import torch
 from onnx import helper
+from positions import position_ids, with_position_ids
 from rounding import evaluate, first_non_finite, rounded
 
 from tensortriage.testing.models import feed_for, residual_dag, save_model
@@ -48,6 +49,10 @@ def byte_feed(pixels: np.ndarray) -> dict[str, np.ndarray]:
 
 def masked_feed(pixels: np.ndarray) -> dict[str, np.ndarray]:
     return {"image": digits.unit_range(pixels), "attention_mask": digits.inked_patches(pixels)}
+
+
+def positioned_feed(pixels: np.ndarray) -> dict[str, np.ndarray]:
+    return {**unit_feed(pixels), "position_ids": position_ids(networks.TOKENS)}
 
 
 def nudge(pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -134,6 +139,7 @@ def make_models(data: digits.Digits) -> dict[str, tuple[onnx.ModelProto, Prepare
         "digits_vit": (healthy_vit, unit_feed),
         "digits_vit_overflow": (export(vit, byte_feed(few)), byte_feed),
         "digits_vit_mask": (export(masked, masked_feed(few)), masked_feed),
+        "digits_vit_positions": (with_position_ids(healthy_vit), positioned_feed),
         "digits_cnn": (healthy_cnn, unit_feed),
         "digits_cnn_broken": (break_padding(healthy_cnn), unit_feed),
     }
@@ -146,13 +152,14 @@ def accuracy(model: onnx.ModelProto, feed: Mapping[str, np.ndarray], labels: np.
 
 
 def report(models: Mapping[str, tuple[onnx.ModelProto, Prepare]], data: digits.Digits) -> None:
-    print(f"{'model':22}{'nodes':>6}{'kB':>6}{'fp32':>8}{'fp16':>8}  on {len(data.test_labels)} test pictures")
+    print(f"{'model':22}{'nodes':>6}{'kB':>6}{'fp32':>8}{'fp16':>8}{'bf16':>8}  on {len(data.test_labels)} pictures")
     for name, (model, prepare) in models.items():
         feed = prepare(data.test_pixels)
-        fp32, fp16 = (accuracy(m, feed, data.test_labels) for m in (model, rounded(model)))
+        low = (rounded(model, to=to) for to in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16))
+        fp32, fp16, bf16 = (accuracy(m, feed, data.test_labels) for m in (model, *low))
         culprit = first_non_finite(model, feed)
         note = f"  first Inf/NaN: {culprit.name}" if culprit else ""
-        print(f"{name:22}{len(model.graph.node):6}{model.ByteSize() / 1e3:6.0f}{fp32:8.1%}{fp16:8.1%}{note}")
+        print(f"{name:22}{len(model.graph.node):6}{model.ByteSize() / 1e3:6.0f}{fp32:8.1%}{fp16:8.1%}{bf16:8.1%}{note}")
 
 
 def write(out: Path | None, models: Mapping[str, tuple[onnx.ModelProto, Prepare]], data: digits.Digits) -> None:
@@ -167,6 +174,7 @@ def write(out: Path | None, models: Mapping[str, tuple[onnx.ModelProto, Prepare]
     np.savez_compressed(place("digits.npz"), **unit_feed(one))
     np.savez_compressed(place("digits_vit_overflow.npz"), **byte_feed(one))
     np.savez_compressed(place("digits_vit_mask.npz"), **masked_feed(one))
+    np.savez_compressed(place("digits_vit_positions.npz"), **positioned_feed(one))
     whole = len(data.test_pixels) // BATCH * BATCH
     batches = unit_feed(data.test_pixels[:whole])["image"].reshape(-1, BATCH, 1, 8, 8)
     np.savez_compressed(place("digits_samples.npz"), image=batches)

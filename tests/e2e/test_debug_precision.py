@@ -7,6 +7,7 @@ import sys
 import onnx
 import pytest
 
+from machine import bf16_target
 from precision_numbers import write_loud
 from running_cli import EXAMPLES, triage
 
@@ -52,6 +53,23 @@ def test_the_overflowing_transformer_reads_digits_as_well_as_in_fp32(tmp_path):
     assert re.search(r"Pow '/norm_pre/Pow': max 4\.\d+e\+05 > 65504", done.stderr)
     assert "--layerPrecisions=/norm_pre/Pow:fp32" in done.stderr
     onnx.checker.check_model(onnx.load(tmp_path / "mixed.onnx"), full_check=True)
+
+
+def test_positions_stay_in_fp32_and_bf16_does_for_the_rest(tmp_path):
+    """Task accuracy as in fp32 where bf16 reads a fifth of the digits, on OpenVINO where the CPU has bf16."""
+    model, feed = (EXAMPLES / f"digits_vit_positions.{kind}" for kind in ("onnx", "npz"))
+    words = [model, "--target", bf16_target(), "--inputs", feed, "--metric", EXAMPLES / "accuracy.py"]
+    done = precision(tmp_path, *words, "-o", "mixed.onnx", "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["pareto"][0]["metric"] < 0.5  # nothing kept, or one node
+    assert {"/positions/Cast", "/positions/Mul"} <= set(plan["kept"])
+    assert all(name.startswith("/positions/") for name in plan["kept"])
+    assert plan["error"]["metric"] == plan["error"]["metric_reference"] == 1.0
+    assert plan["low_share"] > 0.8
+    assert plan["builds"] <= 10
+    assert "Cast '/positions/Cast': whole numbers up to 1015; bf16 has all only up to 256" in done.stderr
+    assert "angles up to 3001 rad, off by up to 8 rad in bf16" in done.stderr
 
 
 def test_a_real_engine_confirms_and_a_second_run_asks_nothing(tmp_path, loud):

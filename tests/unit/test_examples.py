@@ -18,10 +18,12 @@ FEEDS = {
     "digits_vit": "digits",
     "digits_vit_overflow": "digits_vit_overflow",
     "digits_vit_mask": "digits_vit_mask",
+    "digits_vit_positions": "digits_vit_positions",
     "digits_cnn": "digits",
     "digits_cnn_broken": "digits",
 }
-RIGHT_IN_FP32 = ["digits_vit", "digits_vit_overflow", "digits_vit_mask", "digits_cnn"]
+RIGHT_IN_FP32 = ["digits_vit", "digits_vit_overflow", "digits_vit_mask", "digits_vit_positions", "digits_cnn"]
+IDS = "position_ids"
 
 
 def example_module(name: str) -> ModuleType:
@@ -50,8 +52,8 @@ def test_models_are_small_valid_and_take_the_bundled_feed(name):
     onnx.checker.check_model(model, full_check=True)
     assert (EXAMPLES / f"{name}.onnx").stat().st_size < 1_000_000
     assert [i.name for i in model.graph.input] == list(feed)
-    assert {array.shape[0] for array in feed.values()} == {32}
-    assert {i.type.tensor_type.shape.dim[0].dim_param for i in model.graph.input} == {"batch"}
+    assert {array.shape[0] for name, array in feed.items() if name != IDS} == {32}
+    assert {i.type.tensor_type.shape.dim[0].dim_param for i in model.graph.input if i.name != IDS} == {"batch"}
     assert not {node.op_type for node in model.graph.node} & {"LayerNormalization", "Gelu"}
 
 
@@ -98,6 +100,22 @@ def test_mask_hides_blank_patches_only():
     patches = feed["image"].reshape(-1, 4, 2, 4, 2).max(axis=(2, 4)).reshape(-1, 16)
     np.testing.assert_array_equal(feed["attention_mask"], patches > 0)
     assert 0 < feed["attention_mask"].mean() < 1
+
+
+def test_positions_model_is_useless_in_bf16_because_of_whole_numbers_and_their_angles():
+    model, feed = load("digits_vit_positions")
+    narrow = rounding.rounded(model, to=onnx.TensorProto.BFLOAT16)
+    assert score(narrow, feed) < 0.5
+    ids = rounding.evaluate(narrow, feed, "/positions/Cast_output_0")["/positions/Cast_output_0"]
+    np.testing.assert_array_equal(ids, 4 * np.round(feed[IDS] / 4))  # 8 significant bits below 1024
+
+
+def test_positions_model_computes_what_the_healthy_one_learned():
+    """A system of 16 equations solved in float64; what float32 leaves of angles up to 3000 is about 1e-4."""
+    model, feed = load("digits_vit_positions")
+    (learned,) = (w for w in load("digits_vit")[0].graph.initializer if w.name == "position")
+    found = rounding.evaluate(model, feed, "position")["position"]
+    np.testing.assert_allclose(found, onnx.numpy_helper.to_array(learned), atol=1e-3)
 
 
 def test_broken_copy_differs_in_one_attribute_of_one_node():

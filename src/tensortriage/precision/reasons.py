@@ -1,15 +1,17 @@
 """Why a node needs more bits, told from the values it reads and makes in the reference run: a range scan of one node.
 
 A format fails in few ways: a value beyond its largest number, a value so small that it falls between its smallest
-numbers, a difference of large numbers that leaves a small one. What is none of these is plain rounding that matters.
+numbers, whole numbers that it does not have, angles of many turns, a difference of large numbers that leaves a small
+one. What is none of these is plain rounding that matters.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.model.graph import Graph, Node
+from tensortriage.runs.ranges import merged_integers
 from tensortriage.values.dtype import Precision
 
 _WIDE = (np.float32, np.float64)
@@ -17,6 +19,9 @@ CANCELS = 100.0
 """Operands this many times the result are a cancellation: two decimal digits are gone."""
 LOST_SHARE = 0.01
 """Share of nonzero elements below the smallest normal number from which underflow is named."""
+PERIODIC = frozenset({"Sin", "Cos", "Tan"})
+LOST_ANGLE = 0.1
+"""Error of an angle, in radians, from which it is named."""
 
 
 def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, precision: Precision) -> str:
@@ -42,6 +47,8 @@ def reason_for(node: Node, values: Mapping[str, np.ndarray], graph: Graph, preci
             return f"{kind} '{name}' reaches {reach:.3g} > {largest:.6g}"
     if (share := _underflow(made, smallest)) > LOST_SHARE:
         return f"{share:.0%} of its result is below {smallest:.2g}"
+    if words := _integers(made, precision) or _angles(node, made, read, graph, precision):
+        return words
     if node.op_type in ("Add", "Sub", "Sum", "MatMul", "Gemm", "ReduceMean", "ReduceSum") and made:
         before, after = _rms(read.values()), _rms(made)
         if after > 0.0 and before / after > CANCELS:
@@ -77,6 +84,25 @@ def _underflow(arrays: Iterable[np.ndarray], smallest: float) -> float:
             magnitude = np.abs(array)
             share = max(share, float(np.mean((magnitude > 0) & (magnitude < smallest))))
     return share
+
+
+def _integers(made: Iterable[np.ndarray], precision: Precision) -> str:
+    for array in made:
+        if array.dtype in _WIDE and np.isfinite(array).all() and (found := merged_integers(np.abs(array), precision)):
+            return f"whole numbers up to {_reach([array]):.6g}; {precision.value} has all only up to {found.exact:.0f}"
+    return ""
+
+
+def _angles(
+    node: Node, made: Sequence[np.ndarray], read: Mapping[str, np.ndarray], graph: Graph, precision: Precision
+) -> str:
+    """Say by how much angles are off, where the node makes or takes some: half a step of the largest."""
+    makes = any(user.op_type in PERIODIC for name in node.outputs for user in graph.consumers(name))
+    reach = _reach(read.values()) if node.op_type in PERIODIC else _reach(made) if makes else 0.0
+    if reach == 0.0:
+        return ""
+    off = float(precision.dtype.finfo.eps) / 2.0 * 2.0 ** math.floor(math.log2(reach))
+    return f"angles up to {reach:.4g} rad, off by up to {off:.2g} rad in {precision.value}" if off > LOST_ANGLE else ""
 
 
 def _rms(arrays: Iterable[np.ndarray]) -> float:

@@ -181,16 +181,42 @@ def _held(
             )
             gone = bool(lost == 1.0 and share == 1.0)
             yield Misfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
-    exact = 2.0 ** (int(info.nmant) + 1)
-    if exact < largest <= top and _whole(magnitudes):
-        rounded = magnitudes.astype(precision.dtype.numpy).astype(np.float64)
-        share = float((rounded != magnitudes).mean())
-        if share and np.unique(rounded).size < np.unique(magnitudes).size:  # else it is rounding like any other
-            words = (
-                f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {exact:.0f}, changes "
-                f"{share:.0%} of these and makes different ones equal"
-            )
-            yield Misfit("integers", word, True, share, words)
+    if whole := merged_integers(magnitudes, precision):
+        words = (
+            f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {whole.exact:.0f}, changes "
+            f"{whole.share:.0%} of these and makes different ones equal"
+        )
+        yield Misfit("integers", word, True, whole.share, words)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MergedIntegers:
+    """Whole numbers of which a format makes fewer.
+
+    Attributes:
+        exact: Up to this the format has every whole number.
+        share: Share of them that it changes.
+    """
+
+    exact: float
+    share: float
+
+
+def merged_integers(magnitudes: np.ndarray, precision: Precision) -> MergedIntegers | None:
+    """Return how a format fares with numbers that are all whole; None unless it makes different ones equal.
+
+    Args:
+        magnitudes: Finite, not negative; any shape.
+        precision: A floating-point format.
+    """
+    info = precision.dtype.finfo
+    exact, largest = 2.0 ** (int(info.nmant) + 1), float(magnitudes.max(initial=0.0))
+    if not exact < largest <= float(info.max) or not _whole(magnitudes.reshape(-1)):
+        return None
+    rounded = magnitudes.astype(precision.dtype.numpy).astype(np.float64)
+    share = float((rounded != magnitudes).mean())
+    fewer = share > 0.0 and np.unique(rounded).size < np.unique(magnitudes).size  # else it is rounding like any other
+    return MergedIntegers(exact, share) if fewer else None
 
 
 def _whole(magnitudes: np.ndarray) -> bool:

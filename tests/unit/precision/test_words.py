@@ -47,6 +47,30 @@ def test_reasons(node, values, words):
     assert bool(found) is bool(words)
 
 
+TURNS = """
+    g (int64[2] ids) => (float[2] y) {
+        [cast] a = Cast <to = 1> (ids)
+        [angle] b = Mul(a, a)
+        [sin] y = Sin(b)
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("node", "values", "words"),
+    [
+        ("cast", {"a": f32(1001.0, 1002.0)}, "whole numbers up to 1002; bf16 has all only up to 256"),
+        ("cast", {"a": f32(1000.0, 1004.0)}, ""),  # multiples of 4 are exact below 1024
+        ("angle", {"a": f32(1.5, 2.5), "b": f32(3001.0, 0.1)}, "angles up to 3001 rad, off by up to 8 rad in bf16"),
+        ("sin", {"b": f32(3001.0, 0.1), "y": f32(0.5, 0.1)}, "angles up to 3001 rad, off by up to 8 rad in bf16"),
+        ("sin", {"b": f32(3.0, 0.1), "y": f32(0.1, 0.1)}, ""),
+    ],
+)
+def test_reasons_of_positions(node, values, words):
+    """bf16 has 8 significant bits: between 2048 and 4096 its numbers are 16 apart, and rounding is off by 8 at most."""
+    graph = parse(TURNS).graph
+    assert reason_for(graph.node(node), values, graph, Precision.BF16) == words
+
+
 def test_a_constant_beyond_the_range():
     nodes = [helper.make_node("Mul", ["x", "big"], ["y"], name="mask")]
     model = of_nodes(nodes, inputs={"x": (1,)}, outputs={"y": (1,)}, initializers={"big": f32(-1e9)})
