@@ -155,9 +155,10 @@ def _read_back(plan: PrecisionPlan) -> Iterator[str]:
     if found.narrower:
         yield f"the engine ignores it for {count(len(found.narrower), 'kept node')}: " + ", ".join(found.narrower[:5])
     else:
-        yield f"read back from the engine: every kept node computes in {plan.higher} ({found.regions} regions judged)"
+        kept = f"every kept node computes in {plan.higher}, " if plan.kept else ""
+        yield f"read back from the engine: {kept}{count(found.regions, 'region')} judged"
     if found.wider:
-        yield f"  {count(len(found.wider), 'other node')} run wider than asked, e.g. '{found.wider[0]}'"
+        yield f"  wider than asked all the same: {count(len(found.wider), 'other node')}, e.g. '{found.wider[0]}'"
 
 
 def _number(error: float | None) -> str:

@@ -20,6 +20,9 @@ _MOVEMENT = frozenset(
 )
 _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 _BLOCKED_LAYOUT = "_nchwc"
+_INTEGER_KERNELS = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul")
+"""How the names of operators begin that multiply and add integers."""
+_INTEGERS_TO_FLOAT = frozenset({"MatMulIntegerToFloat", "QAttention", "DynamicQuantizeMatMul"})
 
 
 def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
@@ -100,11 +103,16 @@ def _executed(own: set[str], graph: Graph, provided: set[str]) -> tuple[str, ...
 
 
 def _precision(kernel: Node, dtypes: dict[str, DType | None]) -> str:
-    """Return the label of the floating-point type a kernel computes in; empty when it has none.
+    """Return the label of the type a kernel computes in, an integer only where it multiplies integers; empty for none.
 
     The types of ONNX Runtime's own operators are not inferred; all that leave their output's open give that of their
     input, which is noted for the kernels behind them.
     """
+    if kernel.op_type.startswith(_INTEGER_KERNELS):
+        data = dtypes.get(kernel.inputs[0]) or DType.INT8
+        result = DType.FLOAT if kernel.op_type in _INTEGERS_TO_FLOAT else data
+        dtypes.update((name, result) for name in kernel.outputs if dtypes.get(name) is None)
+        return data.label if data.is_integer else DType.INT8.label
     found = (dtypes.get(name) for name in (*kernel.outputs, *kernel.inputs))
     dtype = next((dtype for dtype in found if dtype is not None and dtype.is_float), None)
     if kernel.domain:

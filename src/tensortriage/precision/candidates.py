@@ -90,6 +90,19 @@ class Bench:
         self.heard(f"asking {spec} what it runs as one")
         return self.cache.remember(name, f"regions of {spec}", tuple[tuple[str, ...], ...], ask)
 
+    def audited(self, spec: EngineSpec, model: Model) -> PlanAudit | None:
+        """Return what an engine made of a model, against the model's types; None when it does not tell."""
+        path = self.workspace.file(model)
+        typed = Model.load(path)
+        try:
+            with Runner(spec, typed, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
+                plan: Plan | None = runner.plan()
+            return None if plan is None else audit(plan, typed, spec, create(spec))
+        except EngineError:
+            return None
+        finally:
+            self.workspace.release(path)
+
     def _run(self, spec: EngineSpec, model: Model) -> Reading:
         try:
             with Runner(spec, model, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
@@ -228,19 +241,7 @@ class TypedCandidates(Candidates):
 
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
         """See `Candidates`."""
-        if self._emulated:
-            return None
-        model, bench = self.model(kept), self.bench
-        path = bench.workspace.file(model)
-        typed = Model.load(path)
-        try:
-            with Runner(self.spec, typed, workspace=bench.workspace, limits=bench.limits, tally=bench.tally) as runner:
-                plan: Plan | None = runner.plan()
-            return None if plan is None else audit(plan, typed, self.spec, create(self.spec))
-        except EngineError:
-            return None
-        finally:
-            bench.workspace.release(path)
+        return None if self._emulated else self.bench.audited(self.spec, self.model(kept))
 
 
 def deployed(spec: EngineSpec) -> EngineSpec:

@@ -8,6 +8,7 @@ from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench, Candidates, deployed
 from tensortriage.precision.goal import Reading
 from tensortriage.precision.quantizing import Quantizer
+from tensortriage.runs.planaudit import PlanAudit
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -59,6 +60,10 @@ class QuantizedCandidates(Candidates):
     def builds(self) -> int:
         """See `Candidates`."""
         return len(self.read_sets)
+
+    def audited(self, kept: Collection[str]) -> PlanAudit | None:
+        """See `Candidates`; the pairs say what is asked for."""
+        return self.bench.audited(self._engine(frozenset(kept)), self.model(kept))
 
     def _is_float(self, kept: Collection[str]) -> bool:
         return set(self._stage.items) <= set(kept)

@@ -2,7 +2,8 @@
 
 Engines fall back silently: a kernel that does not exist in fp16 runs in fp32, a device that prefers bf16 uses it
 unasked, a build that should be mixed is not. The plan tells. Asked for is what the engine's options say, else the types
-of the model. Judged are regions that compute: what only moves, casts or picks elements rounds nothing.
+of the model; of a node that multiplies dequantized numbers by dequantized numbers, its quantizers ask for their own
+type. Judged are regions that compute: what only moves, casts or picks elements rounds nothing.
 """
 
 import dataclasses
@@ -14,10 +15,14 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.graph import Node
 from tensortriage.model.model import Model
+from tensortriage.model.quantizers import quantizers
 from tensortriage.model.round_nodes import MOVES_DATA
 from tensortriage.model.shapes import value_specs
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
+
+MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+"""Operators that have kernels for quantized operands everywhere."""
 
 _AS_TYPED = ("auto", "dynamic", "mixed")
 _ROUNDS_NOTHING = MOVES_DATA | {
@@ -108,11 +113,12 @@ def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAud
         n for n in model.graph.descendants(fed) if n.op_type != "Constant" and not {*n.outputs} & model.graph.shape_like
     )
     quantized = any(node.op_type == "DequantizeLinear" for node in model.graph.nodes)
+    pairs = {pair.result: pair.dtype for pair in quantizers(model.graph)}
     return PlanAudit(
         model=str(model.path or ""),
         target=str(spec),
         requested=requested.value if requested else "",
-        regions=tuple(_audited(region, model, specs, requested, quantized=quantized) for region in plan.regions),
+        regions=tuple(_audited(region, model, specs, requested, pairs, quantized=quantized) for region in plan.regions),
         unplaced=tuple(node.name for node in computed if node.name not in placed),
     )
 
@@ -131,22 +137,44 @@ def requested_precision(spec: EngineSpec, engine: Engine) -> Precision | None:
 
 
 def _audited(
-    region: Region, model: Model, specs: Mapping[str, ValueSpec], requested: Precision | None, *, quantized: bool
+    region: Region,
+    model: Model,
+    specs: Mapping[str, ValueSpec],
+    requested: Precision | None,
+    pairs: Mapping[str, DType],
+    *,
+    quantized: bool,
 ) -> AuditedRegion:
     nodes = [model.graph.node(name) for name in region.nodes if name in model.graph]
     declared = next(filter(None, (_computed_in(node, model, specs) for node in reversed(nodes))), None)
     asked = declared if requested is None or declared is None else requested.dtype
     built = _parsed(region.precision)
+    by_pairs = next(filter(None, (_multiplied(node, pairs) for node in nodes)), None)
     return AuditedRegion(
         region.name,
         region.kind,
         region.implementation,
         tuple(node.name for node in nodes),
         tuple(dict.fromkeys(node.op_type for node in nodes)),
-        asked.label if asked else "",
+        by_pairs.label if by_pairs else asked.label if asked else "",
         region.precision,
-        _compared(asked, built, quantized=quantized),
+        _compared_with_pairs(by_pairs, built) if by_pairs else _compared(asked, built, quantized=quantized),
     )
+
+
+def _multiplied(node: Node, pairs: Mapping[str, DType]) -> DType | None:
+    """Return the type that quantizers ask a node to multiply in; None where it reads anything else."""
+    if node.domain or node.op_type not in MULTIPLIES or len(node.inputs) < 2 or not {*node.inputs[:2]} <= pairs.keys():
+        return None
+    return pairs[node.inputs[0]]
+
+
+def _compared_with_pairs(asked: DType, built: DType | None) -> Match:
+    """Compare with what quantizers ask for; of integers the engine may choose the sign."""
+    if built is None:
+        return Match.NOT_JUDGED
+    same = built is asked or (built.is_integer and asked.is_integer and built.bits == asked.bits)
+    return Match.AS_ASKED if same else Match.WIDER
 
 
 def _computed_in(node: Node, model: Model, specs: Mapping[str, ValueSpec]) -> DType | None:

@@ -336,11 +336,17 @@ class _Search:
         return tuple(sorted(points, key=lambda point: (point.kept, point.measured)))
 
     def _honoured(self, settled: Settled) -> Honoured | None:
-        if self._precision not in TYPED:
+        if self._precision not in TYPED and not self._quantized:
             return None
         self._listener.progress("reading back what the engine made of the types")
         found = self._candidates.audited(settled.kept)
-        return None if found is None else read_back(found, self._candidates.complete(settled.kept))
+        return (
+            None
+            if found is None
+            else read_back(
+                found, self._candidates.complete(settled.kept), lowered=self._stage.items if self._quantized else ()
+            )
+        )
 
     def _remedies(self, settled: Settled) -> tuple[Remedy, ...]:
         request = self._request

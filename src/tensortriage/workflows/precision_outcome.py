@@ -1,6 +1,6 @@
 """What a search of a precision ended with, as it is told: error, minimality, points of the curve, the read-back."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tensortriage.precision.goal import Goal, MetricGoal, Reading, Sample, mean_metric
 from tensortriage.precision.plan import ErrorFacts, Honoured, Point
@@ -48,10 +48,10 @@ def point(count: int, reading: Reading, *, measured: bool) -> Point:
     return Point(count, reading.error, reading.sqnr_db, reading.within, measured, reading.latency_ms, reading.metric)
 
 
-def read_back(found: PlanAudit, kept: frozenset[str]) -> Honoured:
-    """Return what an audit says of kept and lowered nodes."""
+def read_back(found: PlanAudit, kept: frozenset[str], *, lowered: Collection[str] = ()) -> Honoured:
+    """Return what an audit says of kept and lowered nodes; without the latter, of all that are not kept."""
     judged = [region for region in found.regions if region.match is not Match.NOT_JUDGED]
     narrower = [n for region in judged if region.match is Match.NARROWER for n in region.nodes if n in kept]
     wider = [n for region in judged if region.match is Match.WIDER for n in region.nodes if n not in kept]
-    own = [name for name in wider if not name.startswith("cast::")]
+    own = [name for name in wider if (name in lowered if lowered else not name.startswith("cast::"))]
     return Honoured(any(region.built for region in found.regions), len(judged), tuple(narrower), tuple(own))

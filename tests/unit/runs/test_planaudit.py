@@ -70,6 +70,29 @@ def test_integers_are_right_where_the_model_is_quantized():
     assert match(("dq", "mm"), "int8", model=model) is Match.AS_ASKED
 
 
+PAIRS = """
+    g (float[2, 2] x) => (float[2, 2] z)
+    <float s = {0.5}, int8 o = {0}, int8[2, 2] w = {1, 2, 3, 4}, float[2, 2] v = {1, 2, 3, 4}> {
+        [there] q = QuantizeLinear(x, s, o)
+        [back] a = DequantizeLinear(q, s, o)
+        [weight] b = DequantizeLinear(w, s, o)
+        [mm] y = MatMul(a, b)
+        [half] z = MatMul(y, v)
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("built", "expected"),
+    [("int8", Match.AS_ASKED), ("uint8", Match.AS_ASKED), ("float32", Match.WIDER), ("", Match.NOT_JUDGED)],
+)
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino:precision=bf16", "tensorrt:precision=int8"])
+def test_a_product_of_dequantized_numbers_is_asked_for_in_integers(target, built, expected):
+    regions = [(("there",), "float32"), (("back", "weight", "mm"), built), (("half",), "bfloat16")]
+    found = audited(regions, target, PAIRS).regions
+    assert (found[1].asked, found[1].match) == ("int8", expected)
+    assert found[2].asked != "int8" or found[2].match is Match.NOT_JUDGED  # one operand of it is float
+
+
 def test_a_half_typed_model_asks_for_half():
     model = "g (float16[2] x) => (float16[2] y) { [e] y = Exp(x) }"
     assert match(("e",), "float32", "openvino:precision=dynamic", model) is Match.WIDER
