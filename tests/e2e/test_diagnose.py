@@ -85,6 +85,15 @@ def test_the_examples_get_their_true_verdicts(tmp_path, words, verdict, culprit,
     assert not (tmp_path / "case" / "tmp").exists()
 
 
+def test_a_format_that_leaves_nothing_is_said_to_be_too_coarse(tmp_path):
+    words = [EXAMPLES / f"digits_vit_positions.{kind}" for kind in ("onnx", "npz")]
+    done = triage("diagnose", words[0], "--inputs", words[1], "--target", BF16, cwd=tmp_path)
+    assert (done.returncode, verdict_in(tmp_path / "triage-case")["verdict"]) == (0, "rounding")
+    summary = verdict_in(tmp_path / "triage-case")["summary"]
+    assert "bf16 is too coarse for this model: Cast '/positions/Cast' holds whole numbers up to 1015" in summary
+    assert "triage debug precision" in verdict_in(tmp_path / "triage-case")["next"][0]
+
+
 def test_the_suggested_command_works_and_its_promise_holds(tmp_path):
     words = [str(EXAMPLES / "digits_vit_overflow.onnx"), "--inputs", str(EXAMPLES / "digits_vit_overflow.npz")]
     triage("diagnose", *words, "--target", "emulate:precision=fp16", "--case", "case", cwd=tmp_path)

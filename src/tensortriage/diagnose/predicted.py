@@ -8,8 +8,12 @@ from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import FeedResult
+from tensortriage.diagnose.ranged import described
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.values.dtype import Precision
+
+TOO_COARSE = 0.1
+"""Relative error (20 dB below the signal) from which a format that explains it is said to be too coarse for a model."""
 
 
 def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -38,16 +42,26 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if unexplained:
         return None
     name, error, _ = evidence.worst.worst
+    look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
+    coarse = error >= TOO_COARSE
     return inv.verdict(
         VerdictKind.ROUNDING,
         0.95 if inv.inputs_word == "real" else 0.85,
         f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
-        f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame",
-        next=[
-            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all"),
-            *precision_command(inv),
-        ],
+        f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame"
+        + (too_coarse(inv, evidence) if coarse else ""),
+        next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
+
+
+def too_coarse(inv: Investigation, evidence: Evidence) -> str:
+    """Return what to say where little of the signal is left; names the first op whose values the format lacks."""
+    words = f", but {inv.precision.value} is too coarse for this model"
+    for row in evidence.ranges.rows:
+        for misfit in row.misfits_in(inv.precision):
+            if misfit.cannot and not row.constant:
+                return f"{words}: {described(row)} {misfit.words}"
+    return words
 
 
 def precision_command(inv: Investigation) -> list[str]:
