@@ -19,6 +19,8 @@ from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.inputs.datafile import Kind
+from tensortriage.inputs.saving import check_place
 from tensortriage.inputs.script import load_function
 from tensortriage.report import run_console
 from tensortriage.workflows.calibrating import with_calibration
@@ -26,7 +28,7 @@ from tensortriage.workflows.choosing import OutputChoice
 from tensortriage.workflows.compare import CompareRequest, compare
 from tensortriage.workflows.diagnose import REFERENCE, usable
 from tensortriage.workflows.giving_tactics import with_tactics
-from tensortriage.workflows.participants import Saved
+from tensortriage.workflows.participants import Saved, numbered
 from tensortriage.workflows.recording import Recorder, load_saved
 
 LEVELS = {
@@ -65,6 +67,7 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         limits=limits_of(given["timeout"], given["memory_limit"]),
         external_data_dir=given["external_data_dir"],
     )
+    check_places(request, given)
     click.echo(headline(model, request), err=as_json)
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         source, place = given["target_model"] or model, Path(folder)
@@ -75,6 +78,16 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
     else:
         run_console.show(result, sys.stdout)
     sys.exit(0 if result.passed else 1)
+
+
+def check_places(request: CompareRequest, given: Mapping[str, Any]) -> None:
+    """Refuse files to save that could not hold what will be saved."""
+    if given["save_inputs"]:
+        check_place(given["save_inputs"], [""], kind=Kind.INPUTS)
+    if given["save_outputs"]:
+        live = [spec for spec in (request.reference, *request.targets) if spec is not None]
+        names = [*(name for name, _ in numbered(live)), *(saved.name for saved in request.saved)]
+        check_place(given["save_outputs"], names, kind=Kind.OUTPUTS)
 
 
 def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult:

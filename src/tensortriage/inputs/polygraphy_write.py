@@ -101,7 +101,14 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def new_folder(path: Path) -> Path:
-    """Create a directory to write into; it must not exist, or be empty.
+    """Create a directory to write into; see `require_new`."""
+    require_new(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def require_new(path: Path) -> None:
+    """Refuse a directory that is not a new or an empty one.
 
     Raises:
         DataError: When something is there already (``output-not-empty``).
@@ -112,8 +119,6 @@ def new_folder(path: Path) -> Path:
             slug="output-not-empty",
             cure="name a new directory, or remove its contents; with a suffix (.json, .npz, ...) a file is written",
         )
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _iteration_file(folder: Path, index: int) -> contextlib.AbstractContextManager[IO[bytes]]:

@@ -5,8 +5,10 @@ its header comes first and lists every tensor). Files appear when complete; dire
 without a notion of samples get numbered names ``0/NAME``, ``1/NAME``, ... when there is more than one.
 """
 
+import contextlib
 import dataclasses
 import itertools
+import shutil
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,9 +18,9 @@ from urllib.parse import quote
 import numpy as np
 from numpy.lib import format as npy_format
 
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import DataError, StoreError, UsageError
 from tensortriage.inputs.datafile import Format, Iteration, Kind
-from tensortriage.inputs.polygraphy_write import new_folder, replacing, write_inputs, write_outputs
+from tensortriage.inputs.polygraphy_write import new_folder, replacing, require_new, write_inputs, write_outputs
 from tensortriage.inputs.stored import looks_numbered
 from tensortriage.values import serial
 from tensortriage.values.dtype import DType
@@ -96,22 +98,55 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: Format | None = None)
 
     Raises:
         UsageError: For a path that names no format (``output-format``).
-        DataError: When there is nothing to write (``feed-empty``), there are several series for a format of one
-            (``several-runners``), a directory is not empty (``output-not-empty``), or the format lacks an element type
-            (``format-lacks-dtype``).
-        OSError: When the disk refuses.
+        DataError: As `check_place`; when there is nothing to write (``feed-empty``), or the format lacks an element
+            type (``format-lacks-dtype``).
+        StoreError: When the disk refuses (``file-unwritable``); nothing is left of a new file or directory then.
+    """
+    found = check_place(path, [name for name, _ in series], kind=kind, wanted=wanted)
+    try:
+        with _all_or_nothing(path):
+            return _save_as(found, path, series, kind)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror or error}",
+            slug="file-unwritable",
+            cure="free disk space or choose another directory",
+        ) from error
+
+
+def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: Format | None = None) -> Format:
+    """Return the format in which a path will be written, and refuse what could not be written there.
+
+    Args:
+        path: File or directory to write.
+        runners: Names of the series; one empty name for inputs.
+        kind: Inputs or outputs.
+        wanted: Format; by default the one that the path names.
+
+    Raises:
+        UsageError: For a path that names no format (``output-format``).
+        DataError: When there are several series for a format of one (``several-runners``), or a directory is not empty
+            (``output-not-empty``).
     """
     found = format_for(path, wanted)
+    many = found is Format.STORE or (found is Format.POLYGRAPHY and kind is Kind.OUTPUTS)
+    if not many and len(runners) != 1:
+        raise DataError(
+            f"{len(runners)} runners do not fit into {path}: its format holds one",
+            slug="several-runners",
+            cure="end it in .json or .store, or choose one with triage data --runner NAME: "
+            + ", ".join(f"'{name}'" for name in runners),
+        )
+    if found in _FOLDERS or (found is Format.POLYGRAPHY and not path.suffix):
+        require_new(path)
+    return found
+
+
+def _save_as(found: Format, path: Path, series: Named, kind: Kind) -> int:
     if found is Format.POLYGRAPHY and kind is Kind.OUTPUTS:
         return _some(write_outputs(path, series), path)
     if found is Format.STORE:
         return save_store(path, series)
-    if len(series) != 1:
-        raise DataError(
-            f"{len(series)} runners do not fit into {path}: its format holds one",
-            slug="several-runners",
-            cure="choose one with --runner NAME: " + ", ".join(f"'{name}'" for name, _ in series),
-        )
     iterations = series[0][1]
     if found is Format.POLYGRAPHY:
         return _some(write_inputs(path, iterations), path)
@@ -122,6 +157,18 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: Format | None = None)
     if found is Format.NPZ:
         return _some(_save_npz(path, iterations), path)
     return _some(_save_safetensors(path, iterations), path)
+
+
+@contextlib.contextmanager
+def _all_or_nothing(path: Path) -> Iterator[None]:
+    """Remove a new directory again when its contents cannot be written completely."""
+    is_new = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    try:
+        yield
+    except BaseException:
+        if is_new and path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def save_store(path: Path, series: Named) -> int:

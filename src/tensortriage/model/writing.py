@@ -125,7 +125,7 @@ def save_model(
             write_model(file, rest=to_bytes(proto), graph=graph, initializers=initializers)
     except OSError as error:
         raise ModelError(
-            f"{path} cannot be written: {error.strerror or error}",
+            f"{path} cannot be written: {error.strerror or f'{error} (is the disk full?)'}",
             slug="model-unwritable",
             cure="check permissions and free space of that directory",
         ) from error

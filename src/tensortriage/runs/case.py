@@ -6,19 +6,24 @@ target or more data later without confusion.
 
 import dataclasses
 import datetime
+import fcntl
 import importlib.metadata
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.runs.checks import CheckCache
 from tensortriage.values.serial import dump
 
 CASE_FORMAT = "tensortriage.case/1"
+
+PATIENCE_SECONDS = 2.0
+"""How long another command may take to leave a case; the processes of one that was killed end a moment later."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +76,8 @@ class Case:
         folder: The directory; created when missing. An existing one must be empty or a case.
 
     Raises:
-        UsageError: When the directory holds something else; nothing in it is touched.
+        UsageError: When the directory holds something else, or another command is at work in it; nothing in it is
+            touched.
         StoreError: When it cannot be written.
     """
 
@@ -89,12 +95,13 @@ class Case:
                 )
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(
-                f"case directory {folder} cannot be written: {error.strerror or error}",
-                slug="case-unwritable",
-                cure="give --case a directory that you may write",
-            ) from error
-        self.checks = CheckCache(known)
+            raise _unwritable(folder, error) from error
+        self._lock = _lock(folder)
+        try:
+            self.checks = CheckCache(known)
+        except BaseException:
+            self._lock.close()
+            raise
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     @property
@@ -120,12 +127,51 @@ class Case:
         """Release the check cache and remove temporary files."""
         self.checks.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
+        self._lock.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _lock(folder: Path) -> IO[bytes]:
+    """Return an open file that keeps every other command out of the case until it is closed; a kill closes it too.
+
+    Raises:
+        UsageError: When another command is at work in the case (``case-in-use``).
+        StoreError: When the file cannot be made (``case-unwritable``).
+    """
+    try:
+        file = (folder / ".lock").open("ab")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    patience = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > patience:
+                file.close()
+                raise UsageError(
+                    f"another command is at work in the case {folder}",
+                    slug="case-in-use",
+                    cure="wait for it, or give this one a directory of its own: --case DIR",
+                ) from None
+            time.sleep(0.05)
+        except OSError:
+            return file  # a file system without locks
+        else:
+            return file
+
+
+def _unwritable(folder: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"case directory {folder} cannot be written: {error.strerror or error}",
+        slug="case-unwritable",
+        cure="give --case a directory that you may write",
+    )
 
 
 def versions() -> dict[str, str]:

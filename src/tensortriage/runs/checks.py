@@ -5,11 +5,12 @@ rerun asks nothing twice, whatever order it asks in, and a change of any ingredi
 answer before the next question, so a kill loses at most the question in flight.
 """
 
+import contextlib
 import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,14 +33,14 @@ class CheckCache:
         path: The SQLite file, created when missing.
 
     Raises:
-        StoreError: When the file is not a check cache or cannot be opened.
+        StoreError: When the file is not a check cache, is damaged, or cannot be opened or written; later as well.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hits = 0
         self.misses = 0
-        try:
+        with self._translated():
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
@@ -47,16 +48,12 @@ class CheckCache:
                 "CREATE TABLE IF NOT EXISTS checks (key TEXT PRIMARY KEY, question TEXT NOT NULL, answer TEXT NOT NULL,"
                 " seconds REAL NOT NULL, created REAL NOT NULL)"
             )
-        except sqlite3.Error as error:
-            raise StoreError(
-                f"{path} is not a usable check cache: {error}",
-                slug="check-cache-unusable",
-                cure="remove the file, or give another --case directory",
-            ) from error
+            self._db.execute("SELECT key, question, answer, seconds, created FROM checks LIMIT 1")
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """Return the stored answer as ``kind``; None when never asked, or written by another version."""
-        row = self._db.execute("SELECT answer FROM checks WHERE key = ?", (key,)).fetchone()
+        with self._translated():
+            row = self._db.execute("SELECT answer FROM checks WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         try:
@@ -66,10 +63,9 @@ class CheckCache:
 
     def put(self, key: str, question: str, answer: Any, *, seconds: float) -> None:
         """Store an answer (a dataclass or JSON-able value)."""
-        self._db.execute(
-            "INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?)",
-            (key, question, to_json(answer), seconds, time.time()),
-        )
+        row = (key, question, to_json(answer), seconds, time.time())
+        with self._translated():
+            self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?)", row)
 
     def remember(self, key: str, question: str, kind: type[T], ask: Callable[[], T]) -> T:
         """Return the stored answer, or ask and store it."""
@@ -84,8 +80,21 @@ class CheckCache:
         return answer
 
     def __len__(self) -> int:
-        return int(self._db.execute("SELECT COUNT(*) FROM checks").fetchone()[0])
+        with self._translated():
+            return int(self._db.execute("SELECT COUNT(*) FROM checks").fetchone()[0])
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn what SQLite says of a damaged file or a full disk into an error that names the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.path} is not a usable check cache: {error}",
+                slug="check-cache-unusable",
+                cure="free disk space, remove the file, or give another --case directory",
+            ) from error

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, gap_allowance_db, least_floor, say
+from tensortriage.compare.figures import LOST, error_of, gap_allowance_db, least_floor, say
 from tensortriage.compare.metrics import Metrics, measure
 from tensortriage.compare.tolerance import Judgement
 from tensortriage.engines.spec import EngineSpec
@@ -31,8 +31,6 @@ from tensortriage.workflows.surgery import Pass, Source, SurgeryResult, Target, 
 FLOAT64 = EngineSpec("reference")
 _EXACT_SHARE = 4.0
 _FEW = 2.0
-_LOST = 0.5
-"""Relative RMS error of the emulated format from which an output is lost: half of its signal. No floor beyond it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +166,7 @@ class FormatJudge:
         scale = _scale(feed)
         for name, figure in metrics.items():
             cost = _error(measure(references[name], emulated[name]), scale)
-            if not figure.exact and cost >= _LOST:
+            if not figure.exact and cost >= LOST:
                 raise self._lost(name, feed, cost)
             judged[name] = self._judge(figure, cost, scale)
         return judged

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, gap_allowance_db, least_floor
+from tensortriage.compare.figures import LOST, MATCH_FACTOR, error_of, gap_allowance_db, least_floor
 from tensortriage.compare.metrics import Metrics
 from tensortriage.compare.tolerance import Tolerance
 from tensortriage.diagnose.floors import ROUNDED, emulate, fp32_floors
@@ -82,7 +82,8 @@ def output_limits(inv: Investigation, feed: Feed) -> dict[str, float]:
     """Return the relative error that a healthy engine of the target's format may make, for every output of the model.
 
     For fp32 that is `MATCH_FACTOR` times the distance between the reference and float64; for a narrower format the
-    error of rounding every result to it, and 3 dB.
+    error of rounding every result to it, and 3 dB. An output that is `LOST` in the format fails: to know why is what a
+    reduction is asked for.
     """
     golden = inv.golden(feed)
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
@@ -91,7 +92,8 @@ def output_limits(inv: Investigation, feed: Feed) -> dict[str, float]:
         return {name: MATCH_FACTOR * floor for name, floor in floors.items()}
     figures = emulate(inv, inv.model, feed, outputs, golden=golden, specs=inv.specs(feed), what="the outputs")
     least = least_floor(inv.precision)
-    return {
+    explained = {
         name: max(error_of(figure), 0.0 if figure.exact else least) * 10 ** (gap_allowance_db(figure.count) / 20)
         for name, figure in figures.items()
     }
+    return {name: min(error, LOST) for name, error in explained.items()}

@@ -5,10 +5,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import DataError, StoreError, UsageError
 from tensortriage.inputs.datafile import Format, Iteration, Kind
 from tensortriage.inputs.opening import open_data
-from tensortriage.inputs.saving import format_for, save, save_store
+from tensortriage.inputs.saving import check_place, format_for, save, save_store
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 FIRST = {"x:0": X.T, "a/b": np.array(3), "s": np.array(["é", ""]), "e": np.zeros((0, 2), np.float16)}
@@ -136,3 +136,34 @@ def test_contradictions_are_refused(path, wanted):
     with pytest.raises(UsageError) as caught:
         format_for(Path(path), wanted)
     assert caught.value.slug == "output-format"
+
+
+class FullDiskError(OSError):
+    """What a full disk raises."""
+
+
+def two_then_full():
+    """Yield two iterations; then the disk is full."""
+    yield from (Iteration(FIRST), Iteration(SECOND))
+    raise FullDiskError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("place", [*PLACES, "npy"])
+def test_nothing_is_left_of_what_does_not_fit(tmp_path, place):
+    wanted = Format.NPY if place == "npy" else None
+    with pytest.raises(StoreError) as caught:
+        save(tmp_path / place, [("", two_then_full())], kind=Kind.INPUTS, wanted=wanted)
+    assert caught.value.slug == "file-unwritable"
+    assert str(tmp_path / place) in caught.value.message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "runners", "slug"),
+    [("f.npz", ["a", "b"], "several-runners"), ("f.x", ["a"], "output-format"), (".", ["a"], "output-not-empty")],
+)
+def test_places_are_refused_before_there_is_anything_to_save(tmp_path, place, runners, slug):
+    (tmp_path / "old").write_text("")
+    with pytest.raises((DataError, UsageError)) as caught:
+        check_place(tmp_path / place, runners, kind=Kind.OUTPUTS)
+    assert caught.value.slug == slug

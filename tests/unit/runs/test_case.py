@@ -43,3 +43,14 @@ def test_temporary_files_of_a_killed_run_are_removed_on_open(tmp_path):
     left.write_text("left behind")
     with Case(tmp_path / "case"):
         assert not left.exists()
+
+
+def test_two_commands_do_not_work_in_one_case(tmp_path, monkeypatch):
+    monkeypatch.setattr("tensortriage.runs.case.PATIENCE_SECONDS", 0.0)
+    with Case(tmp_path / "case") as case:
+        (case.temporary / "mine").mkdir(parents=True)
+        with pytest.raises(UsageError) as caught:
+            Case(tmp_path / "case")
+        assert caught.value.slug == "case-in-use"
+        assert (case.temporary / "mine").exists()
+    Case(tmp_path / "case").close()

@@ -86,3 +86,28 @@ def test_a_digest_ignores_the_order_of_a_dictionary_and_nothing_else(mapping, wo
     reordered = dict(reversed(list(mapping.items())))
     assert digest(mapping, words) == digest(reordered, words)
     assert digest(mapping, [*words, "more"]) != digest(mapping, words)
+
+
+def read_all(path, count):
+    """Read every answer."""
+    cache = CheckCache(path)
+    for number in range(count):
+        cache.get(f"key {number}", str)
+
+
+def test_a_cache_that_is_damaged_or_foreign_is_an_error_whenever_it_shows(tmp_path):
+    foreign = sqlite3.connect(tmp_path / "foreign.sqlite")
+    foreign.execute("CREATE TABLE checks (other TEXT)")
+    foreign.close()
+    with pytest.raises(StoreError):
+        CheckCache(tmp_path / "foreign.sqlite")
+    path = tmp_path / "checks.sqlite"
+    cache = CheckCache(path)
+    for number in range(200):
+        cache.put(f"key {number}", "question", "x" * 1000, seconds=0.0)
+    cache.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
+    with pytest.raises(StoreError) as caught:
+        read_all(path, 200)
+    assert caught.value.slug == "check-cache-unusable"

@@ -161,6 +161,17 @@ def test_overflow_of_a_real_format(folder):
     assert result.failure.kind.value == "non-finite"
 
 
+def test_an_overflow_that_leaves_finite_numbers(folder):
+    """x / sqrt(x * x) is a sign; in fp16 300 * 300 is Inf and the output 0: lost, though rounding explains it."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y)
+        {a = Neg(x) s = Mul(a, a) r = Sqrt(s) i = Reciprocal(r) y = Mul(a, i)}"""
+    models.write(folder / "m.onnx", text)
+    np.savez("m.npz", x=np.array([300.0, -400.0, 500.0, 600.0], np.float32))
+    result = by_engine("emulate:precision=fp16")
+    assert [node.outputs for node in result.kept] == [("s",)]
+    assert result.failure.output == "y"
+
+
 # --- a command --------------------------------------------------------------------------------------------------------
 
 
