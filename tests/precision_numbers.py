@@ -57,3 +57,40 @@ def write_loud(folder):
     onnx.save(model, folder / "m.onnx")
     np.savez(folder / "m.npz", x=np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32))
     return made
+
+
+FUSING = """
+import onnx, onnxruntime as ort
+
+REGION = {region!r}
+
+class Fusing:
+    def compile(self, model, options):
+        return Session(onnx.load(model), 1.5 if options.get("precision") is None else float("inf"))
+
+class Session:
+    '''Runs REGION as one kernel, wrong when typed otherwise in part, infinite when the engine is to type it.'''
+    def __init__(self, model, harm):
+        graph = onnx.shape_inference.infer_shapes(model).graph
+        types = {{v.name: v.type.tensor_type.elem_type for v in graph.value_info}}
+        found = {{types[n.output[0]] for n in graph.node if n.name in REGION}}
+        torn = len(found) > 1 or harm != 1.5
+        self.factor = harm if torn else 1.0
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.session = ort.InferenceSession(model.SerializeToString(), options)
+
+    def run(self, feed):
+        names = [o.name for o in self.session.get_outputs()]
+        found = dict(zip(names, self.session.run(names, feed)))
+        return {{name: array * self.factor for name, array in found.items()}}
+
+    def plan(self):
+        return [{{"name": "fused", "nodes": REGION}}]
+"""
+
+
+def write_fusing(folder, region):
+    """Write an engine that runs some nodes as one, and is wrong when their types differ; return its spec."""
+    (folder / "fusing.py").write_text(FUSING.format(region=region))
+    return f"script:{folder / 'fusing.py'}:Fusing"

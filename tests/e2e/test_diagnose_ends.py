@@ -9,7 +9,9 @@ import onnx
 import onnx.parser
 import pytest
 
+from precision_numbers import write_fusing, write_loud
 from running_cli import EXAMPLES, triage, verdict_in
+from tensortriage.model.model import Model
 
 CNN = [EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz"]
 OVERFLOW = [EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz"]
@@ -97,6 +99,19 @@ def test_a_fault_of_the_narrow_format_is_cured_by_a_typed_file_on_the_target_its
     done = triage("diagnose", "typed.onnx", *CNN[1:], "--target", target, "--case", "case", cwd=tmp_path)
     found = verdict_in(tmp_path / "case")
     assert found["culprits"][0]["node"] == CULPRIT, done.stdout + done.stderr
+
+
+def test_what_the_target_runs_as_one_is_kept_with_it(tmp_path):
+    """The engine of the test is right only where a kept node and what it fuses to it have one type."""
+    loud = write_loud(tmp_path)
+    graph = Model.load(tmp_path / "m.onnx").graph
+    neighbour = next(iter(graph.consumers(graph.node(loud[0]).outputs[0])))
+    target = write_fusing(tmp_path, [loud[0], neighbour.name]) + ",precision=fp16"
+    done = triage("diagnose", "m.onnx", "--inputs", "m.npz", "--target", target, "--case", "case", cwd=tmp_path)
+    remedy = verdict_in(tmp_path / "case")["remedy"]
+    assert remedy["kind"] == "keep-fp32", done.stdout + done.stderr
+    assert neighbour.name in remedy["nodes"]
+    assert remedy["error_after"] < 0.01
 
 
 def test_without_a_remedy_nothing_is_written_and_that_is_said(tmp_path, faulty):

@@ -23,13 +23,14 @@ from tensortriage.diagnose.soundness import mismatched
 from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineMissing, TriageError
+from tensortriage.errors import EngineError, EngineMissing, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cleaning import clean
 from tensortriage.model.convert import convert
 from tensortriage.model.edit import mark_outputs
 from tensortriage.model.folding import fold_constants
 from tensortriage.model.model import Model
+from tensortriage.precision.groups import fused_nodes, groups_of
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.recalibrating import with_calibration
 
@@ -126,7 +127,24 @@ def sanitized(inv: Investigation) -> Model | None:
 
 
 def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
-    """Yield the ways to keep some nodes in fp32."""
+    """Yield the ways to keep some nodes in fp32: by themselves, then with all that the target runs as one with them.
+
+    An engine may not be able to keep an operator without the activation that it fuses into it.
+    """
+    yield from kept_alone(inv, evidence, nodes)
+    graph = inv.model.graph
+    try:
+        plan = inv.runner(inv.question.target, inv.model).plan()
+    except EngineError:
+        plan = None
+    regions = () if plan is None else fused_nodes(plan, graph)
+    whole = tuple(groups_of(graph, [node.name for node in graph.nodes], (), regions).closed(nodes))
+    if len(whole) > len(nodes):
+        yield from kept_alone(inv, evidence, whole)
+
+
+def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
+    """Yield the way to keep just some nodes in fp32."""
     target = inv.question.target
     words = f"{len(nodes)} op{'s' * (len(nodes) > 1)} in fp32: " + ", ".join(nodes[:5]) + ", ..." * (len(nodes) > 5)
     typed = None

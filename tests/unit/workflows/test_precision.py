@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from precision_numbers import write_loud
+from precision_numbers import write_fusing, write_loud
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.commands.check import CheckSpec
@@ -153,42 +153,11 @@ def test_goals_exclude_each_other_and_must_be_reachable(tmp_path, loud):
     assert raised.value.slug == "precision-goal-unreachable"
 
 
-FUSING = """
-import onnx, onnxruntime as ort
-
-REGION = {region!r}
-
-class Fusing:
-    def compile(self, model, options):
-        return Session(onnx.load(model))
-
-class Session:
-    '''Runs REGION as one kernel, which is wrong when a part of it is typed otherwise than the rest.'''
-    def __init__(self, model):
-        graph = onnx.shape_inference.infer_shapes(model).graph
-        types = {{v.name: v.type.tensor_type.elem_type for v in graph.value_info}}
-        found = {{types[n.output[0]] for n in graph.node if n.name in REGION}}
-        self.torn = len(found) > 1
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        self.session = ort.InferenceSession(model.SerializeToString(), options)
-
-    def run(self, feed):
-        names = [o.name for o in self.session.get_outputs()]
-        found = dict(zip(names, self.session.run(names, feed)))
-        return {{name: array * (1.5 if self.torn else 1) for name, array in found.items()}}
-
-    def plan(self):
-        return [{{"name": "fused", "nodes": REGION}}]
-"""
-
-
 def test_what_an_engine_runs_as_one_is_kept_as_one(tmp_path, loud):
     graph = Model.load(tmp_path / "m.onnx").graph
     neighbour = next(iter(graph.consumers(graph.node(loud[0]).outputs[0])))
-    (tmp_path / "fusing.py").write_text(FUSING.format(region=[loud[0], neighbour.name]))
     listener = Listening()
-    target = f"script:{tmp_path / 'fusing.py'}:Fusing"
+    target = write_fusing(tmp_path, [loud[0], neighbour.name])
     plan = search(tmp_path, listener, target=target, low=Precision.FP16)
     assert set(plan.kept) == {*loud, neighbour.name}
     assert plan.minimality == "one-minimal"
