@@ -11,10 +11,10 @@ import click
 from tensortriage.builds.study import BuildGoal
 from tensortriage.builds.trial import BuildTrial, Judgement
 from tensortriage.cli.check_spec import spec_of
-from tensortriage.cli.diagnosing import feed_request, limits_of, tolerance_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspecting import required_target
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError

@@ -88,7 +88,7 @@ def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) ->
 
 def request_of(model: Path, given: dict[str, Any]) -> "LintRequest":
     """Return the request that a command line stands for."""
-    from tensortriage.cli.diagnosing import feed_request, limits_of
+    from tensortriage.cli.requests import feed_request, limits_of
     from tensortriage.cli.running import runner
     from tensortriage.values.dtype import Precision
     from tensortriage.workflows.lint import LintRequest

@@ -2,29 +2,24 @@
 
 import contextlib
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.options import parse_bytes
 from tensortriage.cli.progress import StepTeller
-from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, tolerance_of
 from tensortriage.diagnose.verdict import Verdict
-from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
 from tensortriage.inputs.sweep import parse_sweep
-from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
 from tensortriage.report import console, json_
 from tensortriage.report.document import Report
-from tensortriage.workflows.diagnose import BATCH_BYTES, DiagnoseRequest
+from tensortriage.runs.capture import BATCH_BYTES
+from tensortriage.workflows.diagnose import DiagnoseRequest
 from tensortriage.workflows.diagnose import diagnose as run_diagnosis
-from tensortriage.workflows.feeding import FeedRequest
 
-LOW_MEMORY_BATCH_BYTES = 64 << 20
 READY = {
     "onnxruntime": "onnxruntime",
     "openvino": "openvino:precision=bf16",
@@ -39,30 +34,6 @@ def no_target(model: Path) -> UsageError:
     usable = [name for name, available in availabilities().items() if available.usable and name in READY]
     commands = "; ".join(f"triage diagnose {model} --target {READY[name]}" for name in usable)
     return UsageError("no --target: which engine is under suspicion?", slug="target-missing", cure=f"try {commands}")
-
-
-def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
-    """Take the data options out of a command's options."""
-    return FeedRequest(
-        paths=tuple(given.pop("inputs")),
-        script=given.pop("data_loader_script"),
-        seed=given.pop("seed"),
-        iterations=given.pop("iterations"),
-        value_ranges=parse_ranges(given.pop("val_range")),
-        shapes=parse_shapes(given.pop("input_shapes")),
-        most=most,
-    )
-
-
-def limits_of(timeout: float | None, memory_limit: str) -> Limits:
-    """Return limits from the options; the defaults where they are not given."""
-    return Limits(timeout or Limits().build_seconds, timeout, parse_bytes(memory_limit))
-
-
-def tolerance_of(given: Mapping[str, Any]) -> PolygraphyTolerance | None:
-    """Return the tolerance that --atol and --rtol stand for; None without them (the noise floor judges)."""
-    atol, rtol = parse_named(given["atol"], parse_number), parse_named(given["rtol"], parse_number)
-    return PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None
 
 
 def request_of(model: Path, target: str, given: dict[str, Any]) -> DiagnoseRequest:

@@ -45,8 +45,8 @@ def inspect_capability(
     When the whole model builds, all nodes do. A crash or a hang of the engine is an answer, not the end. TensorRT is
     asked by its parser alone, which says less: a node that it takes may still find no kernel.
     """
-    from tensortriage.cli.diagnosing import limits_of
     from tensortriage.cli.progress import Teller
+    from tensortriage.cli.requests import limits_of
     from tensortriage.workflows import inspecting
 
     with contextlib.closing(Teller(err=as_json)) as teller:

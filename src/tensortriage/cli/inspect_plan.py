@@ -40,7 +40,7 @@ def inspect_plan(
     Asked for is what the engine's options say; without a precision there, the types of the model. A region that
     computes in anything else (fp32 where fp16 was asked for, bf16 unasked) is a finding, marked with "!".
     """
-    from tensortriage.cli.diagnosing import limits_of
+    from tensortriage.cli.requests import limits_of
     from tensortriage.workflows import inspecting
 
     spec = required_target(target, "inspect plan", model)

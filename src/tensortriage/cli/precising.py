@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tensortriage.cli.check_spec import spec_of
-from tensortriage.cli.diagnosing import feed_request, limits_of, tolerance_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.inputs.script import load_function
 from tensortriage.precision.plan import Point, PrecisionPlan
 from tensortriage.report.text import count, duration

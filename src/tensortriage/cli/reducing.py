@@ -10,9 +10,9 @@ import click
 
 from tensortriage.cli.asking import Reply, ask
 from tensortriage.cli.check_spec import spec_of
-from tensortriage.cli.diagnosing import feed_request, limits_of, tolerance_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.pieces import Ends

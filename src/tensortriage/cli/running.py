@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import click
 import numpy as np
 
-from tensortriage.cli.diagnosing import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.judging import tolerances_of
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.result import CompareResult
 from tensortriage.engines.spec import EngineSpec
@@ -23,10 +23,10 @@ from tensortriage.inputs.datafile import Kind
 from tensortriage.inputs.saving import check_place
 from tensortriage.inputs.script import load_function
 from tensortriage.report import run_console
+from tensortriage.workflows.asked import REFERENCE, usable
 from tensortriage.workflows.calibrating import with_calibration
 from tensortriage.workflows.choosing import OutputChoice
 from tensortriage.workflows.compare import CompareRequest, compare
-from tensortriage.workflows.diagnose import REFERENCE, usable
 from tensortriage.workflows.giving_tactics import with_tactics
 from tensortriage.workflows.participants import Saved, numbered
 from tensortriage.workflows.recording import Recorder, load_saved

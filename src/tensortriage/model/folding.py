@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.reference import ReferenceEvaluator
 
 from tensortriage.errors import ModelError
 from tensortriage.model.annotating import with_inferred_shapes
@@ -361,6 +360,8 @@ def _fold_several_results(model: ir.Model, decide: Callable[[ir.Node], bool | No
 
 def _evaluate(model: ir.Model, node: ir.Node) -> list[Any]:
     """Return the results of one node on constants; none when ONNX's reference implementation cannot compute them."""
+    from onnx.reference import ReferenceEvaluator  # builds every operator's schema when it is imported
+
     proto = ir.to_proto(node)
     names = [name for name in proto.input if name]
     graph = onnx.helper.make_graph(

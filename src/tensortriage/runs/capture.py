@@ -27,6 +27,9 @@ from tensortriage.values.spec import ValueSpec
 MARKED = "marked"
 """In `Tally.seen`: captured by marking outputs."""
 
+BATCH_BYTES = 1 << 30
+"""Captured tensors held at once unless told otherwise."""
+
 UNKNOWN_BYTES = 4 << 20
 """Assumed size of a value whose shape is not known before it is captured."""
 

@@ -22,8 +22,8 @@ from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.result import Progress
+from tensortriage.workflows.asked import REFERENCE, usable
 from tensortriage.workflows.build_bench import CommandJudge, EngineBench, Judge, NumbersJudge, check_ability
-from tensortriage.workflows.diagnose import REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.premises import require_numbers

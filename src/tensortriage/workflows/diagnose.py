@@ -12,32 +12,25 @@ from tensortriage.diagnose.ladder import climb
 from tensortriage.diagnose.layers import Layers, Outputs
 from tensortriage.diagnose.outputs import output_rows
 from tensortriage.diagnose.verdict import Verdict
-from tensortriage.engines.base import ChecksOptions, Limits
-from tensortriage.engines.registry import create
+from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineMissing
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.sweep import swept
 from tensortriage.model.edit import mark_outputs
 from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
+from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
-from tensortriage.runs.runner import feed_digest, precision_of
+from tensortriage.runs.runner import feed_digest
+from tensortriage.workflows.asked import REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.remedying import with_remedy
 from tensortriage.workflows.reproducing import with_repro
 
-REFERENCE = "onnxruntime:optimization=none"
-"""The default reference: every op as written, none fused."""
-
 MOST_FEEDS = 8
 """Samples a diagnosis looks at unless told otherwise."""
-
-
-BATCH_BYTES = 1 << 30
-"""Captured tensors held at once unless told otherwise."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,26 +125,6 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     if request.emit_breakers is not None and verdict.breakers:
         mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
     return verdict
-
-
-def usable(text: str) -> EngineSpec:
-    """Parse an engine spec and make sure that the engine can be used here, as far as that shows without a model.
-
-    Raises:
-        UsageError: When the spec is malformed, or the engine or an option unknown.
-        EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
-    """
-    spec = EngineSpec.parse(text)
-    engine = create(spec)
-    available = engine.availability()
-    if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
-        raise EngineMissing(
-            f"engine '{spec.name}' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure
-        )
-    if isinstance(engine, ChecksOptions):
-        engine.check(spec.options)
-    precision_of(spec)
-    return spec
 
 
 def model_facts(model: Model, path: Path) -> ModelFacts:

@@ -15,7 +15,7 @@ from tensortriage.runs.planaudit import PlanAudit, audit
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.serial import dump
-from tensortriage.workflows.diagnose import usable
+from tensortriage.workflows.asked import usable
 
 
 def inspect_plan(

@@ -15,7 +15,7 @@ from tensortriage.runs.linting import NodeCheck, Say, check_nodes
 from tensortriage.runs.runner import precision_of
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnose import usable
+from tensortriage.workflows.asked import usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.inspecting import load
 

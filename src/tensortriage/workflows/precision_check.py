@@ -22,7 +22,7 @@ from tensortriage.runs.checks import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnose import usable
+from tensortriage.workflows.asked import usable
 from tensortriage.workflows.feeding import feeds
 from tensortriage.workflows.precision_parts import (
     Watch,

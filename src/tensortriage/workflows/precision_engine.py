@@ -24,7 +24,7 @@ from tensortriage.precision.work import low_share
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnose import usable
+from tensortriage.workflows.asked import usable
 from tensortriage.workflows.feeding import feeds
 from tensortriage.workflows.precision_outcome import facts, minimality, point, read_back
 from tensortriage.workflows.precision_parts import (

@@ -12,10 +12,11 @@ from tensortriage.compare.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE
+from tensortriage.workflows.asked import REFERENCE
 from tensortriage.workflows.feeding import FeedRequest
 
 Metric = Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]

@@ -24,6 +24,7 @@ from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
 from tensortriage.reduce.result import KeptNode, Opened, OtherFailure, Reduction
 from tensortriage.reduce.searching import Search
+from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.search.dialogue import Pass
@@ -31,7 +32,7 @@ from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
 from tensortriage.search.problem import Outcome
 from tensortriage.search.repeats import Repeats
 from tensortriage.search.result import Budget, Progress, SearchResult, Stop
-from tensortriage.workflows.diagnose import BATCH_BYTES, REFERENCE, usable
+from tensortriage.workflows.asked import REFERENCE, usable
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.piece_shapes import ShapeSource

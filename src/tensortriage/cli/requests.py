@@ -1,0 +1,37 @@
+"""Parts of a request that many commands share: data, limits, tolerances."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensortriage.cli.options import parse_bytes
+from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.engines.base import Limits
+from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
+from tensortriage.workflows.feeding import FeedRequest
+
+LOW_MEMORY_BATCH_BYTES = 64 << 20
+"""Captured tensors held at once with ``--low-memory``."""
+
+
+def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
+    """Take the data options out of a command's options."""
+    return FeedRequest(
+        paths=tuple(given.pop("inputs")),
+        script=given.pop("data_loader_script"),
+        seed=given.pop("seed"),
+        iterations=given.pop("iterations"),
+        value_ranges=parse_ranges(given.pop("val_range")),
+        shapes=parse_shapes(given.pop("input_shapes")),
+        most=most,
+    )
+
+
+def limits_of(timeout: float | None, memory_limit: str) -> Limits:
+    """Return limits from the options; the defaults where they are not given."""
+    return Limits(timeout or Limits().build_seconds, timeout, parse_bytes(memory_limit))
+
+
+def tolerance_of(given: Mapping[str, Any]) -> PolygraphyTolerance | None:
+    """Return the tolerance that --atol and --rtol stand for; None without them (the noise floor judges)."""
+    atol, rtol = parse_named(given["atol"], parse_number), parse_named(given["rtol"], parse_number)
+    return PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None

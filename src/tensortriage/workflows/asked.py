@@ -1,0 +1,30 @@
+"""Engines as they are asked for: the default reference, and whether what is named can be used here at all."""
+
+from tensortriage.engines.base import ChecksOptions
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineMissing
+from tensortriage.runs.runner import precision_of
+
+REFERENCE = "onnxruntime:optimization=none"
+"""The default reference: every op as written, none fused."""
+
+
+def usable(text: str) -> EngineSpec:
+    """Parse an engine spec and make sure that the engine can be used here, as far as that shows without a model.
+
+    Raises:
+        UsageError: When the spec is malformed, or the engine or an option unknown.
+        EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
+    """
+    spec = EngineSpec.parse(text)
+    engine = create(spec)
+    available = engine.availability()
+    if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
+        raise EngineMissing(
+            f"engine '{spec.name}' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure
+        )
+    if isinstance(engine, ChecksOptions):
+        engine.check(spec.options)
+    precision_of(spec)
+    return spec
