@@ -22,19 +22,23 @@ from tensortriage.runs.ranges import Ranges
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A quantized model whose quantizers were made to fit.
+    """A quantized model whose quantizers were changed for the better.
 
     Attributes:
         model: The model.
         output: The output that was worst.
         before: Its relative error against the original model's, before.
         after: The same afterwards, on the reference.
+        kind: What the remedy is called.
+        words: What was changed.
     """
 
     model: Model
     output: str
     before: float
     after: float
+    kind: str = "calibrate"
+    words: str = "calibrated on these inputs"
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,7 +50,7 @@ class Evidence:
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
-        calibrated: The target's model with quantizers that fit, where those it has do not.
+        calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
         quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
         in_context: Figures of every value of the instrumented target.
         local: Local errors.

@@ -11,6 +11,7 @@ from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
 from tensortriage.diagnose.fusion import fusion_fault
+from tensortriage.diagnose.int16_sums import saturating_sums
 from tensortriage.diagnose.integer_engine import integer_arithmetic
 from tensortriage.diagnose.intermittent import build_to_build
 from tensortriage.diagnose.investigation import Investigation
@@ -40,6 +41,7 @@ RUNGS: tuple[Rung, ...] = (
     layer_wise,
     rounding,
     integer_arithmetic,
+    saturating_sums,
     ill_conditioned,
     configurations,
     nonfinite,

@@ -121,7 +121,7 @@ class Remedy:
     """A change that was tried on the target and makes its outputs right.
 
     Attributes:
-        kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option`` or ``calibrate``.
+        kind: ``sanitize``, ``keep-fp32``, ``breakers``, ``engine-option``, ``calibrate`` or ``seven-bit-weights``.
         summary: One sentence.
         nodes: Nodes that are kept in fp32.
         target: Spec of the engine with which it was tried.

@@ -101,7 +101,7 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
             "The numbers are right but in the wrong place", "The target's values are a permutation of the reference's."
         ),
         VerdictKind.QUANTIZATION: _problem(
-            "A scale or zero point is wrong",
+            "A scale, a zero point or an 8-bit sum is wrong",
             "A quantize or dequantize op of the model does not fit the values it meets.",
         ),
         VerdictKind.INTERMITTENT: _problem(

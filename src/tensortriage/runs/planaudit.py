@@ -15,14 +15,11 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import quantizers
+from tensortriage.model.quantizers import MULTIPLIES, quantizers
 from tensortriage.model.round_nodes import MOVES_DATA
 from tensortriage.model.shapes import value_specs
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
-
-MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-"""Operators that have kernels for quantized operands everywhere."""
 
 _AS_TYPED = ("auto", "dynamic", "mixed")
 _ROUNDS_NOTHING = MOVES_DATA | {

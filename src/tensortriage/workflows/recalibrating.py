@@ -1,4 +1,4 @@
-"""The remedy of a quantizer that does not fit: the model with it calibrated on these inputs, tried on the target."""
+"""The remedy of quantizers that do not fit, or do not suit the kernels: the model with others, tried on the target."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Remedy, Verdict
 from tensortriage.errors import EngineError
 
-QUESTION = "does calibrating it make the target right?"
+QUESTION = "does another quantization make the target right?"
 
 
 def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdict, fix: Path | None) -> Verdict:
@@ -46,9 +46,9 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
         return inv.refreshed(verdict)
     written = str(calibrated.model.save(fix)) if fix is not None else ""
     falls = f"falls from {say(calibrated.before)} to {say(after)}"
-    summary = f"calibrated on these inputs: the error of output '{output}' {falls}"
+    summary = f"{calibrated.words}: the error of output '{output}' {falls}"
     note = f"; written to {written}" if written else ""
     inv.answered(QUESTION, f"yes: {summary}{note}", since=since, error_before=calibrated.before, error_after=after)
     target = str(inv.question.target)
-    remedy = Remedy("calibrate", summary, (), target, calibrated.before, after, written)
+    remedy = Remedy(calibrated.kind, summary, (), target, calibrated.before, after, written)
     return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)

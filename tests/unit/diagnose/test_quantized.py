@@ -5,6 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, step
+from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
 
 MODELS = {
@@ -153,6 +154,70 @@ def test_an_engine_that_computes_in_integers_is_healthy(tmp_path, name, level):
     path = save_model(small, tmp_path / "q.onnx")
     verdict, _ = ask(tmp_path, path, feed, f"onnxruntime:optimization={level}")
     assert verdict.kind.exit_code == 0, (verdict.verdict, verdict.summary)
+
+
+SATURATING = """
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import numpy_helper
+
+
+class Engine:
+    name = "saturating"
+
+    def compile(self, model, options):
+        stored = [numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer]
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        large = any(array.dtype == np.int8 and np.abs(array.astype(int)).max() > 64 for array in stored)
+        return Session(ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"]), large)
+
+
+class Session:
+    def __init__(self, session, large):
+        self.session, self.large = session, large
+
+    def run(self, feed):
+        names = [output.name for output in self.session.get_outputs()]
+        found = dict(zip(names, self.session.run(None, dict(feed))))
+        if self.large and len(names) == 1:
+            found[names[0]] = found[names[0]] * np.float32(0.9)
+        return found
+"""
+
+
+def large_mlp():
+    """Return a quantized model some of whose sums do not fit, and its feed."""
+    model = mlp()
+    feed = {name: np.abs(array) + np.float32(0.5) for name, array in feed_for(model).items()}
+    return quantized(model, feed), feed
+
+
+def test_sums_that_an_engine_cuts_off_in_int16(tmp_path, monkeypatch):
+    """The engine is right only where all weights are in 7 bits; by marked tensors and op by op it is as well."""
+    monkeypatch.setattr("tensortriage.diagnose.int16_sums.sums_in_int16", lambda: True)
+    (tmp_path / "saturating.py").write_text(SATURATING)
+    small, feed = large_mlp()
+    path = save_model(small, tmp_path / "q.onnx")
+    target = f"script:{tmp_path / 'saturating.py'}:Engine"
+    verdict, _ = ask(tmp_path, path, feed, target)
+    assert (verdict.verdict, verdict.culprits[0].op_type) == ("quantization", "Gemm"), verdict.summary
+    assert "saturating int16" in verdict.summary
+    assert "--reduce-range" in verdict.culprits[0].reason
+    monkeypatch.setattr("tensortriage.diagnose.int16_sums.sums_in_int16", lambda: False)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    verdict, _ = ask(elsewhere, path, feed, target)
+    assert verdict.verdict != "quantization"
+
+
+@pytest.mark.skipif(not sums_in_int16(), reason="the processor has VNNI, or is none of x86")
+def test_onnx_runtime_cuts_sums_off_in_int16(tmp_path):
+    small, feed = large_mlp()
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "q.onnx"), feed, "onnxruntime")
+    assert (verdict.verdict, verdict.culprits[0].op_type) == ("quantization", "Gemm"), verdict.summary
+    assert "saturating int16" in verdict.summary
 
 
 @pytest.mark.parametrize("factor", [1.0, 20.0], ids=["fits", "coarse"])

@@ -99,7 +99,7 @@ def test_no_more_builds_than_allowed_and_answers_come_from_the_case(tmp_path, fe
 
 @pytest.mark.parametrize(("optimization", "wider"), [("all", {"first"}), ("none", {"first", "last"})])
 def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimization, wider):
-    """ONNX Runtime makes MatMulIntegerToFloat of 'last' and its pairs, but a float Gemm of 'first' and the Add behind."""
+    """ONNX Runtime makes MatMulIntegerToFloat of 'last' and its pairs, but a float Gemm of 'first' and the Add."""
     plan = search(tmp_path, low=Precision.INT8, target=f"onnxruntime:optimization={optimization}")
     assert "outlier" in plan.kept
     assert plan.honoured.told

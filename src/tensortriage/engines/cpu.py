@@ -1,0 +1,32 @@
+"""What the processor here can multiply: engines of the CPU choose their int8 kernels by it."""
+
+import functools
+import platform
+from pathlib import Path
+
+_EXACT = frozenset({"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"})
+"""Flags of instructions that sum products of 8-bit numbers in int32 (Intel 64 manual, VPDPBUSD, TDPBUSD)."""
+
+
+@functools.cache
+def sums_in_int16(flags: frozenset[str] | None = None) -> bool:
+    """Return whether int8 kernels here must add pairs of products in saturating int16 (VPMADDUBSW), as far as is known.
+
+    So do ONNX Runtime and OpenVINO on x86 without VNNI. Elsewhere, and where the system does not tell, it is no.
+
+    Args:
+        flags: Those of a processor; None for the one here, as Linux tells them.
+    """
+    if flags is None:
+        flags = _flags()
+    return bool({"ssse3", "avx2"} & flags) and not flags & _EXACT
+
+
+def _flags() -> frozenset[str]:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return frozenset()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
