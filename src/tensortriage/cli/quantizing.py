@@ -24,7 +24,7 @@ LISTS = ("--holdout",)
 WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
 MOST_SHOWN = 5
 EIGHT_BITS_ONLY = (
-    "metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor", "modelopt_python",
+    "metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor", "modelopt_python", "reduce_range",
 )  # fmt: skip
 ONNX_ONLY = ("mark", "exclude", "by_type", "opset", "infer_shapes", "convert_io_types")
 
@@ -44,6 +44,8 @@ def quantize_options(function: F) -> F:
                help="Weights stay float behind a Q/DQ pair  [default: stored in 8 bits]."),
         option("--per-tensor", is_flag=True, heading=HEADING, rare=True,
                help="One scale for a whole weight  [default: one for every output channel]."),
+        option("--reduce-range", is_flag=True, heading=HEADING,
+               help="int8 weights in 7 bits, for x86 processors without VNNI, where sums of 8-bit products overflow."),
         option("--percentile", type=click.FloatRange(50.0, 100.0), default=99.99, show_default=True, metavar="P",
                heading=HEADING, rare=True, help="Share of the values, in percent, that a percentile range holds."),
         option("--modelopt-python", default="", metavar="PYTHON", heading=HEADING, rare=True,
@@ -101,6 +103,7 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
             percentile=given["percentile"],
             per_channel=not given["per_tensor"],
             float_weights=given["float_weights"],
+            reduce_range=given["reduce_range"],
             modelopt_python=given["modelopt_python"],
         ),
         calibrations=usable_ways(given["calibrate"], given["modelopt_python"]),

@@ -20,7 +20,7 @@ from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.quantizer_pairs import quantized_nodes, quantized_only_for, with_stored_weights
-from tensortriage.model.quantizers import quantizers
+from tensortriage.model.quantizers import quantizers, seven_bit_weights
 from tensortriage.values.dtype import Precision
 
 CURE = "pip install 'nvidia-modelopt[onnx]' torch, or name a Python that has it: --modelopt-python PYTHON"
@@ -92,6 +92,7 @@ class ModelOptQuantizer:
         precision: int8 or fp8e4m3.
         method: Its word for how ranges are chosen, ``entropy`` or ``max``.
         float_weights: Whether weights stay float behind a pair of their own; else they are stored in 8 bits.
+        reduce_range: Whether int8 weights use 7 bits.
         python: An interpreter that has it.
         folder: An existing folder for the files this needs.
 
@@ -107,11 +108,13 @@ class ModelOptQuantizer:
         *,
         method: str,
         float_weights: bool,
+        reduce_range: bool = False,
         python: str,
         folder: Path,
     ) -> None:
         self._float_weights = float_weights
-        self._whole = _quantized(model, feeds, precision, method=method, python=python, folder=folder)
+        whole = _quantized(model, feeds, precision, method=method, python=python, folder=folder)
+        self._whole = (seven_bit_weights(whole) if reduce_range else None) or whole
         known = {node.name for node in model.graph.nodes}
         self.nodes = tuple(name for name in quantized_nodes(self._whole) if name in known)
         if not self.nodes:

@@ -65,6 +65,8 @@ class QuantizeOptions:
         percentile: Share of the values, in percent, that a percentile range holds.
         per_channel: Whether weights have a scale per output channel.
         float_weights: Whether weights stay float with a Q/DQ pair of their own; else they are stored in 8 bits.
+        reduce_range: Whether int8 weights use 7 bits, so that sums of two products fit in int16, which is what kernels
+            for x86 without VNNI add them in.
         op_types: Operators whose operands are quantized; TensorRT-Model-Optimizer chooses by itself.
         modelopt_python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one.
     """
@@ -74,6 +76,7 @@ class QuantizeOptions:
     percentile: float = 99.99
     per_channel: bool = True
     float_weights: bool = False
+    reduce_range: bool = False
     op_types: Sequence[str] = OP_TYPES
     modelopt_python: str = ""
 
@@ -215,6 +218,7 @@ class OnnxRuntimeQuantizer:
             calibration_data_reader=None,
             op_types_to_quantize=list(options.op_types),
             per_channel=options.per_channel and not float8,
+            reduce_range=options.reduce_range and not float8,
             activation_type=kind,
             weight_type=kind,
             nodes_to_exclude=sorted(kept),

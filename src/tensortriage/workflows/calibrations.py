@@ -192,6 +192,7 @@ def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions
         options.precision,
         method=method,
         float_weights=options.float_weights,
+        reduce_range=options.reduce_range,
         python=modelopt_python(options.modelopt_python),
         folder=folder,
     )

@@ -16,8 +16,10 @@ from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
 from tensortriage.precision.quantizing import ALWAYS, Calibration, QuantizeOptions, Quantizer
 from tensortriage.precision.unquantized import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
 from tensortriage.workflows.calibrations import Metric, Tried, Ways, calibrated, errors_of, hold_out, outputs_of
 from tensortriage.workflows.feeding import FeedRequest, feeds
+from tensortriage.workflows.int8_kernels import kernel_notices
 from tensortriage.workflows.operands import Outgrown, outgrown_ranges, require_numbers_in
 from tensortriage.workflows.premises import require_numbers
 from tensortriage.workflows.surgery import Source, Target, load
@@ -141,6 +143,9 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
             best = Tried(best.calibration, best.quantized - count, errors_of(golden, outputs), metric)
         grown = outgrown_ranges(model, quantizer, held_out, workspace)
         _check(request, best, grown)
+        notices = [*_notices(request, model, ways, samples, held_out)]
+        if request.options.precision is Precision.INT8:
+            notices += kernel_notices(made, best.worst, held_out, golden, workspace)
         request.target.write(made)
     left = {*kept, *sensitive}
     return QuantizeResult(
@@ -159,7 +164,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         held_out=tuple(feed.name for feed in held_out),
         inputs="real" if any(feed.origin.value == "real" for feed in samples) else "random",
         outgrown=grown,
-        notices=tuple(_notices(request, model, ways, samples, held_out)),
+        notices=tuple(notices),
     )
 
 

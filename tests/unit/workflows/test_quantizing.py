@@ -3,8 +3,10 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 import models
+from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.errors import DataError, ModelError
 from tensortriage.model.selecting import NodeChoice
 from tensortriage.precision.quantizing import ALWAYS, Calibration
@@ -165,3 +167,37 @@ def test_a_goal_that_the_float_model_does_not_reach(request_of):
     with pytest.raises(ModelError) as beyond:
         quantize(request_of(uniform(4, 1.0), metric=lambda outputs, feed: 0.5, metric_min=0.9))
     assert beyond.value.slug == "quantize-goal-unreachable"
+
+
+def largest_weight(path):
+    stored = (numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer)
+    return max(np.abs(array.astype(int)).max() for array in stored if array.dtype == np.int8)
+
+
+def test_weights_in_7_bits(request_of, tmp_path):
+    """The largest weight of every column is 127 steps, or 63 or 64 of twice the length, for about twice the error."""
+    request = request_of(uniform(4, 1.0))
+    whole = quantize(request)
+    assert largest_weight(tmp_path / "q.onnx") == 127
+    narrow = quantize(replace(request, options=replace(request.options, reduce_range=True)))
+    assert largest_weight(tmp_path / "q.onnx") in (63, 64)
+    assert whole.tried[0].worst < narrow.tried[0].worst < 4 * whole.tried[0].worst
+
+
+WIDE = """
+    g (float[N, 64] x) => (float[N, 1] y) <float[64, 1] w = {WEIGHTS}> {
+        [first] h = MatMul(x, w)
+        y = Relu(h)
+    }"""
+
+
+@pytest.mark.skipif(not sums_in_int16(), reason="the processor has VNNI, or is none of x86")
+def test_sums_that_onnx_runtime_cuts_off_here_are_told(request_of, tmp_path):
+    """Numbers near the end of their range, all weights equal: every pair is 255 * 127 * 2."""
+    models.write(tmp_path / "m.onnx", WIDE.replace("WEIGHTS", ", ".join(["1"] * 64)))
+    samples = np.random.default_rng(0).uniform(0.9, 1.0, (4, 16, 64))
+    request = request_of(samples)
+    (notice,) = (line for line in quantize(request).notices if "VNNI" in line)
+    assert "--reduce-range" in notice
+    narrow = quantize(replace(request, options=replace(request.options, reduce_range=True)))
+    assert not [line for line in narrow.notices if "VNNI" in line]
