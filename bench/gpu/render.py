@@ -8,7 +8,7 @@ from typing import Any
 
 ORDER = (
     "conformance", "small", "plan", "transformer", "builds", "pinned", "guilty", "overflow", "kept", "reduce",
-    "resnet50", "crash",
+    "precision", "eight_bits", "resnet50", "crash",
 )  # fmt: skip
 
 

@@ -188,7 +188,9 @@ def overflow(step: Step) -> Figures:
     _, report = step.triage("diagnose", *step.net("overflowing"), "--target", target(precision="fp16"), "--timeout",
                             TIMEOUT, codes=(0, 1, 4))  # fmt: skip
     figures = _verdict(report)
-    _require(figures["verdict"] in ("range-overflow", "non-finite"), figures)
+    remedy = report["verdict"]["remedy"] or {}
+    figures["remedy"] = {key: remedy.get(key) for key in ("summary", "nodes", "error_after")}
+    _require(figures["verdict"] in ("range-overflow", "non-finite") and remedy.get("kind") == "keep-fp32", figures)
     return figures
 
 
@@ -223,6 +225,56 @@ def reduce(step: Step) -> Figures:
     figures = {key: reduction[key] for key in ("nodes_before", "checks", "minimality", "verified")}
     figures["kept"] = [node["op_type"] + " " + node["name"] for node in reduction["kept"]]
     _require(reduction["verified"], figures)
+    return figures
+
+
+def precision(step: Step) -> Figures:
+    """The fewest nodes in float32 for a goal that FP16 misses, confirmed by builds, and once more by a fresh one."""
+    examples = Path(__file__).resolve().parents[2] / "examples"
+    positions = [str(examples / f"digits_vit_positions.{kind}") for kind in ("onnx", "npz")]
+    metric = str(examples / "accuracy.py")
+    cases = {
+        "overflowing": (step.net("overflowing"), ["--sqnr", "53"], 52.0),
+        "positions": ((positions[0], "--inputs", positions[1]), ["--metric", metric], 30.0),
+        "transformer4": (step.net("transformer4"), ["--sqnr", "55"], 54.0),
+    }
+    figures: Figures = {}
+    for name, (net, goal, least_db) in cases.items():
+        words = [*net, "--target", target(precision="fp16"), "--timeout", TIMEOUT]
+        _, before = step.triage("run", *words, codes=(0, 1))
+        _, plan = step.triage("debug", "precision", *words, *goal, "-o", f"{name}.onnx", "--case", name)
+        again = ["--target", target(precision="mixed"), "--target-model", f"{name}.onnx", "--timeout", TIMEOUT]
+        _, after = step.triage("run", *net, *again, codes=(0, 1))
+        figures[name] = {
+            "fp16_sqnr_db": _sqnr_db(before),
+            "kept": len(plan["kept"]),
+            "candidates": plan["candidates"],
+            "first": plan["kept"][:6],
+            "builds": plan["builds"],
+            "minimality": plan["minimality"],
+            "error": {key: plan["error"][key] for key in ("goal", "as_asked", "predicted", "measured", "metric")},
+            "low_share": round(plan["low_share"], 3),
+            "fresh_build_sqnr_db": _sqnr_db(after),
+            "least_db": least_db,
+            "seconds": plan["seconds"],
+        }
+    rows = figures.values()
+    _require(all(row["fresh_build_sqnr_db"] >= row["least_db"] and row["builds"] <= 10 for row in rows), figures)
+    return figures
+
+
+def eight_bits(step: Step) -> Figures:
+    """INT8 by Q/DQ pairs: the nodes to leave in float32, confirmed by builds, and once more by a fresh one."""
+    examples = Path(__file__).resolve().parents[2] / "examples"
+    net = (str(examples / "digits_cnn.onnx"), "--inputs", str(examples / "digits_samples.npz"), "--samples", "8")
+    engine = target(precision="int8")
+    _, plan = step.triage("debug", "precision", *net, "--target", engine, "--sqnr", "35", "-o", "mixed.onnx",
+                          "--timeout", TIMEOUT, codes=(0, 4))  # fmt: skip
+    _, after = step.triage("run", *net, "--target", engine, "--target-model", "mixed.onnx", "--timeout", TIMEOUT,
+                           codes=(0, 1))  # fmt: skip
+    keys = ("kept", "candidates", "builds", "minimality", "error", "low_share", "honoured")
+    figures = {**{key: plan[key] for key in keys}, "fresh_build_sqnr_db": _sqnr_db(after)}
+    _require(figures["fresh_build_sqnr_db"] >= 33.0, figures)
     return figures
 
 
@@ -296,7 +348,7 @@ def crash(step: Step) -> Figures:
 STEPS: Mapping[str, Callable[[Step], Figures]] = {
     "conformance": conformance, "small": small, "plan": plan, "transformer": transformer, "builds": builds,
     "pinned": pinned, "guilty": guilty, "overflow": overflow, "kept": kept, "reduce": reduce,
-    "resnet50": resnet50, "crash": crash,
+    "precision": precision, "eight_bits": eight_bits, "resnet50": resnet50, "crash": crash,
 }  # fmt: skip
 
 
@@ -341,6 +393,13 @@ def _study(study: Mapping[str, Any]) -> Figures:
         "blame": study["blame"],
         "deployed": {key: (study["deployed"] or {}).get(key) for key in ("seen", "moved")},
     }
+
+
+def _sqnr_db(document: Mapping[str, Any]) -> float:
+    """Return the smallest signal to noise ratio of an output."""
+    rows = [row for item in document["comparisons"] for row in item["comparison"]["rows"]]
+    found = [_number(row["metrics"]["sqnr_db"]) for row in rows]
+    return round(min((db if db == db else float("-inf") for db in found), default=float("-inf")), 1)
 
 
 def _first_input(path: Path) -> str:
