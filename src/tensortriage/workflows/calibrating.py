@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.tensorrt_preparing import is_quantized
 from tensortriage.model.model import Model
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage_worker.shards import write_shard
@@ -25,6 +24,8 @@ def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder
     scaled = {"calibration_cache", "calibration_feeds", "load_engine"} & options.keys()
     if spec.name != "tensorrt" or options.get("precision") != "int8" or scaled:
         return spec
+    from tensortriage.engines.tensorrt_preparing import is_quantized  # with all that prepares a model for TensorRT
+
     loaded = Model.load(model)
     if is_quantized(loaded):
         return spec

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.tactics import load_record, save_record
 
 OPTION = "load_tactics"
 
@@ -20,6 +19,8 @@ def with_tactics(spec: EngineSpec, folder: Path) -> EngineSpec:
     """
     if spec.name != "tensorrt" or OPTION not in spec.options:
         return spec
+    from tensortriage.runs.tactics import load_record, save_record  # with the readers of other tools' files
+
     path = folder / "tactics.json"
     save_record(load_record(Path(spec.options[OPTION])), path)
     return EngineSpec(spec.name, {**spec.options, OPTION: str(path)})

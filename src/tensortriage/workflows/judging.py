@@ -13,14 +13,10 @@ import numpy as np
 from tensortriage.compare.figures import MATCH_FACTOR, gap_allowance_db, least_floor
 from tensortriage.compare.metrics import Metrics
 from tensortriage.compare.tolerance import Judgement, NoiseFloorTolerance
-from tensortriage.diagnose.floors import ROUNDED, floors_of
-from tensortriage.diagnose.investigation import Investigation, Question
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.runs.case import Case
 from tensortriage.values.dtype import Precision
-from tensortriage.values.store import MemoryStore
 
 
 class FloorJudge:
@@ -71,6 +67,12 @@ class FloorJudge:
         metrics: Mapping[str, Metrics],
         references: Mapping[str, np.ndarray],
     ) -> dict[str, Judgement]:
+        # A comparison seldom comes here, and all of an investigation is imported with these.
+        from tensortriage.diagnose.floors import ROUNDED, floors_of
+        from tensortriage.diagnose.investigation import Investigation, Question
+        from tensortriage.runs.case import Case
+        from tensortriage.values.store import MemoryStore
+
         golden = MemoryStore({name: references[name] for name in names})
         question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
         with Case(self._folder / "floors") as case:
