@@ -298,3 +298,21 @@ def test_tensors_without_elements_never_pass(tmp_path):
     done = triage("run", EXAMPLES / "digits_cnn.onnx", *words, cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "error[nothing-compared]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "feed", "precision", "code", "words"),
+    [
+        ("digits_vit_positions", "digits_vit_positions", "bf16", 1, "though rounding to bf16 may cost more"),  # 118 %
+        ("digits_vit_positions", "digits_vit_positions", "fp16", 0, "of its signal"),  # 43 %
+        ("digits_vit", "digits", "bf16", 0, ""),
+    ],
+)
+def test_a_format_that_is_too_coarse_does_not_just_pass(tmp_path, name, feed, precision, code, words):
+    """Errors are those of rounding every result; half of the signal is the most that passes without a tolerance."""
+    target = f"emulate:precision={precision}"
+    model, inputs = EXAMPLES / f"{name}.onnx", EXAMPLES / f"{feed}.npz"
+    done = triage("run", model, "--inputs", inputs, "--target", target, cwd=tmp_path)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert words in done.stdout
+    assert ("triage debug precision" in done.stdout) is bool(words)

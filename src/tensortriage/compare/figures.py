@@ -15,6 +15,9 @@ MATCH_FACTOR = 10.0
 """How much noisier than its reference an fp32 engine may be (20 dB): kernels differ in summation order, fused
 multiply-adds and approximations of exp, erf, tanh. Faults worth the name are orders of magnitude above."""
 
+TOO_COARSE = 0.1
+"""Relative error (20 dB below the signal) from which a format that explains it is said to be too coarse for a model."""
+
 LOST = 0.5
 """Relative RMS error of a number format from which an output is lost: half of its signal. No floor is beyond it."""
 

@@ -2,7 +2,7 @@
 
 import math
 
-from tensortriage.compare.figures import decibels, gap_allowance_db, ratio_of, say
+from tensortriage.compare.figures import TOO_COARSE, decibels, gap_allowance_db, ratio_of, say
 from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED
@@ -11,9 +11,6 @@ from tensortriage.diagnose.outputs import FeedResult
 from tensortriage.diagnose.ranged import described
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.values.dtype import Precision
-
-TOO_COARSE = 0.1
-"""Relative error (20 dB below the signal) from which a format that explains it is said to be too coarse for a model."""
 
 
 def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.compare.comparison import Row
+from tensortriage.compare.figures import TOO_COARSE
 from tensortriage.compare.result import CompareResult, FeedComparison
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json
@@ -87,6 +89,26 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
     console.print(f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}", soft_wrap=True)
     if len(rows) > MOST_ROWS:
         console.print(f"  ... and {len(rows) - MOST_ROWS} better ones")
+    if result.observation == "deployed" and (lost := lost_to_format(row for _, row in rows)) is not None:
+        share = f"{lost.metrics.relative_rms_error:.0%}"
+        console.print(
+            f"  the format alone may cost {printable(lost.value)} what is lost here, {share} of its signal: "
+            "--metric-script, or --atol and --rtol, say whether that will do, and triage debug precision finds the "
+            "nodes that need more bits",
+            style="yellow",
+            soft_wrap=True,
+        )
+
+
+def lost_to_format(rows: Iterable[Row]) -> Row | None:
+    """Return the worst tensor that has lost a tenth of its signal or more, judged by what its format may cost."""
+    found = [
+        row
+        for row in rows
+        if row.metrics.relative_rms_error >= TOO_COARSE
+        and ("may cost more" in row.judgement.limit or (row.judgement.within and "x floor" in row.judgement.limit))
+    ]
+    return max(found, key=lambda row: row.metrics.relative_rms_error, default=None)
 
 
 def rank(row: Row) -> tuple[bool, float, float]:

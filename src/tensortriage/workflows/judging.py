@@ -4,13 +4,14 @@ Floors cost extra runs (float64, emulated rounding), so they are measured only f
 error is below the rounding of a single fp32 result is within any floor.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, gap_allowance_db, least_floor
+from tensortriage.compare.figures import LOST, MATCH_FACTOR, gap_allowance_db, least_floor
 from tensortriage.compare.metrics import Metrics
 from tensortriage.compare.tolerance import Judgement, NoiseFloorTolerance
 from tensortriage.engines.spec import EngineSpec
@@ -84,14 +85,19 @@ class FloorJudge:
                 )
             finally:
                 inv.close()
-        limits = {}
+        limits, lost = {}, set[str]()
         for name in names:
             fp32 = MATCH_FACTOR * floors.fp32.get(name, 0.0)
             rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics[name].count) / 20)
             limit = fp32 if inv.precision not in ROUNDED else max(fp32, rounding)
+            if LOST < limit < math.inf:
+                limit = LOST
+                lost.add(name)
             limits[name] = limit * signal(metrics[name]) if math.isfinite(limit) else math.inf
         tolerance = NoiseFloorTolerance(limits, factor=1.0)
-        return {name: tolerance.judge(name, metrics[name]) for name in names}
+        judged = {name: tolerance.judge(name, metrics[name]) for name in names}
+        words = f"rms <= {LOST:.0%} of the signal, though rounding to {inv.precision.value} may cost more"
+        return judged | {name: dataclasses.replace(judged[name], limit=words) for name in lost}
 
 
 def signal(metrics: Metrics) -> float:
