@@ -9,6 +9,10 @@ INSPECT = {
     "plan": ("tensortriage.cli.inspect_plan:inspect_plan", "What an engine really runs for a model."),
     "capability": ("tensortriage.cli.inspect_capability:inspect_capability", "What of a model an engine can build."),
     "sparsity": ("tensortriage.cli.inspect_sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
+    "quantizers": (
+        "tensortriage.cli.inspect_quantizers:inspect_quantizers",
+        "Whether Q/DQ pairs fit, and what each costs.",
+    ),
     "tactics": ("tensortriage.cli.inspect_tactics:inspect_tactics", "Which tactics a file says were chosen."),
     "diff-tactics": (
         "tensortriage.cli.inspect_diff_tactics:inspect_diff_tactics",

@@ -2,18 +2,20 @@
 
 `quantized_only_for` lets nobody else read a quantized operand. `switch_quantizers` makes one model for every choice of
 quantized nodes: each such operand gets a Where between what the pair hands on and what went into it, and one bool
-input, an element per node, chooses. A search for the nodes that do not stand 8 bits then needs one session.
+input, an element per node, chooses. A search for the nodes that do not stand 8 bits then needs one session. So does
+`switch_pairs` for the pairs themselves.
 `with_stored_weights` does the first half of a weight's pair once and for all.
 """
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.model import Model
+from tensortriage.model.quantizers import quantizers
 from tensortriage.model.surgery import Names, initializer, prune_initializers
 from tensortriage.values.dtype import DType
 
@@ -28,7 +30,7 @@ class QuantizerSwitches:
     Attributes:
         model: The model; `input` is its further input, bool, an element per node.
         input: Name of that input.
-        nodes: Nodes that read quantized operands, in topological order.
+        nodes: Nodes that read quantized operands, or nodes that dequantize, in topological order.
     """
 
     model: Model
@@ -76,6 +78,53 @@ def switch_quantizers(model: Model) -> QuantizerSwitches:
     choice.shape = ir.Shape((len(nodes),))
     graph.inputs.append(choice)
     return QuantizerSwitches(Model.from_ir(whole), choice.name or "", tuple(nodes))
+
+
+def switch_pairs(model: Model, weights: Mapping[str, np.ndarray]) -> QuantizerSwitches:
+    """Return a model in which every pair can be told to hand on what went into it.
+
+    Args:
+        model: A model with Q/DQ pairs; it is not changed.
+        weights: Float originals of weights that are stored quantized, by the result of their DequantizeLinear; without
+            one such a pair stays as it is.
+
+    Returns:
+        The model; its ``nodes`` are the DequantizeLinear nodes of the pairs.
+
+    Raises:
+        ModelError: When there is none that can be switched (``quantizers-none``).
+    """
+    pairs = [pair for pair in quantizers(model.graph) if not pair.of_weight or pair.result in weights]
+    if not pairs:
+        raise ModelError("the model has no pair of quantizers", slug="quantizers-none", cure="quantize it first")
+    whole = model.clone().ir
+    graph, names = whole.graph, Names(whole.graph)
+    nodes = {node.name: node for node in graph}
+    choice = ir.Value(name=names.fresh(SWITCHES), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape((len(pairs),)))
+    for index, pair in enumerate(pairs):
+        back = nodes[pair.dequantize]
+        result = back.outputs[0]
+        source = nodes[pair.quantize].inputs[0] if pair.quantize else None
+        number = initializer(names.fresh("quantizer_number"), np.array(index, np.int64))
+        graph.register_initializer(number)
+        if source is None:
+            source = initializer(names.fresh(f"float::{pair.stored}"), weights[pair.result])
+            graph.register_initializer(source)
+        switch = ir.node("Gather", [choice, number], name=names.fresh("quantizer_switch"))
+        switch.outputs[0].name = names.fresh("quantizer_switch")
+        gate = ir.node("Where", [switch.outputs[0], result, source], name=names.fresh("quantizer_gate"))
+        gate.outputs[0].name = names.fresh(f"operand::{pair.result}")
+        gate.outputs[0].type, gate.outputs[0].shape = result.type, result.shape
+        for use in tuple(result.uses()):
+            if use.node is not gate:
+                use.node.replace_input_with(use.idx, gate.outputs[0])
+        graph.insert_after(back, [switch, gate])
+        if result.is_graph_output():
+            name, result.name = result.name, names.fresh(f"pair::{pair.result}")
+            gate.outputs[0].name = name
+            graph.outputs[graph.outputs.index(result)] = gate.outputs[0]
+    graph.inputs.append(choice)
+    return QuantizerSwitches(Model.from_ir(whole), choice.name or "", tuple(pair.dequantize for pair in pairs))
 
 
 def with_own_weights(model: Model, nodes: Collection[str]) -> Model:

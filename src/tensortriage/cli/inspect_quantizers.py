@@ -1,0 +1,113 @@
+"""``triage inspect quantizers``: does every pair of quantizers fit its numbers, and what does it cost?"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    GuideCommand,
+    common,
+    data_options,
+    external_data_option,
+    option,
+)
+
+if TYPE_CHECKING:
+    from tensortriage.workflows.inspecting_quantizers import PairRow, QuantizersResult
+
+EPILOG = """\b
+Examples:
+  triage inspect quantizers model_int8.onnx --inputs real.npz
+  triage inspect quantizers model_int8.onnx --original model.onnx --inputs held_out/
+"""
+MOST_SHOWN = 20
+
+
+@click.command(cls=GuideCommand, value_lists=DATA_LISTS, epilog=EPILOG)
+@click.argument("model", type=READ)
+@option("--original", type=READ, metavar="MODEL", heading="Model",
+        help="The float model that MODEL was made from: what its stored weights were.")  # fmt: skip
+@option("--samples", type=click.IntRange(1), default=8, show_default=True, heading="Inputs", help="Most feeds to use.")
+@external_data_option("Model")
+@data_options
+@common
+def inspect_quantizers(
+    model: Path, original: Path | None, samples: int, external_data_dir: Path | None, as_json: bool, **given: Any
+) -> None:
+    """Judge every pair of QuantizeLinear and DequantizeLinear of MODEL, calibrated or learned in training.
+
+    The model without its pairs is the yardstick: what a pair costs at the outputs alone, and what is left without it;
+    what it can represent against the numbers that reach it, its error divided into clipping and rounding.
+    """
+    from tensortriage.cli.requests import feed_request
+    from tensortriage.model.model import Model
+    from tensortriage.report.text import printable
+    from tensortriage.values.serial import to_json
+    from tensortriage.workflows.feeding import feeds
+    from tensortriage.workflows.inspecting_quantizers import inspect_quantizers
+
+    loaded = Model.load(model, external_data_dir=external_data_dir)
+    found = inspect_quantizers(
+        loaded,
+        list(feeds(feed_request(given, most=samples), loaded)),
+        original=None if original is None else Model.load(original, external_data_dir=external_data_dir),
+        progress=_live,
+    )
+    if as_json:
+        print_document(to_json(found))
+        return
+    for line in lines(found):
+        click.echo(printable(line))
+
+
+def _live(text: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(click.style(f"  … {text}", dim=True), err=True)
+
+
+def lines(found: "QuantizersResult") -> Iterator[str]:
+    """Yield a result as lines of text."""
+    from tensortriage.compare.figures import say
+    from tensortriage.report.text import count
+
+    yield (
+        f"{count(len(found.pairs), 'pair')} on {count(len(found.feeds), 'feed')} ({found.inputs} data); with all of "
+        f"them outputs are off by {say(found.error)} (relative RMS)"
+    )
+    for number, row in enumerate(found.pairs[:MOST_SHOWN], 1):
+        yield from _row_lines(number, row)
+    if len(found.pairs) > MOST_SHOWN:
+        yield f"  ... and {len(found.pairs) - MOST_SHOWN} more that cost less: --json"
+    if found.fixed:
+        yield f"{count(len(found.fixed), 'weight')} stored quantized, taken as exact: name the float model (--original)"
+    if found.remove:
+        yield f"remove '{found.remove}' first: outputs are then off by {say(found.error_without)}"
+    if found.recalibrate:
+        yield f"recalibrate: ranges cut numbers off; take samples like {', '.join(found.recalibrate[:3])} in"
+    misfits = sum(row.kind not in ("", "fits") for row in found.pairs)
+    if not misfits:
+        yield "every pair that can be judged is within 3 dB of the best for these numbers"
+
+
+def _row_lines(number: int, row: "PairRow") -> Iterator[str]:
+    from tensortriage.compare.figures import say
+
+    left = "" if row.without is None else f", without it {say(row.without)}"
+    what = f"{row.dtype} weight" if row.weight else row.dtype
+    yield f"{number:4d} '{row.node}' ({what}): alone {say(row.alone)}{left}"
+    if row.observed is None or row.representable is None or row.clipped is None:
+        return
+    met = f" on {row.observed_on}" if row.observed_on else ""
+    yield (
+        f"       holds {row.representable[0]:.4g} to {row.representable[1]:.4g}, meets {row.observed[0]:.4g} to "
+        f"{row.observed[1]:.4g}{met}; {100 * row.clipped:.2g} % cut off; of its error {row.clipping_share or 0.0:.0%} "
+        "is clipping, the rest rounding"
+    )
+    if row.words:
+        yield f"       {row.words}"
