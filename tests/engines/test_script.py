@@ -236,6 +236,13 @@ def test_a_crash_is_an_answer_and_the_engine_compiles_again(compiled, body, word
     np.testing.assert_array_equal(compiled(DOUBLING).run(FEED)["y"], FEED["x"] * 2)
 
 
+def test_a_forked_copy_that_comes_back_answers_nobody(compiled):
+    session = compiled(run_body("os.fork()\nreturn {'y': feed['x'] * 2}"))
+    for _ in range(3):
+        np.testing.assert_array_equal(session.run(FEED)["y"], FEED["x"] * 2)
+    session.close()
+
+
 def test_a_crash_while_building(compiled):
     with pytest.raises(EngineCrashed, match="while building the model"):
         compiled("import os\nclass E:\n def compile(self, m, o): os.abort()")

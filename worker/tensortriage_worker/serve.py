@@ -40,10 +40,13 @@ def main() -> None:
     requests, answers = _private_pipes()
     _die_with(int(sys.argv[2]))
     faulthandler.enable()
-    server = _Server()
+    server, own_pid = _Server(), os.getpid()
     _answer(answers, server.hello())
     for line in requests:
-        _answer(answers, server.handle(json.loads(line)))
+        answer = server.handle(json.loads(line))
+        if os.getpid() != own_pid:
+            os._exit(0)  # a copy that the engine forked and let come back: nobody has asked it
+        _answer(answers, answer)
 
 
 class _Server:

@@ -226,7 +226,7 @@ def _out_of_memory(message: str) -> EngineOutOfMemory:
 def _ending(death: Mapping[str, Any]) -> str:
     code = death["code"]
     if code is None:
-        return str(death["cause"])
+        return str(death["cause"]) or "its process ended"
     if code >= 0:
         return f"its process ended with exit code {code}"
     try:

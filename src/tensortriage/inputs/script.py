@@ -1,5 +1,6 @@
 """Feeds from a user's script: a function without arguments that yields dicts of arrays, as Polygraphy has it."""
 
+import contextlib
 import importlib.util
 import sys
 import traceback
@@ -95,13 +96,18 @@ def _load(path: Path, name: str) -> Callable[[], Any]:
 
 
 def _call(path: Path, action: Callable[[], Any]) -> Any:
-    """Run the user's code; its exceptions become an error that names the line in the script."""
+    """Run the user's code; its exceptions become an error that names the line in the script.
+
+    What it prints goes to stderr: stdout may be a document.
+    """
     try:
-        return action()
+        with contextlib.redirect_stdout(sys.stderr):
+            return action()
     except DataError:
         raise
     except (Exception, SystemExit) as error:
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+        own = path.resolve()
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == own]
         line = lines[-1] if lines else getattr(error, "lineno", None)
         raise DataError(
             f"{path}" + (f", line {line}" if line else "") + f": {type(error).__name__}: {error}",
@@ -119,7 +125,7 @@ def _feed(sample: object, label: str, path: Path) -> Feed:
 def _array(value: Any, name: str, path: Path) -> np.ndarray:
     if hasattr(value, "detach"):  # A torch tensor: numpy cannot convert one that requires gradients or is on a GPU.
         value = _call(path, lambda: value.detach().cpu().numpy())
-    array: np.ndarray = _call(path, lambda: np.asarray(value))
+    array: np.ndarray = _call(path, lambda: np.array(value))  # a copy: many loaders fill one buffer again and again
     if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.reshape(-1)):
         raise _not_feed(path, f"'{name}' is a {type(value).__name__}, no array")
     return array

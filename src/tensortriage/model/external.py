@@ -117,4 +117,5 @@ def weight_files(model: ir.Model, directory: Path) -> frozenset[Path]:
     """
     tensors = [value.const_value for graph in all_graphs(model) for value in graph.initializers.values()]
     seen = {tensor.file.path for tensor in tensors if isinstance(tensor, MappedTensor)}
-    return frozenset(seen | {directory / tensor.location for tensor in tensors if isinstance(tensor, AbsentTensor)})
+    said = {os.fspath(tensor.location) for tensor in tensors if isinstance(tensor, AbsentTensor)}
+    return frozenset(seen | {directory / location for location in said if "\0" not in location})

@@ -100,3 +100,35 @@ def test_what_is_no_script_is_refused(tmp_path):
         with pytest.raises(DataError) as caught:
             list(script_feeds(str(tmp_path / name), SPECS))
         assert caught.value.slug == "script-unusable"
+
+
+def test_a_loader_may_fill_one_buffer_again_and_again(script):
+    path = script("""
+        import numpy as np
+        def load_data():
+            buffer = np.empty((1, 3), np.float32)
+            for k in range(3):
+                buffer[...] = k
+                yield {"x": buffer}
+    """)
+    assert [feed.tensors["x"][0, 0] for feed in script_feeds(str(path), SPECS)] == [0, 1, 2]
+    assert [feed.tensors["x"][0, 0] for feed in list(script_feeds(str(path), SPECS))] == [0, 1, 2]
+
+
+def test_what_a_script_prints_is_no_part_of_a_document(script, capsys):
+    path = script("""
+        print("imported")
+        def load_data():
+            print("called")
+            yield {"x": [[1.0, 2.0, 3.0]]}
+    """)
+    list(script_feeds(str(path), SPECS))
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "imported\ncalled\n")
+
+
+def test_lines_are_told_of_a_script_beside_the_user(script, monkeypatch):
+    path = script("def load_data():\n    yield {'x': 1 / 0}\n")
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(DataError, match=r"loader\.py, line 2: ZeroDivisionError"):
+        list(script_feeds(path.name, SPECS))
