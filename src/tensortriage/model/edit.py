@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import DataError, UsageError
+from tensortriage.model.cleaning import clean_in_place
 from tensortriage.model.model import Model
 from tensortriage.model.opset import require_opset
 from tensortriage.model.surgery import (
@@ -60,10 +61,12 @@ def select_outputs(model: Model, values: Iterable[str]) -> Model:
         UsageError: When there are none (``outputs-empty``), one is unknown (``value-unknown``) or made by no node and
             no output so far (``value-not-markable``).
     """
-    names = list(values)
-    if not names:
-        raise UsageError("a model needs at least one output", slug="outputs-empty", cure="name a value to keep")
-    return _with_outputs(model, names)
+    return _with_outputs(model, _some(values))
+
+
+def needed_for(model: Model, values: Iterable[str]) -> Model:
+    """Return the model with exactly these outputs and nothing that they do not need; errors as of `select_outputs`."""
+    return _with_outputs(model, _some(values), prune=True)
 
 
 def freeze(model: Model, values: Mapping[str, np.ndarray]) -> Model:
@@ -149,7 +152,14 @@ def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec
     return Model.from_ir(clone.ir)
 
 
-def _with_outputs(model: Model, names: Collection[str]) -> Model:
+def _some(values: Iterable[str]) -> list[str]:
+    names = list(values)
+    if not names:
+        raise UsageError("a model needs at least one output", slug="outputs-empty", cure="name a value to keep")
+    return names
+
+
+def _with_outputs(model: Model, names: Collection[str], *, prune: bool = False) -> Model:
     clone = model.clone()
     graph = clone.ir.graph
     before = set(graph.outputs)
@@ -161,12 +171,14 @@ def _with_outputs(model: Model, names: Collection[str]) -> Model:
                 slug="value-not-markable",
                 cure="mark outputs of nodes; the value of an input or initializer is known without running the model",
             )
+    graph.outputs.clear()
+    graph.outputs.extend(found.values())
+    if prune:
+        clean_in_place(clone.ir)
     if any(value.type is None for value in found.values()):  # ONNX wants outputs typed, and TensorRT 8.5 insists
         types = infer_types(clone.ir, {})
         for value in found.values():
             value.type = value.type or types.get(value)
-    graph.outputs.clear()
-    graph.outputs.extend(found.values())
     return Model.from_ir(clone.ir)
 
 

@@ -9,8 +9,7 @@ from typing import Protocol, Self
 from tensortriage.diagnose.investigation import PLAIN
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cleaning import clean
-from tensortriage.model.edit import select_outputs
+from tensortriage.model.edit import needed_for
 from tensortriage.model.model import Model
 from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.failing import Failure
@@ -252,7 +251,7 @@ class StagedAsking:
         if len(names) < 2:
             return piece, ()
         for name in names[:MOST_OUTPUTS]:
-            smaller = clean(select_outputs(piece, [name]))
+            smaller = needed_for(piece, [name])
             if len(smaller.graph.nodes) == len(piece.graph.nodes) and self._fails(smaller, nodes, attempts):
                 return smaller, (Shrunk("outputs", True, f"{len(names)} -> 1 ('{name}')"),)
         return piece, (Shrunk("outputs", False, f"all {len(names)} are kept: it needs more than one"),)

@@ -11,7 +11,7 @@ from tensortriage.model.annotating import Shape, with_inferred_shapes, with_inpu
 from tensortriage.model.bounding import bound
 from tensortriage.model.cleaning import clean
 from tensortriage.model.convert import convert
-from tensortriage.model.edit import markable, select_outputs
+from tensortriage.model.edit import markable, needed_for, select_outputs
 from tensortriage.model.folding import FoldOptions, fold_constants
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
@@ -150,7 +150,7 @@ def recorded(model: Model, feed: Feed, values: Sequence[str], *, in_place: bool 
     """
     if not values:
         return {}
-    pruned = clean(select_outputs(model, values))
+    pruned = needed_for(model, values)
     names = {spec.name for spec in pruned.inputs}
     with Workspace() as workspace, Runner(PLAIN, pruned, workspace=workspace, in_place=in_place) as runner:
         return dict(runner.run({name: array for name, array in feed.tensors.items() if name in names}))

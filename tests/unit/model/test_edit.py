@@ -6,7 +6,7 @@ import pytest
 import models
 import running
 from tensortriage.errors import DataError, ModelError, UsageError
-from tensortriage.model.edit import freeze, inject, mark_outputs, markable, select_outputs
+from tensortriage.model.edit import freeze, inject, mark_outputs, markable, needed_for, select_outputs
 from tensortriage.values.dtype import DType
 
 X = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 0.0]], np.float32)
@@ -45,6 +45,15 @@ def test_selecting_replaces_the_outputs():
     np.testing.assert_array_equal(running.run(selected, {"x": X})["c"], -np.abs(X))
 
 
+def test_what_an_output_does_not_need_can_be_left_out():
+    model = models.branchy()
+    pruned = needed_for(model, ["c"])
+    assert [node.name for node in pruned.graph.nodes] == ["start", "right"]
+    assert pruned.outputs[0].dtype is DType.FLOAT  # found by inference, since the model declares no inner value
+    np.testing.assert_array_equal(running.run(pruned, {"x": X})["c"], -np.abs(X))
+    assert len(model.graph.nodes) == 5
+
+
 @pytest.mark.parametrize(
     ("edit", "values", "slug"),
     [
@@ -52,6 +61,7 @@ def test_selecting_replaces_the_outputs():
         (mark_outputs, ["x"], "value-not-markable"),
         (select_outputs, [], "outputs-empty"),
         (select_outputs, ["x"], "value-not-markable"),
+        (needed_for, ["x"], "value-not-markable"),
     ],
 )
 def test_values_that_cannot_be_outputs(edit, values, slug):

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tensortriage.model.cleaning import clean
-from tensortriage.model.edit import freeze, select_outputs
+from tensortriage.model.edit import freeze, needed_for
 from tensortriage.reduce.repro import Repro, ReproSample
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.shrinking.trials import Trials
@@ -29,7 +28,7 @@ def drop_outputs(repro: Repro, trials: Trials) -> tuple[Repro, Shrunk | None]:
     if len(names) == 1:
         return repro, None
     for name in sorted(names, key=lambda name: name != trials.local.value):
-        model = clean(select_outputs(repro.model, [name]))
+        model = needed_for(repro.model, [name])
         kept = {spec.name for spec in model.inputs}
         samples = tuple(
             ReproSample({k: v for k, v in sample.inputs.items() if k in kept}, {name: sample.outputs[name]})
