@@ -12,12 +12,14 @@ from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation, compare_all
 from tensortriage.diagnose.local import local_errors, suspects
+from tensortriage.diagnose.quantized import inspect_command
 from tensortriage.diagnose.soundness import mismatched, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.diff import diff
 from tensortriage.model.model import Model
+from tensortriage.model.quantizers import QUANTIZING_OPS, bypass, quantizers
 
 
 def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
@@ -44,7 +46,7 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
             error = error_of(figure)
             if error > MATCH_FACTOR * floors.get(name, 0.0) and error > worst:
                 worst, where, feed = error, name, each
-    reasons = diff(original, changed).nodes
+    reasons = reasons_of(original, changed)
     if not where:
         inv.answered(question, "yes, within the fp32 floor", since=since, changed_nodes=list(reasons)[:20])
         return None
@@ -67,9 +69,20 @@ def model_changed(inv: Investigation, changed: Model) -> Verdict | None:
         f"{say(worst)}{named}",
         culprits=culprits,
         next=[
+            *([inspect_command(inv, changed)] if quantizers(changed.graph) else []),
             inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
         ],
     )
+
+
+def reasons_of(original: Model, changed: Model) -> Mapping[str, str]:
+    """Return what differs, by node; where one model was quantized, what differs besides its quantizers, if anything."""
+    if quantizers(changed.graph) and not quantizers(original.graph):
+        added = {node.name for node in changed.graph.nodes if node.op_type in QUANTIZING_OPS}
+        found = {name: why for name, why in diff(original, bypass(changed, {})).nodes.items() if name not in added}
+        if found:
+            return found
+    return diff(original, changed).nodes
 
 
 def confirm(inv: Investigation, changed: Model, feed: Feed, reasons: Mapping[str, str]) -> list[Culprit]:
@@ -94,10 +107,10 @@ def confirm(inv: Investigation, changed: Model, feed: Feed, reasons: Mapping[str
         errors = {}
     finally:
         inner.close()
-    names = sorted({*reasons, *local}, key=lambda name: (-local.get(name, 0.0), name))
+    nodes = {node.name: node for node in changed.graph.nodes}
     culprits = []
-    for name in names:
-        node = changed.graph.node(name) if name in {n.name for n in changed.graph.nodes} else None
+    for name in sorted({*reasons, *local}, key=lambda name: (-local.get(name, 0.0), name)):
+        node = nodes.get(name)
         reason = reasons.get(name, "computes another result from the same inputs")
         culprits.append(
             Culprit(

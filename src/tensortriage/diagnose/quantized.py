@@ -7,6 +7,7 @@ the worst ones calibrated the outputs must come back (else the bits are too few,
 """
 
 import dataclasses
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -53,7 +54,8 @@ def quantized_model(inv: Investigation, evidence: Evidence, changed: Model) -> V
     weights = float_weights(inv.model.graph, changed.graph, pairs)
     try:
         before = output_errors(inv, changed, feed)
-        without = output_errors(inv, bypass(changed, weights), feed)
+        plain = bypass(changed, weights)
+        without = output_errors(inv, plain, feed)
         misfits = judged(inv, changed, feed, pairs, weights)
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}", since=since)
@@ -62,12 +64,51 @@ def quantized_model(inv: Investigation, evidence: Evidence, changed: Model) -> V
     floors, _ = fp32_floors(inv, inv.model, feed, list(before), golden=golden, what="the outputs")
     if any(error > MATCH_FACTOR * floors.get(name, 0.0) for name, error in without.items()):
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
+        if not unknown and misfits and max(before.values()) > max(without.values()):
+            return against_itself(inv, evidence, changed, plain, feed, misfits, before, len(pairs), since)
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", since=since, errors=without)
         return None
     if all(error <= MATCH_FACTOR * floors.get(name, 0.0) for name, error in before.items()):
         return None
     return guilty_pairs(inv, evidence, changed, feed, misfits, before, len(pairs), since)
+
+
+def against_itself(
+    inv: Investigation,
+    evidence: Evidence,
+    changed: Model,
+    plain: Model,
+    feed: Feed,
+    misfits: Sequence[Misfit],
+    before: Mapping[str, float],
+    count: int,
+    since: Mark,
+) -> Verdict | None:
+    """Judge the quantizers of a model with weights of its own, trained with them in it, by the model without them.
+
+    That is done where most of the difference to the reference's model goes with the quantizers.
+    """
+    asked = inv.question
+    inv.focus(plain)
+    try:
+        verdict = guilty_pairs(inv, evidence, changed, feed, misfits, output_errors(inv, changed, feed), count, since)
+    finally:
+        inv.focus(asked.model)
+        inv.question = asked
+    fitting, evidence.quantization = evidence.calibrated, ""
+    if verdict is None or fitting is None:
+        return None
+    after = output_errors(inv, fitting.model, feed)[fitting.output]
+    evidence.calibrated = dataclasses.replace(fitting, before=before[fitting.output], after=after)
+    words = "; compared with the same model without quantizers, whose weights are not the reference's"
+    return dataclasses.replace(verdict, summary=verdict.summary + words, next=(inspect_command(inv, changed),))
+
+
+def inspect_command(inv: Investigation, changed: Model) -> str:
+    """Return the command that judges every quantizer of a model."""
+    inputs = ["--inputs", *inv.question.input_paths] if inv.question.input_paths else []
+    return shlex.join(["triage", "inspect", "quantizers", str(changed.path), *inputs])
 
 
 def guilty_pairs(
@@ -128,7 +169,10 @@ def guilty_pairs(
         f"{first.op_type} '{first.node}'{others} does not fit the numbers it meets: {first.reason}; with "
         f"{'these' if others else 'it'} calibrated on these inputs {falls}",
         culprits=culprits,
-        next=[inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path))],
+        next=[
+            inspect_command(inv, changed),
+            inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
+        ],
     )
 
 
