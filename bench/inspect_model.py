@@ -17,6 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from compiled import compile_packages
+
 # onnx is not imported: a child's ru_maxrss begins with what its parent had in memory (Linux keeps it across exec).
 _ONNX = importlib.util.find_spec("onnx")
 DENSENET = (
@@ -61,6 +63,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("models", nargs="*", type=Path, default=[DENSENET])
     given = parser.parse_args()
+    compile_packages()
     worse = 0
     for model in given.models:
         contestants = {"polygraphy": [given.polygraphy], "triage": TRIAGE}

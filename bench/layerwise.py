@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import psutil
+from compiled import compile_packages
 
 from tensortriage.testing.models import encoder, feed_for, save_model
 
@@ -188,6 +189,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     given = arguments()
+    compile_packages()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if given.generate:

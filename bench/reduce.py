@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import onnx
+from compiled import compile_packages
 
 CHECK = """
 import sys
@@ -98,6 +99,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments()
+    compile_packages()
     model = given.model.resolve()
     names = [node.name for node in onnx.load(model, load_external_data=False).graph.node if node.op_type != "Constant"]
     one, other = names[len(names) * 2 // 5], names[len(names) * 4 // 5]

@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from compiled import compile_packages
 from inspect_model import DENSENET, TRIAGE, Cost, best, measure
 
 Ends = tuple[str, str]
@@ -88,6 +89,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("models", nargs="*", type=Path, default=[DENSENET])
     given = parser.parse_args()
+    compile_packages()
     polygraphy = [given.polygraphy_python, "-c", "from polygraphy.tools import main; main()"]
     worse = 0
     print(

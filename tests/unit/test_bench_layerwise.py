@@ -17,7 +17,9 @@ HOLD_200_MB = "import time; block = b'x' * 200_000_000; time.sleep(0.3); print('
 def layerwise():
     spec = importlib.util.spec_from_file_location("bench_layerwise", SOURCE)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(SOURCE.parent))  # where a script finds its siblings
     spec.loader.exec_module(module)
+    sys.path.remove(str(SOURCE.parent))
     yield module
     del sys.modules[spec.name]
 
