@@ -121,6 +121,9 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
             f"outputs: error {_number(error.measured)} on {plan.deployed}, {_number(error.predicted)} predicted, "
             f"{_number(error.as_asked)} on {plan.target}; wanted: {error.goal}"
         )
+    asked, measured = error.as_asked, error.measured
+    if not plan.nodes and asked is not None and measured is not None and asked <= measured:
+        yield f"{plan.target} does as well with the model as it is: the typed one is for engines that follow types"
     if error.metric is not None:
         yield f"metric: {error.metric:.6g}, of the reference {error.metric_reference:.6g}"
     if not error.explained:

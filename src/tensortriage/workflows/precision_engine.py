@@ -165,7 +165,7 @@ class _Search:
             f"{self._precision.value} alone, emulated: {self._say(rounding)}"
             + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
         )
-        settled = self._settled()
+        settled = self._settled(asked)
         return self._finished(asked, settled, explains=reason and explained(settled.reading, settled.predicted))
 
     def _say(self, reading: Reading) -> str:
@@ -175,9 +175,12 @@ class _Search:
         metric = "" if reading.metric is None else f", metric {reading.metric:.6g}"
         return number + metric + (", good enough" if reading.within else ", not good enough")
 
-    def _settled(self) -> Settled:
+    def _settled(self, asked: Reading) -> Settled:
         if self._request.mode is not Mode.AUTO:
             return self._prefix()
+        nothing = frozenset[str]()
+        if asked.within and self._engine(nothing).within:
+            return Settled((), self._engine(nothing), self.emulation.read(nothing), nothing, complete=True)
         first = self._chosen(1.0)
         if first is None:
             raise not_precision(self.emulation.read(frozenset(self._stage.items)), "in emulation")

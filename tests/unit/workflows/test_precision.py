@@ -164,3 +164,28 @@ def test_what_an_engine_runs_as_one_is_kept_as_one(tmp_path, loud):
     assert any("what belongs together" in words for words in listener.heard)
     again = search(tmp_path, target=target, low=Precision.FP16)
     assert (again.kept, again.builds) == (plan.kept, plan.builds)
+
+
+DEAF = """
+import onnxruntime as ort
+
+class Deaf:
+    def compile(self, model, options):
+        return Session({original!r})
+
+class Session:
+    def __init__(self, path):
+        self.session = ort.InferenceSession(path)
+
+    def run(self, feed):
+        names = [o.name for o in self.session.get_outputs()]
+        return dict(zip(names, self.session.run(names, feed)))
+"""
+
+
+def test_a_target_that_is_good_enough_as_it_is_is_not_searched(tmp_path, loud):
+    """Rounding would not do, but this engine computes in fp32 whatever the types say."""
+    (tmp_path / "deaf.py").write_text(DEAF.format(original=str(tmp_path / "m.onnx")))
+    plan = search(tmp_path, target=f"script:{tmp_path / 'deaf.py'}:Deaf", low=Precision.FP16)
+    assert (plan.kept, plan.builds, plan.minimality) == ((), 2, "one-minimal")
+    assert plan.emulated <= 1
