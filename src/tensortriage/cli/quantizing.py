@@ -72,6 +72,33 @@ def check_options(given: Mapping[str, Any], precision: "Precision | None") -> No
         raise UsageError(f"{flag} without --int8 or --fp8", slug="option-needs-another", cure=f"add --int8 to {flag}")
 
 
+def _refuse_what_cannot_be(given: Mapping[str, Any], precision: "Precision") -> None:
+    """Refuse options that say nothing of what was asked for.
+
+    Raises:
+        click.UsageError: When two contradict each other.
+        UsageError: When one means nothing without another.
+    """
+    from tensortriage.values.dtype import Precision
+
+    wrong = next((name for name in ONNX_ONLY if given.get(name)), None)
+    if wrong is not None:
+        raise UsageError(
+            "quantizing changes nothing but formats", slug="quantize-not-edited",
+            cure="edit the model first: triage convert MODEL -o edited.onnx",
+        )  # fmt: skip
+    if given["metric_min"] is not None and not given["metric_script"]:
+        raise UsageError(
+            "--metric-min without --metric-script", slug="option-needs-another", cure="name the metric: --metric-script"
+        )
+    if given["reduce_range"] and precision is not Precision.INT8:
+        raise click.UsageError(f"--reduce-range is for int8, and {precision.value} is asked for")
+    if given["per_tensor"] and given["calibrate"].startswith("modelopt"):
+        raise click.UsageError(
+            "--per-tensor and --calibrate modelopt contradict each other: its scales are per channel"
+        )
+
+
 def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precision", *, as_json: bool) -> None:
     """Quantize a model and say what it costs."""
     from tensortriage.inputs.script import load_function
@@ -85,16 +112,7 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
     from tensortriage.workflows.quantizing import QuantizeRequest, quantize
     from tensortriage.workflows.surgery import Target
 
-    wrong = next((name for name in ONNX_ONLY if given.get(name)), None)
-    if wrong is not None:
-        raise UsageError(
-            "quantizing changes nothing but formats", slug="quantize-not-edited",
-            cure="edit the model first: triage convert MODEL -o edited.onnx",
-        )  # fmt: skip
-    if given["metric_min"] is not None and not given["metric_script"]:
-        raise UsageError(
-            "--metric-min without --metric-script", slug="option-needs-another", cure="name the metric: --metric-script"
-        )
+    _refuse_what_cannot_be(given, precision)
     request = QuantizeRequest(
         source=source_of(model, given),
         target=Target(given["output"], layout_of(given, ExternalData.AUTO)),
@@ -106,7 +124,7 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
             reduce_range=given["reduce_range"],
             modelopt_python=given["modelopt_python"],
         ),
-        calibrations=usable_ways(given["calibrate"], given["modelopt_python"]),
+        calibrations=usable_ways(given["calibrate"], given["modelopt_python"], per_channel=not given["per_tensor"]),
         kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
         feeding=feeding_of(given, shapes=given["input_shapes"]),
         holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,

@@ -91,12 +91,13 @@ class Ways:
         return self.found[0]
 
 
-def usable_ways(word: str, python: str = "") -> tuple[Calibration, ...]:
+def usable_ways(word: str, python: str = "", *, per_channel: bool = True) -> tuple[Calibration, ...]:
     """Return the calibrations that a word means: one, or for ``auto`` all that can be used here.
 
     Args:
         word: ``auto`` or that of a `Calibration`.
         python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one, which may lack it.
+        per_channel: Whether weights are to have a scale per output channel, as TensorRT-Model-Optimizer gives them.
 
     Raises:
         EngineMissing: When one that was asked for cannot be used (``modelopt-missing``).
@@ -112,7 +113,7 @@ def usable_ways(word: str, python: str = "") -> tuple[Calibration, ...]:
         if python:
             raise
         return ALWAYS
-    return (*ALWAYS, *MODELOPT_METHODS)
+    return (*ALWAYS, *MODELOPT_METHODS) if per_channel else ALWAYS
 
 
 def hold_out(samples: Sequence[T]) -> tuple[list[T], list[T]]:
