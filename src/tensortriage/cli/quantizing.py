@@ -1,5 +1,6 @@
 """``triage convert`` to 8 bits: its options, and how the result is shown."""
 
+import collections
 import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 HEADING = "8 bits"
 LISTS = ("--holdout",)
 WORDS = ("auto", "minmax", "percentile", "entropy", "modelopt", "modelopt-max")
-MOST_SHOWN = 5
+MOST_SHOWN, MOST_NAMED = 5, 3
 EIGHT_BITS_ONLY = (
     "metric_script", "metric_min", "sqnr", "holdout", "float_weights", "per_tensor", "modelopt_python", "reduce_range",
 )  # fmt: skip
@@ -167,9 +168,13 @@ def lines(result: "QuantizeResult") -> list[str]:
     found += [f"  output '{name}': {db:.1f} dB" for name, db in result.sqnr_db.items()]
     for use in result.outgrown[:MOST_SHOWN]:
         found.append(
-            f"  '{use.value}' reaches {use.largest:.3g} on held-out samples, calibrated to {use.range:.3g}: "
+            f"  '{use.value}' reaches {use.largest:.3g} on {use.sample}, calibrated to {use.range:.3g}: "
             f"{use.clipped_share:.2%} clipped, {use.clipping_over_rounding:.3g}x the noise of rounding"
         )
     if result.outgrown:
-        found.append(f"  {len(result.outgrown)} ranges clip more than they round: recalibrate with samples like those")
+        worst = collections.Counter(use.sample for use in result.outgrown).most_common(MOST_NAMED)
+        found.append(
+            f"  {len(result.outgrown)} ranges clip more than they round: recalibrate with samples like "
+            + ", ".join(name for name, _ in worst)
+        )
     return [*found, *(f"note: {notice}" for notice in result.notices)]

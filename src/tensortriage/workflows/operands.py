@@ -32,6 +32,7 @@ class Outgrown:
         largest: Largest magnitude of the held-out samples.
         clipped_share: Share of its elements beyond the range.
         clipping_over_rounding: Noise of clipping over noise of rounding (powers).
+        sample: The held-out sample with the largest magnitude: samples like it are missing among those that calibrated.
     """
 
     value: str
@@ -39,6 +40,7 @@ class Outgrown:
     largest: float
     clipped_share: float
     clipping_over_rounding: float
+    sample: str
 
 
 def outgrown_ranges(
@@ -46,10 +48,24 @@ def outgrown_ranges(
 ) -> tuple[Outgrown, ...]:
     """Return the ranges that clip more than they round on some samples, worst first."""
     ranges = dict(quantizer.ranges)
-    arrays = ((name, array) for _, name, array in _operands(model, ranges, samples, workspace))
+    largest: dict[str, tuple[float, str]] = {}
+
+    def arrays() -> Iterator[tuple[str, np.ndarray]]:
+        for feed, name, array in _operands(model, ranges, samples, workspace):
+            here = float(np.abs(array).max(initial=0.0))
+            largest[name] = max(largest.get(name, (0.0, "")), (here, feed.name))
+            yield name, array
+
     return tuple(
-        Outgrown(use.value, use.half_width, use.largest, use.clipped_share, use.clipping_over_rounding)
-        for use in outgrown(range_uses(ranges, arrays))
+        Outgrown(
+            use.value,
+            use.half_width,
+            use.largest,
+            use.clipped_share,
+            use.clipping_over_rounding,
+            largest[use.value][1],
+        )
+        for use in outgrown(range_uses(ranges, arrays()))
     )
 
 

@@ -78,6 +78,8 @@ def test_samples_that_do_not_represent_the_task_are_the_named_cause(request_of, 
     found = quantize(request_of(uniform(1, 0.1), uniform(2, 1.0, seed=1), accept_lost=True))
     (grown,) = found.outgrown
     assert (grown.value, round(grown.clipped_share, 1)) == ("x", 0.9)
+    arrays = np.load(tmp_path / "holdout.npz")["x"]
+    assert grown.sample == f"holdout.npz[{np.abs(arrays).max(axis=(1, 2)).argmax()}]"
     assert (tmp_path / "q.onnx").exists()
 
 
