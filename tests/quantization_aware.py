@@ -1,9 +1,39 @@
-"""Models as quantization-aware training exports them: float weights, and pairs with learned scales around."""
+"""Models as quantization-aware training exports them, and an engine that is right only with weights in 7 bits."""
 
 import numpy as np
 from onnx import helper, numpy_helper
 
 from tensortriage.testing import quantized
+
+SATURATING = """
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import numpy_helper
+
+
+class Engine:
+    name = "saturating"
+
+    def compile(self, model, options):
+        stored = [numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer]
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        large = any(array.dtype == np.int8 and np.abs(array.astype(int)).max() > 64 for array in stored)
+        return Session(ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"]), large)
+
+
+class Session:
+    def __init__(self, session, large):
+        self.session, self.large = session, large
+
+    def run(self, feed):
+        names = [output.name for output in self.session.get_outputs()]
+        found = dict(zip(names, self.session.run(None, dict(feed))))
+        if self.large and len(names) == 1:
+            found[names[0]] = found[names[0]] * np.float32(0.9)
+        return found
+"""
 
 
 def passed(numbers, scale):

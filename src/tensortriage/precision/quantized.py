@@ -31,6 +31,7 @@ class QuantizedStage:
     specs: Mapping[str, ValueSpec]
     items: tuple[str, ...]
     fixed: tuple[str, ...] = ()
+    reduce_range: bool = False
     movers: frozenset[str] = frozenset()
 
 
@@ -41,11 +42,13 @@ class QuantizedCandidates(Candidates):
         stage: The float model and its choice of nodes.
         quantizer: Makes the models.
         bench: Where they run; its identity says how they were calibrated.
+        before: Models built to decide on this quantizer.
     """
 
-    def __init__(self, stage: QuantizedStage, quantizer: Quantizer, *, bench: Bench) -> None:
+    def __init__(self, stage: QuantizedStage, quantizer: Quantizer, *, bench: Bench, before: int = 0) -> None:
         super().__init__(stage.precision, bench=bench, spec=_builder(bench.spec))
         self._stage = stage
+        self._before = before
         self._quantizer = quantizer
 
     def model(self, kept: Collection[str]) -> Model:
@@ -59,7 +62,7 @@ class QuantizedCandidates(Candidates):
     @property
     def builds(self) -> int:
         """See `Candidates`."""
-        return len(self.read_sets)
+        return self._before + len(self.read_sets)
 
     def audited(self, kept: Collection[str]) -> PlanAudit | None:
         """See `Candidates`; the pairs say what is asked for."""

@@ -18,6 +18,7 @@ from tensortriage.precision.groups import Groups, groups_of
 from tensortriage.precision.influence import Influences
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionPlan, Remedy
 from tensortriage.precision.prefixes import bisected, linear
+from tensortriage.precision.quantized import QuantizedStage
 from tensortriage.precision.settings import quantizer_settings, settings_for
 from tensortriage.precision.settling import Questions, Settled, explained, not_precision, settle
 from tensortriage.precision.work import low_share
@@ -283,7 +284,7 @@ class _Search:
             honoured=self._honoured(settled) if not settled.interrupted else None,
             remedies=self._remedies(settled),
             settings=(
-                quantizer_settings(whole, self._precision)
+                quantizer_settings(whole, self._precision, reduce_range=_in_7_bits(stage))
                 if self._quantized
                 else settings_for(stage.model.graph, whole, self._precision)
             ),
@@ -379,3 +380,7 @@ class _Search:
                 )
             )
         return tuple(commands)
+
+
+def _in_7_bits(stage: Choosable) -> bool:
+    return isinstance(stage, QuantizedStage) and stage.reduce_range

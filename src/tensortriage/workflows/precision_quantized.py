@@ -5,19 +5,24 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.diagnose.investigation import Investigation
+from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench
 from tensortriage.precision.goal import Sample
 from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
-from tensortriage.precision.quantizing import QuantizeOptions, Quantizer
+from tensortriage.precision.quantizing import Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.settling import explained
 from tensortriage.precision.unquantized import QuantizedNodes
 from tensortriage.runs.checks import digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.calibrations import FOLD, calibrated, hold_out
+from tensortriage.workflows.calibrations import FOLD, calibrated, hold_out, quantizer_of
 from tensortriage.workflows.operands import require_numbers_in
 from tensortriage.workflows.precision_request import Metric
+
+CPU_ENGINES = ("onnxruntime", "openvino")
+"""Engines whose int8 kernels depend on the processor here."""
 
 QUANTIZED = (Precision.INT8, Precision.FP8E4M3)
 """Formats that a model is written in by Q/DQ pairs."""
@@ -81,6 +86,9 @@ def best_quantizer(
     return word, ways.best.quantizer
 
 
+Opened = tuple[QuantizedStage, QuantizedNodes, QuantizedCandidates]
+
+
 def open_quantized(
     model: Model,
     precision: Precision,
@@ -90,8 +98,11 @@ def open_quantized(
     calibrating: Sequence[Sample],
     metric: Metric | None,
     tell: Callable[[str], None],
-) -> tuple[QuantizedStage, QuantizedNodes, QuantizedCandidates]:
+) -> Opened:
     """Return what can be chosen, who tells what it does (to be closed), and the candidates.
+
+    Where the processor has no VNNI, an engine of the CPU that does worse than the pairs explain is asked for weights in
+    7 bits as well, whose sums its kernels can hold; the better ones are returned.
 
     Args:
         model: The float model.
@@ -108,18 +119,51 @@ def open_quantized(
     word, quantizer = best_quantizer(
         model, precision, calibrating, bench.samples, bench.workspace, metric=metric, progress=bench.heard, tell=tell
     )
-    whole = quantizer.quantized(float_weights=True)
-    nodes = QuantizedNodes(whole, bench.samples, bench.goal, workspace=bench.workspace)
-    stage = QuantizedStage(model, precision, specs, nodes.items)
-    identity = digest(bench.identity, model.fingerprint, precision.value, "quantized", word)
+    whole = _opened(model, precision, specs, bench, word, quantizer)
+    if precision is not Precision.INT8 or bench.spec.name not in CPU_ENGINES or not sums_in_int16():
+        return whole
+    reading = whole[2].read(())
+    if explained(reading, whole[1].read(())):
+        return whole
+    folder = bench.workspace.folder / "seven-bits"
+    folder.mkdir()
+    options = QuantizeOptions(precision=precision, calibration=Calibration(word), reduce_range=True)
+    quantizer = quantizer_of(model, [sample.feed for sample in calibrating], options, folder)
+    narrow = _opened(model, precision, specs, bench, word, quantizer, reduce_range=True)
+    better = narrow[2].read(()).error < reading.error
+    tell(
+        f"the target does worse than the pairs explain, and this processor has no VNNI; with weights in 7 bits it does "
+        f"{'better: they are used' if better else 'no better'}"
+    )
+    chosen, other = (narrow, whole) if better else (whole, narrow)
+    other[1].close()
+    return chosen
+
+
+def _opened(
+    model: Model,
+    precision: Precision,
+    specs: Mapping[str, ValueSpec],
+    bench: Bench,
+    word: str,
+    quantizer: Quantizer,
+    *,
+    reduce_range: bool = False,
+) -> Opened:
+    nodes = QuantizedNodes(
+        quantizer.quantized(float_weights=True), bench.samples, bench.goal, workspace=bench.workspace
+    )
+    stage = QuantizedStage(model, precision, specs, nodes.items, reduce_range=reduce_range)
+    how = ("quantized", word, *["in 7 bits"] * reduce_range)
+    identity = digest(bench.identity, model.fingerprint, precision.value, *how)
     own = dataclasses.replace(bench, identity=identity)
-    return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own)
+    return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own, before=int(reduce_range))
 
 
 def doubting(inv: Investigation, precision: Precision) -> list[str]:
     """Return the commands that find what else is wrong with an engine's 8 bits: it is asked about a Q/DQ model."""
     file = "quantized.onnx"
     question = inv.question
-    reduce = ["triage", "debug", "reduce", file, "-o", "reduced.onnx", "--target", str(question.target)]
+    diagnose = ["triage", "diagnose", file, "--target", str(question.target)]
     inputs = ["--inputs", *question.input_paths] if question.input_paths else []
-    return [inv.command("convert", "--precision", precision.value, "-o", file), shlex.join([*reduce, *inputs])]
+    return [inv.command("convert", "--precision", precision.value, "-o", file), shlex.join([*diagnose, *inputs])]

@@ -5,7 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, step
-from quantization_aware import scaled, trained
+from quantization_aware import SATURATING, scaled, trained
 from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
 
@@ -190,37 +190,6 @@ def test_a_sound_model_that_was_trained_further_is_another_model(tmp_path):
     assert verdict.verdict == "model-changed"
     assert {culprit.op_type for culprit in verdict.culprits} == {"Gemm"}  # not the quantizers before them
     assert "has another constant" in verdict.culprits[0].reason
-
-
-SATURATING = """
-import numpy as np
-import onnx
-import onnxruntime as ort
-from onnx import numpy_helper
-
-
-class Engine:
-    name = "saturating"
-
-    def compile(self, model, options):
-        stored = [numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer]
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        large = any(array.dtype == np.int8 and np.abs(array.astype(int)).max() > 64 for array in stored)
-        return Session(ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"]), large)
-
-
-class Session:
-    def __init__(self, session, large):
-        self.session, self.large = session, large
-
-    def run(self, feed):
-        names = [output.name for output in self.session.get_outputs()]
-        found = dict(zip(names, self.session.run(None, dict(feed))))
-        if self.large and len(names) == 1:
-            found[names[0]] = found[names[0]] * np.float32(0.9)
-        return found
-"""
 
 
 def large_mlp():

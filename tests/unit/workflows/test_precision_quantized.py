@@ -7,9 +7,11 @@ import sys
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 import models
 import running
+from quantization_aware import SATURATING
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
@@ -105,6 +107,22 @@ def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimiz
     assert plan.honoured.told
     assert plan.honoured.narrower == ()
     assert set(plan.honoured.wider) == wider - set(plan.kept)
+
+
+def test_an_engine_that_cuts_sums_off_gets_weights_in_7_bits(tmp_path, feed, monkeypatch):
+    monkeypatch.setattr("tensortriage.workflows.precision_quantized.sums_in_int16", lambda: True)
+    monkeypatch.setattr("tensortriage.workflows.precision_quantized.CPU_ENGINES", ("script",))
+    (tmp_path / "saturating.py").write_text(SATURATING)
+    target = f"script:{tmp_path / 'saturating.py'}:Engine"
+    heard = Listening()
+    plan = search(tmp_path, heard, target=target, low=Precision.INT8, goal=GoalRequest(sqnr_db=15.0))
+    assert any("weights in 7 bits it does better" in line for line in heard.heard)
+    assert plan.kept == ()
+    assert plan.builds == 2  # in 8 bits, and in 7
+    assert json.loads(plan.settings["onnxruntime"]) == {"nodes_to_exclude": [], "reduce_range": True}
+    assert plan.settings["triage"] == "--precision int8 --reduce-range"
+    stored = (numpy_helper.to_array(tensor) for tensor in onnx.load(tmp_path / "mixed.onnx").graph.initializer)
+    assert max(np.abs(array.astype(int)).max() for array in stored if array.dtype == np.int8) <= 64
 
 
 CHECK = """
