@@ -7,6 +7,7 @@ bounded whatever the model. Whatever cannot be paired is an error, never a silen
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -135,6 +136,7 @@ class _Comparing:
         self.paired: dict[tuple[str, str], dict[str, str]] = {}
         self.scores: dict[str, list[float]] = {}
         self.seen: dict[str, str] = {}
+        self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
 
     @property
     def everyone(self) -> list[Participant]:
@@ -219,7 +221,8 @@ class _Comparing:
             if reference is None:
                 self._validate_alone(target, feed, outputs)
                 continue
-            self._pair(target, feed, reference, outputs)
+            self._pair(target, feed, reference, outputs, moved)
+        self._control(moved)
         if not self.targets and self.reference is not None and reference is not None:
             self._validate_alone(self.reference, feed, reference)
 
@@ -232,27 +235,33 @@ class _Comparing:
         outputs: Arrays | None = self._guarded(participant, lambda: participant.outputs(feed, number))
         if outputs is None:
             return None
-        if moved is not None and participant.name not in moved:
-            self._compare_deployed(participant, feed, outputs, moved)
+        own = {spec.name: outputs[spec.name] for spec in self.model.outputs if spec.name in outputs}
+        if moved is not None and participant.name not in moved and own:  # else a later batch holds them
+            kept = {name: array.copy() for name, array in own.items()} if self.request.postprocess else own
+            self.uncontrolled.append((participant, feed, kept))
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
             self.scores.setdefault(participant.name, []).append(self.request.metric(outputs, feed.tensors))
         return self.request.postprocess(outputs) if self.request.postprocess else outputs
 
-    def _compare_deployed(self, participant: Participant, feed: Feed, outputs: Arrays, moved: dict[str, bool]) -> None:
-        if not any(spec.name in outputs for spec in self.model.outputs):
-            return  # a later batch holds the model's own outputs
-        twin = next((other for other in self.everyone if other.name in moved and other.like(participant)), None)
-        if twin is not None:
-            moved[participant.name] = moved[twin.name]
-            return
-        deployed = self._guarded(participant, lambda: participant.deployed(feed))
-        if deployed is None:
-            return
-        moved[participant.name] = any(not same(deployed[name], outputs[name]) for name in deployed if name in outputs)
+    def _control(self, moved: dict[str, bool] | None) -> None:
+        """Run the untouched model of those that have not yet, and say whether marking moved its outputs."""
+        while moved is not None and self.uncontrolled:
+            participant, feed, outputs = self.uncontrolled.pop(0)
+            twin = next((other for other in self.everyone if other.name in moved and other.like(participant)), None)
+            if twin is not None:
+                moved[participant.name] = moved[twin.name]
+                continue
+            deployed = self._guarded(participant, functools.partial(participant.deployed, feed))
+            if deployed is not None:
+                moved[participant.name] = any(
+                    not same(deployed[name], outputs[name]) for name in deployed if name in outputs
+                )
 
-    def _pair(self, target: Participant, feed: Feed, reference: Arrays, outputs: Arrays) -> None:
+    def _pair(
+        self, target: Participant, feed: Feed, reference: Arrays, outputs: Arrays, moved: dict[str, bool] | None
+    ) -> None:
         """Pair by name, names that are missing by value, measure and judge."""
         assert self.reference is not None
         key = (target.name, feed.name)
@@ -278,7 +287,10 @@ class _Comparing:
                 )
         self.unmatched.setdefault(key, []).extend(alignment.only_target)
         pairs = ((name, *flat(array, outputs[name])) for name, array in reference.items())
-        metrics = dict(measure_many(pairs))
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Neither engines nor metrics keep all cores busy.
+            control = beside.submit(self._control, moved)
+            metrics = dict(measure_many(pairs))
+            control.result()
         judged = self._judge(target, feed, metrics, reference, outputs)
         graph = self.model.graph
         for name, figure in metrics.items():
