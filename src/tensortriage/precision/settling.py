@@ -17,10 +17,6 @@ from tensortriage.errors import EngineError
 from tensortriage.precision.choosing import Choice
 from tensortriage.precision.goal import Reading
 from tensortriage.precision.groups import Groups
-from tensortriage.search.driver import minimize
-from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget
 
 STRICTER = 2
 """Times that the emulation is asked for more before the engine is suspected."""
@@ -140,7 +136,7 @@ def _enough(first: Choice, ask: Questions) -> list[str]:
     everything = ask.engine(frozenset(ask.items))
     if not everything.within:
         raise not_precision(everything, "on the target")
-    return _searched(ask, suspects)
+    return _searched(kept, ask, suspects)
 
 
 def _if_enough(enlarged: list[str], kept: Sequence[str], ask: Questions) -> list[str] | None:
@@ -174,23 +170,39 @@ def not_precision(everything: Reading, where: str) -> NotPrecisionError:
     )
 
 
-def _searched(ask: Questions, suspects: Sequence[str]) -> list[str]:
-    """Return enough nodes found by asking the engine alone, group by group, the emulation serving as a hint only."""
-    units = ask.groups().units()
+def _searched(kept: Sequence[str], ask: Questions, suspects: Sequence[str]) -> list[str]:
+    """Return enough nodes: those kept, and what the engine wants besides, found by asking it alone, group by group.
 
-    def chosen(candidate: Sequence[tuple[str, ...]]) -> frozenset[str]:
-        return frozenset(node for unit in candidate for node in unit)
+    The shortest prefix of the others that is enough ends with one that is needed; with that one added the next is
+    looked for among those before it (QuickXplain's idea, Junker, AAAI 2004). The last build is for the few that
+    are left between what is enough and what is not.
+    """
+    groups = ask.groups()
+    base = groups.closed(kept)
 
-    def oracle(candidate: tuple[tuple[str, ...], ...], attempt: int) -> Verdict:
-        return Verdict(Outcome.SAME if ask.engine(chosen(candidate)).within else Outcome.PASS)
+    def doubt(unit: Sequence[str]) -> tuple[bool, float]:
+        return any(node in suspects for node in unit), max(map(ask.suspicion, unit))
 
-    largest = max((s for s in map(ask.suspicion, ask.items) if math.isfinite(s)), default=1.0)
-    suspicion = {item: min(ask.suspicion(item), 10.0 * largest) for item in ask.items}
-    suspicion |= dict.fromkeys(suspects, 10.0 * largest)
-    weights = {unit: max(suspicion[node] for node in unit) for unit in units}
-    problem = Problem(units, oracle, key=repr, suspicion=weights)
-    result = minimize(problem, budget=Budget(checks=1 + max(ask.builds_left(), 1)), repeats=Repeats(premise=1))
-    return sorted(chosen(result.kept), key=lambda item: -suspicion[item])
+    others = sorted((unit for unit in groups.units() if not set(base).issuperset(unit)), key=doubt, reverse=True)
+
+    def enlarged(units: Sequence[tuple[str, ...]]) -> list[str]:
+        return [*dict.fromkeys([*base, *(node for unit in units for node in unit)])]
+
+    while others:
+        short, enough = 0, len(others)
+        while enough - short > 1 and ask.builds_left() > 1:
+            middle = (short + enough) // 2
+            if ask.engine(frozenset(enlarged(others[:middle]))).within:
+                enough = middle
+            else:
+                short = middle
+        few, best = enlarged(others[short:enough]), enlarged(others[:enough])
+        if short == 0 or ask.builds_left() <= 0:
+            return best
+        if ask.engine(frozenset(few)).within:
+            return few
+        base, others = few, others[:short]
+    return base
 
 
 def _thinned(kept: list[str], ask: Questions) -> Settled:

@@ -127,6 +127,17 @@ def test_what_nothing_suspects_is_searched_for_by_asking_the_engine():
     assert builds <= 41
 
 
+@pytest.mark.parametrize("hidden", [["n20"], ["n150"], ["n20", "n150"]])
+def test_what_nothing_suspects_is_nearly_found_in_few_builds(hidden):
+    """Of 200 nodes, log2(200) = 8 builds find one; the last build of ten leaves the few that were not told apart."""
+    engine = Additive({**RATIOS, **dict.fromkeys(hidden, 9.0)})
+    result, builds = settled(engine, Additive(RATIOS), most_builds=10 * len(hidden))
+    assert result.reading.within
+    assert {"n5", "n90", "n91", *hidden} <= set(result.kept)
+    assert len(result.kept) <= 3 + 4 * len(hidden)
+    assert builds <= 10 * len(hidden)
+
+
 def test_an_engine_that_is_wrong_in_fp32_too_is_no_question_of_precision():
     with pytest.raises(NotPrecisionError) as raised:
         settled(Additive(RATIOS, floor=3.0))
