@@ -243,6 +243,25 @@ def test_a_forked_copy_that_comes_back_answers_nobody(compiled):
     session.close()
 
 
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_ctrl_c_in_the_middle_of_an_exchange_leaves_no_answer_for_the_next(compiled, monkeypatch, answers):
+    """After the supervisor's hello come those of the engine, the compilation and the run."""
+    receive, left = workers.Worker._answer, [answers]
+
+    def interrupted(worker, seconds):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return receive(worker, seconds)
+
+    workers.close_idle()
+    with monkeypatch.context() as patch:
+        patch.setattr(workers.Worker, "_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compiled(DOUBLING).run(FEED)
+    np.testing.assert_array_equal(compiled(DOUBLING).run(FEED)["y"], FEED["x"] * 2)
+
+
 def test_a_crash_while_building(compiled):
     with pytest.raises(EngineCrashed, match="while building the model"):
         compiled("import os\nclass E:\n def compile(self, m, o): os.abort()")

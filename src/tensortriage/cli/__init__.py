@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 import click
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
-    prepare_process()
+    interrupted = prepare_process()
     try:
         code = exit_code_of(words)
         sys.stdout.flush()
@@ -103,9 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (Exception, KeyboardInterrupt) as error:
-        if debug and not isinstance(error, click.ClickException | click.Abort | KeyboardInterrupt):
+        # A library may have made something else of an interruption.
+        cause = KeyboardInterrupt() if interrupted.is_set() else error
+        if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
-        code = tell(problem_of(error), as_json="--json" in ours)
+        code = tell(problem_of(cause), as_json="--json" in ours)
     sys.exit(code)
 
 
@@ -132,21 +135,24 @@ def own_words(words: Sequence[str]) -> Sequence[str]:
     return ours[: ours.index("--")] if "--" in ours else ours
 
 
-def prepare_process() -> None:
-    """Make a request to end an interruption (what was found is kept), and output possible in any locale and colour."""
+def prepare_process() -> threading.Event:
+    """Make every request to end an interruption, and output possible in any locale; return whether one has come."""
+    interrupted = threading.Event()
 
     def interrupt(*_: object) -> None:
+        interrupted.set()
         raise KeyboardInterrupt
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
     for name in ("stdout", "stderr"):  # a shell may have closed them
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    return interrupted
 
 
 def problem_of(error: BaseException) -> Problem:

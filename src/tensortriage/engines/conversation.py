@@ -181,6 +181,10 @@ class Conversation:
         except WorkerDied as error:
             self._over = "its process died"
             raise self._obituary(error.death, operation) from None
+        except KeyboardInterrupt:  # in the middle of an exchange, whose rest would be taken for the next one
+            self._over = "it was interrupted"
+            self.worker.close()
+            raise
 
     def _obituary(self, death: Mapping[str, Any], operation: str) -> EngineError:
         doing, tail, limit = _DOING.get(operation, operation), str(death["tail"]), self.limits.memory_bytes

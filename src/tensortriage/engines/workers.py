@@ -112,18 +112,16 @@ class Worker:
         """
         if memory_bytes is not None and not self._watches_memory:
             raise UsageError("memory can be limited on Linux only", slug="memory-limit-unsupported")
-        if not self.alive:
-            self._start()
         try:
+            if not self.alive:
+                self._start()
             self.send({**request, "memory": memory_bytes})
             answer: dict[str, Any] = self._answer(seconds)
             return answer
         except self._timeout_error:
             self.kill("time limit")
             raise WorkerTimeout from None
-        except WorkerDied:
-            raise
-        except BaseException:  # Ctrl-C: what the engine is doing is of no more use
+        except KeyboardInterrupt:  # what the engine is doing is of no more use, and its answer would be the next one's
             self.close()
             raise
 

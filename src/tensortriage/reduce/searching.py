@@ -17,7 +17,7 @@ from tensortriage.search.driver import TO_ITEMS, minimize
 from tensortriage.search.executors import Executor
 from tensortriage.search.problem import Outcome, Problem, Verdict
 from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, SearchResult
+from tensortriage.search.result import Budget, Progress, SearchResult, Stop
 
 MOST_STRANGERS = 3
 
@@ -70,6 +70,7 @@ class Search:
 
         Raises:
             UsageError: When it does not fail (``premise-not-failing``) or that is unclear (``premise-unresolved``).
+            KeyboardInterrupt: When that ended it; what was answered is kept, and the search must not begin on less.
         """
         problem = Problem(self.pieces.items, self.oracle, self.key)
         result = minimize(
@@ -80,6 +81,8 @@ class Search:
             passes=(),
             observe=self.observe,
         )
+        if result.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
         self.oracle.expect(result)
         return result
 

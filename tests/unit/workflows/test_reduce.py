@@ -390,3 +390,23 @@ def test_a_person_may_stop(folder):
     result = reduce(request(person=Scripted([True, True])), listener=Deaf())
     assert result.stop == "interrupted"
     assert 0 < len(nodes_of(folder / "r.onnx")) < 8
+
+
+class Impatient(Deaf):
+    """Presses Ctrl-C when so many checks were made."""
+
+    def __init__(self, patience):
+        self.patience = patience
+
+    def checked(self, progress):
+        if progress.checks >= self.patience:
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_it_is_known_how_the_whole_fails_begins_no_search(folder):
+    names = dag(folder, 8)
+    spec = CheckSpec(words=shell_words(looking_for(names[3])))
+    with pytest.raises(KeyboardInterrupt):
+        reduce(request(check=spec), listener=Impatient(2))
+    assert not (folder / "r.onnx").exists()
+    assert reduce(request(check=spec), listener=Deaf()).cache_hits == 2
