@@ -63,7 +63,13 @@ class Calibration:
 
 
 def calibrate(
-    numbers: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None, *, axis: int, dtype: DType
+    numbers: np.ndarray,
+    scale: np.ndarray,
+    zero_point: np.ndarray | None,
+    *,
+    axis: int,
+    dtype: DType,
+    symmetric: bool = False,
 ) -> Calibration:
     """Judge a quantizer by the numbers that it meets.
 
@@ -73,6 +79,7 @@ def calibrate(
         zero_point: Of the same shape, of the quantized type; None for 0.
         axis: Axis of several scales.
         dtype: An integer type of at most 16 bits.
+        symmetric: Whether a zero point of 0 is known to be meant, whatever the numbers.
     """
     x = numbers.astype(np.float64)
     scales = np.asarray(scale, np.float64)
@@ -81,8 +88,8 @@ def calibrate(
     )
     axis = axis % x.ndim if x.ndim else 0
     limits = integer_range(dtype)
-    symmetric = dtype.name.startswith("INT") and not zeros.any()
-    best, best_zeros = _best(x, scales.shape, axis, limits, symmetric=symmetric)
+    centred = dtype.name.startswith("INT") and not zeros.any()
+    best, best_zeros = _best(x, scales.shape, axis, limits, symmetric=centred)
     least = _error(x, best, best_zeros, axis, limits)
     observed = (float(x.min(initial=0.0)), float(x.max(initial=0.0)))
     shaped = best.astype(np.asarray(scale).dtype), best_zeros.astype(dtype.numpy)
@@ -102,7 +109,7 @@ def calibrate(
     )  # fmt: skip
     if fit.gap_db <= PREDICTION_GAP_DB:
         return fit
-    kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits)
+    kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits, meant=symmetric and centred)
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
 
 
@@ -176,9 +183,16 @@ def _candidates(
 
 
 def _mistake(
-    fit: Calibration, x: np.ndarray, scales: np.ndarray, zeros: np.ndarray, axis: int, limits: tuple[float, float]
+    fit: Calibration,
+    x: np.ndarray,
+    scales: np.ndarray,
+    zeros: np.ndarray,
+    axis: int,
+    limits: tuple[float, float],
+    *,
+    meant: bool,
 ) -> tuple[str, str, str]:
-    """Name the one change that removes most of the avoidable error: another axis, zero point or scale."""
+    """Name the one change that removes most of the avoidable error: another axis, zero point if not meant, or scale."""
     avoidable = fit.error**2 - fit.best_error**2
     least_removed = _EXPLAINS * avoidable
 
@@ -194,7 +208,7 @@ def _mistake(
     spans += f"{fit.representable[1]:.4g}]"
     shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
     wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE * (fit.observed[1] - fit.observed[0])
-    for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and (wide or zeros.any()) else ():
+    for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
         if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
             words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
             return (

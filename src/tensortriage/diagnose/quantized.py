@@ -25,7 +25,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.edit import freeze
 from tensortriage.model.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import Quantizer, bypass, quantizers
+from tensortriage.model.quantizers import Quantizer, are_symmetric, bypass, quantizers
 
 QUESTION = "is the target's model a sound quantization?"
 MOST_PAIRS = 12
@@ -191,7 +191,7 @@ def misfits_of(
     graph: Graph, pairs: Sequence[Quantizer], seen: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> list[Misfit]:
     """Return the quantizers that do not fit the numbers they meet, worst first; unknown numbers fit."""
-    found = []
+    found, symmetric = [], are_symmetric(graph, pairs)
     for pair in pairs:
         weight = weights.get(pair.result)
         numbers = weight if pair.of_weight else seen.get(pair.value)
@@ -202,7 +202,8 @@ def misfits_of(
         if not np.isfinite(numbers).all():
             continue
         zero = graph.weight(pair.zero_point) if pair.zero_point else None
-        fit = calibrate(numbers, graph.weight(pair.scale), zero, axis=pair.axis, dtype=pair.dtype)
+        scale = graph.weight(pair.scale)
+        fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
         if fit.kind != "fits":
             found.append(Misfit(pair, fit, weight))
     return sorted(found, key=lambda misfit: -misfit.fit.gap_db)

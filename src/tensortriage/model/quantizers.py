@@ -5,7 +5,7 @@ whose first half was done when the model was made. The model without its pairs i
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -146,6 +146,12 @@ def integer_biases(model: Model) -> Model | None:
             unit = unit.reshape(numbers.shape) if unit.size == numbers.size else unit.reshape(())
             rounded[bias] = (np.rint(numbers / unit) * unit).astype(np.float32)
     return freeze(model, rounded) if rounded else None
+
+
+def are_symmetric(graph: Graph, pairs: Collection[Quantizer]) -> bool:
+    """Whether the quantizers of a model have no zero points on purpose: several for signed values, all with 0."""
+    signed = [pair for pair in pairs if not pair.of_weight and pair.dtype is DType.INT8]
+    return len(signed) > 1 and not any(pair.zero_point and graph.weight(pair.zero_point).any() for pair in signed)
 
 
 MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})

@@ -18,7 +18,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantizer_pairs import QuantizerSwitches, switch_pairs
-from tensortriage.model.quantizers import Quantizer, bypass, quantizers
+from tensortriage.model.quantizers import Quantizer, are_symmetric, bypass, quantizers
 from tensortriage.precision.unquantized import PLAIN
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
@@ -210,7 +210,7 @@ def _fits(
     seen: dict[str, list[tuple[str, np.ndarray]]] = {}
     for feed, name, array in _numbers(model, {pair.value for pair in pairs}, weights, feeds, workspace):
         seen.setdefault(name, []).append((feed, array))
-    found = {}
+    found, symmetric = {}, are_symmetric(model.graph, pairs)
     for pair in pairs:
         numbers = weights.get(pair.result)
         if pair.value in model.graph.constants:
@@ -225,7 +225,8 @@ def _fits(
             continue
         if np.isfinite(numbers).all():
             zero = model.graph.weight(pair.zero_point) if pair.zero_point else None
-            fit = calibrate(numbers, model.graph.weight(pair.scale), zero, axis=pair.axis, dtype=pair.dtype)
+            scale = model.graph.weight(pair.scale)
+            fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
             found[pair.dequantize] = _Fit(fit, feed)
     return found
 

@@ -71,6 +71,9 @@ def test_a_symmetric_range_that_is_too_narrow_lacks_scale_and_not_a_zero_point()
     dropped = calibrate(x, np.float32(4 / 255), None, axis=0, dtype=DType.INT8)
     assert dropped.kind == "zero-point"
     assert "-128 fits" in dropped.words
+    meant = calibrate(x, np.float32(4 / 255), None, axis=0, dtype=DType.INT8, symmetric=True)
+    assert meant.kind == "scale-too-small"  # a model without any zero points wants none here
+    assert float(meant.scale) == pytest.approx(4 / 127, rel=0.1)
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, np.inf, np.nan])

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 
 import models
 import running
-from tensortriage.model.quantizers import multiplications, seven_bit_weights
+from tensortriage.model.quantizers import are_symmetric, multiplications, quantizers, seven_bit_weights
 
 NET = """
     g (float[2, 2] x) => (float[2, 2] y)
@@ -40,6 +41,19 @@ def test_a_scale_that_others_use_is_left_alone():
     assert (
         seven_bit_weights(models.parse(NET.replace("(w, t, u)", "(w, s, u)").replace("float t = {0.5}, ", ""))) is None
     )
+
+
+@pytest.mark.parametrize(("second", "expected"), [("0", True), ("5", False)])
+def test_zero_points_that_are_absent_on_purpose(second, expected):
+    text = f"""
+        g (float[2] x) => (float[2] y)
+        <float s = {{0.5}}, int8 o = {{0}}, float t = {{0.25}}, int8 u = {{{second}}}> {{
+            q = QuantizeLinear(x, s, o)  a = DequantizeLinear(q, s, o)
+            r = QuantizeLinear(a, t, u)  y = DequantizeLinear(r, t, u) }}"""
+    graph = models.parse(text).graph
+    pairs = quantizers(graph)
+    assert are_symmetric(graph, pairs) is expected
+    assert not are_symmetric(graph, pairs[:1])  # one alone says nothing
 
 
 def test_nothing_to_narrow():
