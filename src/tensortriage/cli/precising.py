@@ -11,15 +11,17 @@ from tensortriage.cli.check_spec import spec_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.script import load_function
 from tensortriage.precision.plan import Point, PrecisionPlan
 from tensortriage.report.text import count, duration
+from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.precision import find_precision
 from tensortriage.workflows.precision_request import GoalRequest, Mode, PrecisionRequest
 
-SHOWN_NODES, SHOWN_POINTS = 30, 12
+SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 
 def search_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
@@ -82,7 +84,9 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
         yield f"remedy {remedy.name}: {remedy.what}; {left}{where}"
     if plan.kept:
         yield "the same for other tools:"
-        yield from (f"  {tool}: {text}" for tool, text in plan.settings.items() if len(text) < 400)
+        yield from (f"  {tool}: {text}" for tool, text in plan.settings.items() if len(text) < LONGEST_SETTING)
+        if long := [tool for tool, text in plan.settings.items() if len(text) >= LONGEST_SETTING]:
+            yield f"  {', '.join(long)}: too long to show, in precision.json"
     for path in plan.files.values():
         yield f"written: {path}"
     judge = "build" if plan.asked == "engine" else "check"
@@ -122,7 +126,8 @@ def _outputs(plan: PrecisionPlan) -> Iterator[str]:
             f"{_number(error.as_asked)} on {plan.target}; wanted: {error.goal}"
         )
     asked, measured = error.as_asked, error.measured
-    if not plan.nodes and asked is not None and measured is not None and asked <= measured:
+    own = plan.target and precision_of(EngineSpec.parse(plan.target)).value == plan.precision
+    if own and not plan.nodes and asked is not None and measured is not None and asked <= measured:
         yield f"{plan.target} does as well with the model as it is: the typed one is for engines that follow types"
     if error.metric is not None:
         yield f"metric: {error.metric:.6g}, of the reference {error.metric_reference:.6g}"
