@@ -133,39 +133,63 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
             metric=request.metric, workspace=workspace, progress=progress,
         )  # fmt: skip
-        best, quantizer, made = ways.best.tried, ways.best.quantizer, ways.best.model
         progress("looking for the nodes that do not stand 8 bits")
-        sensitive = _sensitive(request, quantizer, kept, known, workspace)
-        if sensitive:
-            made = quantizer.quantized({*kept, *sensitive})
-            outputs, metric = outputs_of(made, held_out, request.metric, workspace)
-            count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
-            best = Tried(best.calibration, best.quantized - count, errors_of(golden, outputs), metric)
-        grown = outgrown_ranges(model, quantizer, held_out, workspace)
-        _check(request, best, grown)
+        chosen = _chosen(request, model, ways, kept, known, workspace)
+        grown = outgrown_ranges(model, chosen.quantizer, held_out, workspace)
+        _check(request, chosen.tried, grown)
         notices = [*_notices(request, model, ways, samples, held_out)]
         if request.options.precision is Precision.INT8:
-            notices += kernel_notices(made, best.worst, held_out, golden, workspace)
-        request.target.write(made)
-    left = {*kept, *sensitive}
+            notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, workspace)
+        request.target.write(chosen.model)
+    left = {*kept, *chosen.sensitive}
     return QuantizeResult(
         model=str(request.source.path),
         output=str(request.target.path),
         precision=request.options.precision.value,
-        calibration=best.calibration,
-        quantized=tuple(name for name in quantizer.nodes if name not in left),
-        kept=tuple(name for name in quantizer.nodes if name in left),
-        sensitive=sensitive,
+        calibration=chosen.tried.calibration,
+        quantized=tuple(name for name in chosen.quantizer.nodes if name not in left),
+        kept=tuple(name for name in chosen.quantizer.nodes if name in left),
+        sensitive=chosen.sensitive,
         tried=tuple(way.tried for way in ways.found),
-        sqnr_db={name: sqnr_db(error) for name, error in best.relative_rms_errors.items()},
+        sqnr_db={name: sqnr_db(error) for name, error in chosen.tried.relative_rms_errors.items()},
         metric_before=before,
-        metric_after=best.metric,
+        metric_after=chosen.tried.metric,
         samples=tuple(feed.name for feed in samples),
         held_out=tuple(feed.name for feed in held_out),
         inputs="real" if any(feed.origin.value == "real" for feed in samples) else "random",
         outgrown=grown,
         notices=tuple(notices),
     )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What is to be written: the best way, with the nodes left float that what is asked of the outputs needs."""
+
+    tried: Tried
+    quantizer: Quantizer
+    model: Model
+    sensitive: tuple[str, ...]
+
+
+def _chosen(
+    request: QuantizeRequest,
+    model: Model,
+    ways: Ways,
+    kept: Collection[str],
+    known: Sequence[Sample],
+    workspace: Workspace,
+) -> _Chosen:
+    best = ways.best
+    sensitive = _sensitive(request, best.quantizer, kept, known, workspace)
+    if not sensitive:
+        return _Chosen(best.tried, best.quantizer, best.model, ())
+    made = best.quantizer.quantized({*kept, *sensitive})
+    outputs, metric = outputs_of(made, [sample.feed for sample in known], request.metric, workspace)
+    count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
+    errors = errors_of([sample.outputs for sample in known], outputs)
+    tried = Tried(best.tried.calibration, best.tried.quantized - count, errors, metric)
+    return _Chosen(tried, best.quantizer, made, sensitive)
 
 
 def _goal(request: QuantizeRequest, outputs: Collection[str]) -> Goal | None:
