@@ -5,20 +5,28 @@ import numpy as np
 RUN = 1024
 """Elements per run: long enough for their maxima to cost hardly more than one maximum, short enough to sort out."""
 
+SMALL = 16 * RUN
+"""Up to so many elements an array is one run: taking it apart would cost more than it saves."""
+
 _MANY = 4
 
 
 def peaks(values: np.ndarray) -> np.ndarray:
     """Return the maximum of every run of a flat, contiguous, non-empty array; the last run may be shorter."""
-    if values.size <= RUN:
+    if values.size <= SMALL:
         return np.asarray(np.maximum.reduce(values, keepdims=True))
-    whole = values.size // RUN * RUN
-    maxima: np.ndarray = np.maximum.reduce(values[:whole].reshape(-1, RUN), axis=1)
-    return maxima if whole == values.size else np.append(maxima, np.maximum.reduce(values[whole:]))
+    whole, rest = divmod(values.size, RUN)
+    maxima = np.empty(whole + (rest > 0), values.dtype)
+    np.maximum.reduce(values[: whole * RUN].reshape(-1, RUN), axis=1, out=maxima[:whole])
+    if rest:
+        maxima[whole] = np.maximum.reduce(values[whole * RUN :])
+    return maxima
 
 
 def few_reaching(maxima: np.ndarray, limit: float) -> np.ndarray | None:
     """Return the runs whose `peaks` are at least ``limit``, ascending; None when they are many."""
+    if maxima.size == 1:
+        return None
     runs = np.flatnonzero(maxima >= limit)
     return None if _MANY * runs.size > maxima.size else runs
 

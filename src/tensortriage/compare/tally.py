@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.peaks import RUN, peaks, places_reaching
+from tensortriage.compare.peaks import SMALL, peaks, places_reaching
 
 WORST_COUNT = 5
 
@@ -76,7 +76,7 @@ class Tally:
         bound = self.worst[-1][0] if len(self.worst) == WORST_COUNT else 0.0
         if not largest > bound:
             return
-        if errors.size > WORST_COUNT * RUN:
+        if errors.size > SMALL:
             maxima = peaks(errors)  # At least five elements reach the fifth largest of these.
             found = places_reaching(errors, maxima, max(_fifth_largest(maxima), bound))
         else:
