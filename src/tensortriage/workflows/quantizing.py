@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from tensortriage.compare.figures import say, sqnr_db
-from tensortriage.errors import ModelError, TriageError
+from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.selecting import NodeChoice, choose_nodes
@@ -20,7 +20,7 @@ from tensortriage.values.dtype import Precision
 from tensortriage.workflows.calibrations import Metric, Tried, Ways, calibrated, errors_of, hold_out, outputs_of
 from tensortriage.workflows.feeding import FeedRequest, feeds
 from tensortriage.workflows.int8_kernels import kernel_notices
-from tensortriage.workflows.operands import Outgrown, outgrown_ranges, require_numbers_in
+from tensortriage.workflows.operands import Outgrown, outgrown_ranges, require_finite, require_numbers_in
 from tensortriage.workflows.premises import require_numbers
 from tensortriage.workflows.surgery import Source, Target, load
 
@@ -127,7 +127,11 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
     kept = choose_nodes(model.graph, request.kept)
     with Workspace() as workspace:
         golden, before = outputs_of(model, held_out, request.metric, workspace)
-        require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
+        try:
+            require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
+        except DataError:  # of what goes in, if that is why
+            require_finite(model, request.options.op_types, held_out, workspace)
+            raise
         known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
         ways = calibrated(
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,

@@ -137,6 +137,14 @@ def test_samples_that_hold_no_numbers_are_named(request_of, calibration, value, 
     assert "[3, 1] on samples.npz[2]" in wrong.value.message
 
 
+def test_an_infinity_that_makes_the_outputs_nan_is_named_where_it_comes_in(request_of):
+    samples = uniform(2, 1.0)
+    samples[1, 0, 0] = np.inf
+    samples[1, 0, 1] = -np.inf  # w[0] and w[1] have one sign in a column: Inf - Inf
+    with pytest.raises(DataError, match=r"'x', which is to be quantized, holds inf at \[0, 0\] on samples.npz\[1\]"):
+        quantize(request_of(samples))
+
+
 def test_an_infinity_that_is_not_quantized_is_no_obstacle(request_of, tmp_path):
     """A mask of -Inf takes part in a Max that undoes it."""
     models.write(
