@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = INTERRUPTED
     except (Exception, KeyboardInterrupt) as error:
         # A library may have made something else of an interruption.
         cause = KeyboardInterrupt() if interrupted.is_set() else error
@@ -147,9 +147,9 @@ def prepare_process() -> threading.Event:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
-    for name in ("stdout", "stderr"):  # a shell may have closed them
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # a shell may have closed them
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open until the process ends
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     return interrupted
@@ -191,6 +191,6 @@ def tell(problem: Problem, *, as_json: bool) -> int:
         from tensortriage.cli.documents import print_document
         from tensortriage.values.serial import to_json
 
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):  # where errors cannot be told, the exit code is left
             print_document(to_json(problem))
     return problem.exit_code

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tensortriage.report.stream_console import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.rejudging import Rejudged, RejudgedRow
@@ -17,7 +17,7 @@ MOST_ROWS = 60
 
 def show(rejudged: Rejudged, stream: TextIO) -> None:
     """Print every judged output, the worst first when there are many, then how many passed."""
-    console = Console(file=stream, highlight=False, width=None if stream.isatty() else 140)
+    console = StreamConsole(stream)
     rows = list(rejudged.rows)
     if len(rows) > MOST_ROWS:
         rows.sort(key=lambda row: row.judgement.within)

@@ -16,6 +16,7 @@ from tensortriage.inputs.accuracy import AccuracyResult
 from tensortriage.inputs.datafile import DataFile, Iteration, Series
 from tensortriage.inputs.opening import open_data
 from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, summarize
+from tensortriage.report.stream_console import StreamConsole
 from tensortriage.report.text import count, magnitude, printable, shape, shorten
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.rejudging import rejudge
@@ -53,7 +54,7 @@ def show(view: DataView, stream: TextIO) -> None:
         DataError: When the file cannot be read.
     """
     file = open_data(view.path)
-    console = Console(file=stream, highlight=False, width=None if stream.isatty() else 140)
+    console = StreamConsole(stream)
     for series in file.series:
         total = _count(series)
         who = f" of {printable(series.runner)}" if series.runner else ""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tensortriage.cli.options import WRITTEN_FOLDER, GuideCommand, common, option
+from tensortriage.cli.options import WRITTEN_CASE, GuideCommand, common, option
 
 
 @click.command(cls=GuideCommand)
@@ -12,7 +12,7 @@ from tensortriage.cli.options import WRITTEN_FOLDER, GuideCommand, common, optio
     "--case",
     "-o",
     "case",
-    type=WRITTEN_FOLDER,
+    type=WRITTEN_CASE,
     default="triage-case-demo",
     show_default=True,
     metavar="DIR",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tensortriage.errors import UsageError
 from tensortriage.workflows.output_files import Place, check_output
@@ -129,15 +130,18 @@ class Written(click.Path):
     Args:
         place: What is written there.
         read_too: Whether an input may be written again.
+        always: Whether the default is written whatever the other options are.
     """
 
-    def __init__(self, place: Place = Place.FILE, *, read_too: bool = False) -> None:
+    def __init__(self, place: Place = Place.FILE, *, read_too: bool = False, always: bool = False) -> None:
         super().__init__(path_type=Path, allow_dash=True)
         self.place = place
         self.read_too = read_too
+        self.always = always
 
 
 WRITTEN_FILE, WRITTEN_FOLDER, WRITTEN = Written(), Written(Place.FOLDER), Written(Place.EITHER)
+WRITTEN_CASE = Written(Place.FOLDER, always=True)
 READ, READ_WORD = click.Path(path_type=Path), click.Path()
 """Places that are read, as paths or as the words they were given as."""
 
@@ -157,6 +161,9 @@ def check_written(context: click.Context, parameters: Sequence[click.Parameter])
     seen: dict[Path, str] = {}
     for parameter in parameters:
         if not isinstance(parameter.type, Written):
+            continue
+        source = context.get_parameter_source(parameter.name or "")
+        if source is ParameterSource.DEFAULT and not parameter.type.always:
             continue
         for path in _values(context, parameter):
             if str(path) == "-":
@@ -243,7 +250,7 @@ def samples_option(heading: str, default: int, text: str = "Most feeds to use.")
 
 def case_option(*names: str) -> Adds:
     """Declare the directory of the case."""
-    return option("--case", *names, "case", type=WRITTEN_FOLDER, default="triage-case", show_default=True,
+    return option("--case", *names, "case", type=WRITTEN_CASE, default="triage-case", show_default=True,
                   metavar="DIR", heading="Result",
                   help="Directory of the case; an earlier one is resumed.")  # fmt: skip
 

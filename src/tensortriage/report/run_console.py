@@ -12,6 +12,7 @@ from rich.text import Text
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.figures import TOO_COARSE
 from tensortriage.compare.result import CompareResult, FeedComparison
+from tensortriage.report.stream_console import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json
 
@@ -23,7 +24,7 @@ FIGURES_WIDTH = 70
 
 def show(result: CompareResult, stream: TextIO) -> None:
     """Print a comparison; plain text when the stream is no terminal."""
-    console = Console(file=stream, highlight=False, width=None if stream.isatty() else 140)
+    console = StreamConsole(stream)
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
             console.print(
