@@ -15,7 +15,7 @@ from tensortriage.compare.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.compare.metrics import measure
 from tensortriage.diagnose.evidence import Calibrated, Evidence
 from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.local import DECISIVE
+from tensortriage.diagnose.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.cpu import sums_in_int16
@@ -68,7 +68,8 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     words = "its weights in 7 bits, so that sums of two products fit in int16"
     evidence.calibrated = Calibrated(narrow, output, before, predicted, kind="seven-bit-weights", words=words)
-    culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items()]
+    least = NEGLIGIBLE * beyond[first].error
+    culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if sums.error >= least]
     return inv.verdict(
         VerdictKind.QUANTIZATION,
         0.5 + 0.5 * explained,
