@@ -1,14 +1,14 @@
 """Which nodes do other tools keep in fp32 on the same model, at what cost, and what error is left?
 
     python bench/precision_peers.py --model examples/digits_vit_overflow.onnx --metric examples/accuracy.py
-        --inputs examples/digits_vit_overflow.npz [--peers-python /path/to/venv/bin/python]
+        --inputs examples/digits_vit_overflow.npz [--peers-python /path/to/venv/bin/python] [--precision bf16]
 
-Every contestant writes a typed fp16 model; all of them are judged in the same way: the nodes that are fp32 in what they
-wrote are kept, everything else is rounded (the engine `emulate`), so that ONNX Runtime, which computes fp16 graphs in
-fp32 on the CPU, hides nothing. Polygraphy's `debug precision` needs a weakly typed TensorRT; its searches are ours of
-the same name, with a check command. Peers run under another interpreter that has nvidia-modelopt and
-onnxconverter-common; auto_mixed_precision's sessions, which want CUDA, run unoptimized on the CPU (optimized, they
-refuse the half-typed LayerNormalization that ONNX Runtime's fusion makes).
+Every contestant writes a typed fp16 (or bf16) model; all of them are judged in the same way: the nodes that are fp32
+in what they wrote are kept, everything else is rounded (the engine `emulate`), so that ONNX Runtime, which computes
+fp16 graphs in fp32 on the CPU, hides nothing. Polygraphy's `debug precision` needs a weakly typed TensorRT; its
+searches are ours of the same name, with a check command. Peers run under another interpreter that has nvidia-modelopt
+and onnxconverter-common; auto_mixed_precision's sessions, which want CUDA, run unoptimized on the CPU (optimized,
+they refuse the half-typed LayerNormalization that ONNX Runtime's fusion makes).
 """
 
 import argparse
@@ -35,8 +35,8 @@ from tensortriage.values.dtype import Precision
 AUTOCAST = """
 import sys, onnx
 from modelopt.onnx.autocast import convert_to_mixed_precision
-path, data, result = sys.argv[1:]
-model = convert_to_mixed_precision(path, low_precision_type="fp16", keep_io_types=True, calibration_data=data)
+path, data, result, low = sys.argv[1:]
+model = convert_to_mixed_precision(path, low_precision_type=low, keep_io_types=True, calibration_data=data)
 onnx.save(model, result)
 """
 AUTO_MIXED = """
@@ -63,7 +63,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np, onnx
 from precision_peers import judged
 open("checks.log", "a").write("x")
-_, error, _ = judged(sys.argv[2], sys.argv[3], "polygraphy_debug.onnx", "")
+_, error, _ = judged(sys.argv[2], sys.argv[3], "polygraphy_debug.onnx", "", sys.argv[5])
 sys.exit(error > float(sys.argv[4]))
 """
 
@@ -81,11 +81,11 @@ class Outcome:
     note: str = ""
 
 
-def judged(original: str, inputs: str, typed: str, metric: str) -> tuple[int, float, float | None]:
-    """Return the nodes that a typed model has in fp32, and error and metric when all others round to fp16."""
+def judged(original: str, inputs: str, typed: str, metric: str, low: str) -> tuple[int, float, float | None]:
+    """Return the nodes that a typed model has in fp32, and error and metric when all others round to the format."""
     graph = onnx.shape_inference.infer_shapes(onnx.load(typed)).graph
     types = {v.name: v.type.tensor_type.elem_type for v in (*graph.value_info, *graph.output)}
-    outputs = {node.output[0]: node for node in graph.node if node.op_type not in ("Cast", "Constant")}
+    outputs = {node.output[0]: node for node in graph.node if node.op_type != "Constant"}
     model = Model.load(original)
     names = {node.name for node in model.graph.nodes}
     wide = [
@@ -93,10 +93,10 @@ def judged(original: str, inputs: str, typed: str, metric: str) -> tuple[int, fl
         for value, node in outputs.items()
         if types.get(value) == onnx.TensorProto.FLOAT and node.name in names
     ]
-    return (len(wide), *emulated(model, inputs, wide, metric))
+    return (len(wide), *emulated(model, inputs, wide, metric, low))
 
 
-def emulated(model: Model, inputs: str, wide: list[str], metric: str) -> tuple[float, float | None]:
+def emulated(model: Model, inputs: str, wide: list[str], metric: str, low: str) -> tuple[float, float | None]:
     """Return the largest relative error of an output, and the metric, with some nodes kept."""
     import onnx_ir as ir
     import onnxruntime as ort
@@ -109,8 +109,8 @@ def emulated(model: Model, inputs: str, wide: list[str], metric: str) -> tuple[f
         return dict(zip(names, session.run(None, feed), strict=True))
 
     feed = dict(np.load(inputs))
-    low = round_results(model, Precision.FP16, specs=value_specs(model), kept=wide)
-    found, golden = run(ir.to_proto(low.ir), feed), run(ir.to_proto(model.ir), feed)
+    rounded = round_results(model, Precision(low), specs=value_specs(model), kept=wide)
+    found, golden = run(ir.to_proto(rounded.ir), feed), run(ir.to_proto(model.ir), feed)
     error = max(error_of(measure(golden[name], found[name])) for name in golden)
     return error, float(load_function(metric, "metric")(found, feed)) if metric else None
 
@@ -119,27 +119,30 @@ def contestants(given: argparse.Namespace, folder: Path) -> Iterator[Outcome]:
     """Run everything that can be run here."""
     model, inputs, metric = str(given.model.resolve()), str(given.inputs.resolve()), given.metric
     count = len(Model.load(model).graph.nodes)
-    error, value = emulated(Model.load(model), inputs, [], metric)
-    yield Outcome(f"all fp16 (of {count} nodes)", 0, "0", error, value, 0.0)
-    check = ["--check", sys.executable, "check.py", str(Path(__file__).parent), model, inputs, str(given.error)]
+    low = given.precision
+    error, value = emulated(Model.load(model), inputs, [], metric, low)
+    yield Outcome(f"all {low} (of {count} nodes)", 0, "0", error, value, 0.0)
+    check = ["--check", sys.executable, "check.py", str(Path(__file__).parent), model, inputs, str(given.error), low]
     (folder / "check.py").write_text(CHECK)
     common = ["debug", "precision", model, "--inputs", inputs, "-o", "mixed.onnx"]
     if not given.peers_only:
         yield from own(given, folder, common, check)
     if given.peers_python:
         limit = str(given.error)
-        yield peer(given, folder, "onnxconverter-common auto_mixed", AUTO_MIXED, [model, inputs, "typed.onnx", limit])
-        yield peer(given, folder, "ModelOpt AutoCast", AUTOCAST, [model, inputs, "typed.onnx"])
+        if low == "fp16":  # all that it knows
+            words = [model, inputs, "typed.onnx", limit]
+            yield peer(given, folder, "onnxconverter-common auto_mixed", AUTO_MIXED, words)
+        yield peer(given, folder, "ModelOpt AutoCast", AUTOCAST, [model, inputs, "typed.onnx", low])
 
 
 def own(given: argparse.Namespace, folder: Path, common: list[str], check: list[str]) -> Iterator[Outcome]:
     """Run ours."""
     sqnr = ["--sqnr", str(sqnr_db(given.error))]
     asked = [*common, *sqnr, "--target"]
-    yield triage(given, folder, "triage, emulate", [*asked, "emulate:precision=fp16"])
-    yield triage(given, folder, "triage, check command", [*common, "--fp16", *check])
+    yield triage(given, folder, "triage, emulate", [*asked, f"emulate:precision={given.precision}"])
+    yield triage(given, folder, "triage, check command", [*common, f"--{given.precision}", *check])
     for mode in given.modes:
-        words = [*common, "--fp16", "--mode", mode, *check]
+        words = [*common, f"--{given.precision}", "--mode", mode, *check]
         yield triage(given, folder, f"Polygraphy's {mode}, check command", words)
 
 
@@ -157,7 +160,7 @@ def triage(given: argparse.Namespace, folder: Path, name: str, words: list[str])
     if done.returncode:
         return Outcome(name, 0, "", float("nan"), None, seconds, done.stderr.strip()[-200:])
     plan = json.loads(done.stdout)
-    _, error, value = judged(str(given.model), str(given.inputs), str(folder / "mixed.onnx"), given.metric)
+    _, error, value = judged(*words[2:5:2], str(folder / "mixed.onnx"), given.metric, given.precision)
     return Outcome(name, len(plan["kept"]), str(plan["builds"]), error, value, seconds)
 
 
@@ -176,7 +179,7 @@ def peer(given: argparse.Namespace, folder: Path, name: str, script: str, words:
     if done.returncode:
         return Outcome(name, 0, "", float("nan"), None, seconds, done.stderr.strip()[-200:])
     sessions = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("sessions")]
-    kept, error, value = judged(str(given.model), str(given.inputs), str(folder / "typed.onnx"), given.metric)
+    kept, error, value = judged(words[0], words[1], str(folder / "typed.onnx"), given.metric, given.precision)
     return Outcome(name, kept, sessions[0] if sessions else "0", error, value, seconds)
 
 
@@ -187,6 +190,7 @@ def main() -> None:
     parser.add_argument("--metric", default="")
     parser.add_argument("--error", type=float, default=2e-3, help="relative error that is asked of everybody")
     parser.add_argument("--modes", nargs="*", default=["bisect"])
+    parser.add_argument("--precision", choices=("fp16", "bf16"), default="fp16")
     parser.add_argument("--triage", default=str(Path(sys.executable).with_name("triage")))
     parser.add_argument("--peers-only", action="store_true")
     parser.add_argument("--peers-python", default="")
