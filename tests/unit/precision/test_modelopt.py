@@ -18,9 +18,12 @@ import running
 from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
+from tensortriage.precision.goal import Sample
 from tensortriage.precision.modelopt import ModelOptQuantizer, modelopt_python
+from tensortriage.precision.quantizing import Calibration, QuantizeOptions
+from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.calibrations import usable_ways
+from tensortriage.workflows.calibrations import calibrated, usable_ways
 
 STAND_IN = """
 import os
@@ -110,6 +113,20 @@ def test_what_it_refuses_is_said_in_its_words(python, tmp_path):
     with pytest.raises(ModelError, match="no Erf today") as refused:
         asked(modelopt_python(python), tmp_path, models.parse(NET.replace("Neg", "Erf")))
     assert refused.value.slug == "quantize-failed"
+
+
+@pytest.mark.parametrize(("op_type", "words"), [("Neg", {"minmax", "modelopt-max"}), ("Erf", {"minmax"})])
+def test_it_is_one_of_the_ways_unless_it_refuses(python, tmp_path, op_type, words):
+    model = models.parse(NET.replace("Neg", op_type))
+    judges = [Sample(feed, running.run(model, feed.tensors)) for feed in FEEDS[2:]]
+    calibrations = (Calibration.MINMAX, Calibration.MODELOPT_MAX)
+    options = QuantizeOptions(op_types=("MatMul",), modelopt_python=python)
+    with Workspace() as workspace:
+        ways = calibrated(model, FEEDS[:2], judges, options=options, calibrations=calibrations, workspace=workspace)
+    assert {way.tried.calibration for way in ways.found} == words
+    assert {way.tried.quantized for way in ways.found} == {2}
+    assert set(ways.refused) == {"minmax", "modelopt-max"} - words
+    assert all("no Erf today" in why for why in ways.refused.values())
 
 
 def test_it_is_asked_for_where_it_is_not_installed(python):
