@@ -32,13 +32,16 @@ used here, 4 inconclusive, 130 interrupted (state is kept).
 """
 
 COMMANDS = {
-    "diagnose": ("tensortriage.cli.diagnose:diagnose", "Walk the whole guide by itself; one verdict."),
+    "diagnose": ("tensortriage.cli.diagnose:diagnose", "Why is a model wrong on an engine? One verdict."),
     "run": ("tensortriage.cli.run:run", "Run on one or more engines, compare outputs or every layer, validate."),
-    "debug": ("tensortriage.cli.groups:debug", "Reduce a failing model; repeat a check."),
+    "debug": ("tensortriage.cli.groups:debug", "Reduce a failing model, study builds and precision, repeat a check."),
     "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert, prune, weights."),
-    "convert": ("tensortriage.cli.convert:convert", "Write a model in fp16 or bf16, or of a later opset."),
-    "inspect": ("tensortriage.cli.groups:inspect", "Look into data and models."),
-    "check": ("tensortriage.cli.groups:check", "Judge saved results again."),
+    "convert": (
+        "tensortriage.cli.convert:convert",
+        "Write a model in fp16, bf16 or int8, or of a later opset.",
+    ),
+    "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
+    "check": ("tensortriage.cli.groups:check", "Known traps of a model; saved results by other limits."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),
     "demo": ("tensortriage.cli.demo:demo", "The main job on a bundled model and real data."),

@@ -52,7 +52,7 @@ options = together(
         default="",
         metavar="FORMAT",
         heading=FORMAT,
-        help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs.",
+        help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16 and the like say the same.",
     ),
     option("--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."),
     option(

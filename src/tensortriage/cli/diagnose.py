@@ -28,6 +28,10 @@ Examples:
   triage diagnose model.onnx --target emulate:precision=fp16 --inputs test_data_set_0
   triage diagnose model.onnx --target onnxruntime --target-model optimized.onnx
   triage diagnose model.onnx --target script:my_engine.py:MyEngine --case study
+
+\b
+Exit codes: 0 match, rounding that the format explains, or input-sensitive; 1 a fault was found; 2 usage or bad
+input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run again to go on).
 """
 
 

@@ -1,6 +1,6 @@
 """``triage inspect quantizers``: does every pair of quantizers fit its numbers, and what does it cost?"""
 
-import sys
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from tensortriage.cli.options import (
     data_options,
     external_data_option,
     option,
+    samples_option,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ MOST_SHOWN = 20
 @click.argument("model", type=READ)
 @option("--original", type=READ, metavar="MODEL", heading="Model",
         help="The float model that MODEL was made from: what its stored weights were.")  # fmt: skip
-@option("--samples", type=click.IntRange(1), default=8, show_default=True, heading="Inputs", help="Most feeds to use.")
+@samples_option("Inputs", 8)
 @external_data_option("Model")
 @data_options
 @common
@@ -45,6 +46,7 @@ def inspect_quantizers(
     The model without its pairs is the yardstick: what a pair costs at the outputs alone, and what is left without it;
     what it can represent against the numbers that reach it, its error divided into clipping and rounding.
     """
+    from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import feed_request
     from tensortriage.model.model import Model
     from tensortriage.report.text import printable
@@ -53,22 +55,18 @@ def inspect_quantizers(
     from tensortriage.workflows.inspecting_quantizers import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
-    found = inspect_quantizers(
-        loaded,
-        list(feeds(feed_request(given, most=samples), loaded)),
-        original=None if original is None else Model.load(original, external_data_dir=external_data_dir),
-        progress=_live,
-    )
+    with contextlib.closing(Teller(err=as_json)) as teller:
+        found = inspect_quantizers(
+            loaded,
+            list(feeds(feed_request(given, most=samples), loaded)),
+            original=None if original is None else Model.load(original, external_data_dir=external_data_dir),
+            progress=teller.progress,
+        )
     if as_json:
         print_document(to_json(found))
         return
     for line in lines(found):
         click.echo(printable(line))
-
-
-def _live(text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(click.style(f"  … {text}", dim=True), err=True)
 
 
 def lines(found: "QuantizersResult") -> Iterator[str]:

@@ -31,6 +31,9 @@ class Adds(Protocol):
 RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "tensorrt"}
 """Polygraphy-style shorthands, in the order of the command line."""
 
+OTHER = "Other"
+"""Heading of what every command has; it comes last."""
+
 _NUMBER = re.compile(r"-[\d.]")
 
 
@@ -57,25 +60,27 @@ class GuideCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         hidden = 0
         for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Argument):
+                continue  # the text above says what it is
             if isinstance(parameter, GroupedOption) and parameter.rare and not everything:
-                hidden += 1
+                hidden += not parameter.hidden
                 continue
             record = parameter.get_help_record(ctx)
             if record is not None:
-                heading = parameter.heading if isinstance(parameter, GroupedOption) else "Other"
+                heading = parameter.heading if isinstance(parameter, GroupedOption) else OTHER
                 sections.setdefault(heading, []).append(record)
-        for heading, records in sections.items():
+        for heading in sorted(sections, key=lambda heading: heading == OTHER):
             with formatter.section(heading):
-                formatter.write_dl(records)
+                formatter.write_dl(sections[heading])
         if hidden:
             formatter.write_paragraph()
-            formatter.write_text(f"{hidden} rarer options: --help-all")
+            formatter.write_text(f"{hidden} rarer option{'s' if hidden > 1 else ''}: --help-all")
 
 
 class GroupedOption(click.Option):
     """An option with a heading in the help; ``rare`` ones are listed by --help-all only."""
 
-    def __init__(self, *args: Any, heading: str = "Other", rare: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, heading: str = OTHER, rare: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.heading = heading
         self.rare = rare
@@ -205,9 +210,9 @@ def show_all(context: click.Context, _: click.Parameter, value: object) -> None:
 
 
 common = together(
-    option("--json", "as_json", is_flag=True, heading="Other",
+    option("--json", "as_json", is_flag=True, heading=OTHER,
            help="Print one JSON document on stdout, text on stderr."),
-    option("--help-all", is_flag=True, is_eager=True, expose_value=False, callback=show_all, heading="Other",
+    option("--help-all", is_flag=True, is_eager=True, expose_value=False, callback=show_all, heading=OTHER,
            help="Show the rare options too and exit."),
 )  # fmt: skip
 """What every command has."""
@@ -245,7 +250,8 @@ def tolerance_options(heading: str, text: str) -> Adds:
 
 def samples_option(heading: str, default: int, text: str = "Most feeds to use.") -> Adds:
     """Declare how many feeds are used."""
-    return option("--samples", type=click.IntRange(1), default=default, show_default=True, heading=heading, help=text)
+    return option("--samples", type=click.IntRange(1), default=default, show_default=True, metavar="N", heading=heading,
+                  help=text)  # fmt: skip
 
 
 def case_option(*names: str) -> Adds:
@@ -275,10 +281,11 @@ def shapes_option(*names: str, heading: str, rare: bool = False) -> Adds:
 def made_up_options(heading: str) -> Adds:
     """Declare how data are made when no file holds them."""
     return together(
-        option("--seed", type=int, heading=heading, rare=True, help="Seed of random data, numbers as Polygraphy's."),
+        option("--seed", type=int, metavar="N", heading=heading, rare=True,
+               help="Seed of random data, numbers as Polygraphy's."),
         option("--val-range", "val_range", multiple=True, metavar="[NAME:][LOW,HIGH]...", heading=heading, rare=True,
                help="Range of random data, numbers as Polygraphy's."),
-        option("--iterations", "--iters", "iterations", type=click.IntRange(1), heading=heading, rare=True,
+        option("--iterations", "--iters", "iterations", type=click.IntRange(1), metavar="N", heading=heading, rare=True,
                help="Number of random feeds, numbers as Polygraphy's."),
         option("--data-loader-script", default="", metavar="FILE.py[:FUNCTION]", heading=heading, rare=True,
                help="Python file whose load_data (or FUNCTION) yields dicts of arrays."),

@@ -31,6 +31,10 @@ Examples:
   triage run model.onnx --onnxrt --trt --fp16 --save-engine model.engine
   triage run model.onnx --onnxrt --save-inputs in.json --save-outputs golden.json
   triage run model.onnx --openvino --load-inputs in.json --load-outputs golden.json --atol 1e-3
+
+\b
+Exit codes: 0 every output is within its limit; 1 one is not, is NaN or Inf (--validate), or an engine failed;
+2 usage or bad input; 3 an engine cannot be used here.
 """
 
 LISTS = (
@@ -265,6 +269,7 @@ options = together(
     option(
         "--warm-up",
         type=click.IntRange(0),
+        metavar="N",
         default=0,
         heading=RUNS,
         rare=True,

@@ -68,7 +68,8 @@ tensorrt_flags = together(
            heading=HEADING, rare=True, help="Only workspace, e.g. workspace:1G."),
     option("--precision-constraints", type=click.Choice(("prefer", "obey", "none")), heading=HEADING,
            rare=True, help="Whether --layer-precisions bind."),
-    option("--builder-optimization-level", type=click.IntRange(0, 5), heading=HEADING, help="0 to 5."),
+    option("--builder-optimization-level", type=click.IntRange(0, 5), metavar="LEVEL", heading=HEADING,
+           help="How long to look for fast kernels."),
     option("--save-engine", type=WRITTEN_FILE, metavar="FILE", heading=HEADING, help="Write the engine."),
     option("--load-timing-cache", type=READ, metavar="FILE", heading=HEADING, rare=True,
            help="Timing cache to read."),
@@ -82,7 +83,8 @@ tensorrt_flags = together(
            help="INT8 scales: read if the file exists, else written."),
     option("--calib-base-cls", "--calibration-base-class", "calibrator", heading=HEADING, rare=True,
            type=click.Choice(tuple(_CALIBRATORS)), help="Calibrator."),
-    option("--max-aux-streams", type=click.IntRange(0), heading=HEADING, rare=True, help="Further streams."),
+    option("--max-aux-streams", type=click.IntRange(0), metavar="N", heading=HEADING, rare=True,
+           help="Further streams."),
     *(option(name, is_flag=True, heading=HEADING, rare=True, help=text) for name, text in _RARE),
 )  # fmt: skip
 """Polygraphy's TensorRT flags."""
