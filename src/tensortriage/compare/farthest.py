@@ -68,7 +68,8 @@ def distance(block: Block, known: float) -> float:
     if unit.itemsize == 1 or block.way.work != block.reference.dtype:
         return ulp.max_distance(block.reference_raw, block.target_raw, unit)
     if block.zero_error_max > 0.0:  # Relative errors say nothing there, but the largest error is the farthest.
-        known = max(known, ulp.max_distance(np.zeros(1), np.array([block.zero_error_max]), unit))
+        at_zero = np.array([0.0, block.zero_error_max], block.reference.dtype)
+        known = max(known, ulp.max_distance(at_zero[:1], at_zero[1:], unit))
     scale = _MARGIN * 4.0 * _format(unit)[0]
     enough = min((known - _SLACK) / scale, 0.5)
     if block.relative_max <= enough:

@@ -14,7 +14,7 @@ from tensortriage.compare import blocks, farthest
 from tensortriage.compare.blocks import SCRATCH
 from tensortriage.compare.lanes import Lane
 from tensortriage.compare.loading import load
-from tensortriage.compare.peaks import peaks
+from tensortriage.compare.peaks import peaks, places_reaching
 from tensortriage.compare.tally import Tally
 
 ZERO_REFERENCE = float(np.finfo(np.float64).eps)
@@ -143,34 +143,35 @@ def divide(errors: np.ndarray, magnitudes: np.ndarray, relative: np.ndarray) -> 
     np.add(magnitudes, zeros, out=relative)
     np.divide(errors, relative, out=relative)
     maxima = peaks(relative)
-    wrong = np.greater(errors, 0, out=SCRATCH.get("wrong", _BOOL, errors.size))
-    if not np.logical_and(zeros, wrong, out=wrong).any():
-        return maxima, 0.0
     at_zeros = np.multiply(zeros, errors, out=SCRATCH.get("at_zeros", errors.dtype, errors.size))
     zero_error = float(np.maximum.reduce(at_zeros))
-    np.multiply(at_zeros, errors.dtype.type(1 / ZERO_REFERENCE), out=at_zeros)
-    np.maximum(relative, at_zeros, out=relative)
+    if zero_error > 0.0:
+        np.multiply(at_zeros, errors.dtype.type(1 / ZERO_REFERENCE), out=at_zeros)
+        np.maximum(relative, at_zeros, out=relative)
     return maxima, zero_error
 
 
 def _divide(tally: Tally, stack: np.ndarray) -> tuple[np.ndarray, float]:
-    """Do what `divide` does, faster where zeros are rare."""
+    """Do what `divide` does, faster where few zeros of the reference are anything else in the target."""
     relative, errors, magnitudes = stack
-    if tally.zeros_in_reference:
-        return divide(errors, magnitudes, relative)
     np.divide(errors, magnitudes, out=relative)
+    if tally.agreeing_zeros:
+        np.fmax(relative, 0, out=relative)  # NaN, of 0 / 0, is no error
     maxima = peaks(relative)
-    if math.isfinite(float(np.maximum.reduce(maxima))):
+    largest = float(np.maximum.reduce(maxima))
+    if math.isnan(largest) and not tally.agreeing_zeros:
+        tally.agreeing_zeros = True
+        return _divide(tally, stack)
+    if math.isfinite(largest):
         return maxima, 0.0
-    zeros = np.flatnonzero(np.equal(magnitudes, 0, out=SCRATCH.get("mask", _BOOL, errors.size)))
-    if zeros.size > errors.size // _RARE:
-        tally.zeros_in_reference = True
+    places = places_reaching(relative, maxima, math.inf)
+    if places.size > errors.size // _RARE or magnitudes[places].any():
         return divide(errors, magnitudes, relative)
-    relative[zeros] = 0.0
+    relative[places] = 0.0
     maxima = peaks(relative)
-    at_zeros = errors[zeros]
-    relative[zeros] = at_zeros / ZERO_REFERENCE
-    return maxima, float(at_zeros.max(initial=0.0))
+    at_zeros = errors[places]
+    relative[places] = at_zeros / ZERO_REFERENCE
+    return maxima, float(at_zeros.max())
 
 
 def _target_max(tally: Tally, target: np.ndarray, error_max: float, reference_max: float) -> float:

@@ -18,7 +18,7 @@ class Tally:
         samples: Errors of the sampled compared elements, in no particular order; ``zero_samples`` more were zero.
         worst: (error, flat index), largest error first, then lowest index; an infinite error stands for a value that
             is non-finite on one side only.
-        zeros_in_reference: Whether many zeros were met in the reference; later blocks are then expected to have some.
+        agreeing_zeros: Whether places were met where both sides are zero; later blocks are then expected to have some.
     """
 
     stride: int
@@ -43,7 +43,7 @@ class Tally:
     target_max: float = -1.0
     samples: list[np.ndarray] = dataclasses.field(default_factory=list)
     worst: list[tuple[float, int]] = dataclasses.field(default_factory=list)
-    zeros_in_reference: bool = False
+    agreeing_zeros: bool = False
 
     def merge(self, other: "Tally") -> None:
         """Add the totals of other blocks."""
@@ -101,7 +101,7 @@ _MAXED = ("error_max", "relative_max", "ulp_max", "reference_max", "target_max")
 _ADDED = tuple(
     field.name
     for field in dataclasses.fields(Tally)
-    if field.name not in {*_MAXED, "stride", "samples", "worst", "zeros_in_reference"}
+    if field.name not in {*_MAXED, "stride", "samples", "worst", "agreeing_zeros"}
 )
 
 
