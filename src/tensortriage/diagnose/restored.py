@@ -5,6 +5,7 @@ within its limit, or off by no more than the number format explains.
 """
 
 from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.floors import Floors
 from tensortriage.diagnose.investigation import Investigation, Measured, compare_all
 from tensortriage.diagnose.outputs import FeedResult, judge
 from tensortriage.diagnose.predicted import beyond_format
@@ -28,6 +29,24 @@ def restored(inv: Investigation, evidence: Evidence, feed: Feed, *, model: Model
     Raises:
         EngineError: When it fails.
     """
+    after = with_change(inv, feed, evidence.worst.floors, model=model, spec=spec)
+    return after is not None and sound(inv, after, spec)
+
+
+def with_change(inv: Investigation, feed: Feed, floors: Floors, *, model: Model, spec: EngineSpec) -> FeedResult | None:
+    """Return the outputs of a changed model or engine on a feed; None when they cannot be compared.
+
+    Args:
+        inv: The investigation.
+        feed: The feed.
+        floors: Noise floors of the outputs.
+        model: The model, changed or not, with the outputs of `inv.model` among its own.
+        spec: The engine with its options.
+
+    Raises:
+        EngineError: When it fails.
+        EngineMissing: When it does not have the options.
+    """
     golden = inv.golden_outputs(feed)
     expected = {output.name: golden[output.name] for output in inv.model.outputs if output.name in golden}
 
@@ -40,9 +59,7 @@ def restored(inv: Investigation, evidence: Evidence, feed: Feed, *, model: Model
 
     key = inv.key(spec, model, feed, "restored", list(expected))
     found = inv.case.checks.remember(key, f"outputs of {spec} once changed, on {feed.name}", Measured, ask)
-    if found.reshaped:
-        return False
-    return sound(inv, judge(inv, feed, found.metrics, evidence.worst.floors), spec)
+    return None if found.reshaped else judge(inv, feed, found.metrics, floors)
 
 
 def sound(inv: Investigation, result: FeedResult, spec: EngineSpec) -> bool:

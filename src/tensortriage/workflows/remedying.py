@@ -15,16 +15,15 @@ from pathlib import Path
 from tensortriage.compare.figures import say
 from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.floors import ROUNDED, Floors
-from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Mark, Measured, compare_all
-from tensortriage.diagnose.outputs import FeedResult, judge, output_floors
+from tensortriage.diagnose.floors import ROUNDED
+from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Mark
+from tensortriage.diagnose.outputs import output_floors
 from tensortriage.diagnose.predicted import beyond_format
-from tensortriage.diagnose.soundness import mismatched
+from tensortriage.diagnose.restored import with_change
 from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, TriageError
-from tensortriage.inputs.feed import Feed
 from tensortriage.model.cleaning import clean
 from tensortriage.model.convert import convert
 from tensortriage.model.edit import mark_outputs
@@ -171,7 +170,7 @@ def error_with(inv: Investigation, evidence: Evidence, proposal: Proposal) -> fl
     for feed in [result.feed for result in evidence.results] or inv.question.feeds:
         try:
             floors = evidence.floors or (evidence.worst.floors if evidence.results else output_floors(inv))
-            after = with_change(inv, feed, proposal, floors)
+            after = with_change(inv, feed, floors, model=proposal.model, spec=proposal.spec)
         except (TriageError, EngineMissing):
             return None
         if after is None or not all(map(math.isfinite, after.errors.values())):
@@ -180,28 +179,6 @@ def error_with(inv: Investigation, evidence: Evidence, proposal: Proposal) -> fl
             return None
         worst = max(worst, *after.errors.values())
     return worst
-
-
-def with_change(inv: Investigation, feed: Feed, proposal: Proposal, floors: Floors) -> FeedResult | None:
-    """Return the outputs on a feed with a change; None when they cannot be compared.
-
-    Raises:
-        EngineError: When the target fails.
-        EngineMissing: When it does not have the options.
-    """
-    golden = inv.golden_outputs(feed)
-    expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
-
-    def ask() -> Measured:
-        with inv.new_runner(proposal.spec, proposal.model) as runner:
-            outputs = runner.run(feed)
-        if mismatched(expected, outputs):
-            return Measured({}, tuple(expected))
-        return compare_all(((name, outputs[name]) for name in expected), golden)
-
-    key = inv.key(proposal.spec, inv.model, feed, "with change", proposal.kind, proposal.words, list(expected))
-    measured = inv.case.checks.remember(key, f"outputs with {proposal.words}", Measured, ask)
-    return None if measured.reshaped else judge(inv, feed, measured.metrics, floors)
 
 
 def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
