@@ -74,7 +74,8 @@ def dump(obj: object, path: Path) -> None:
     try:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            # A file name that is not UTF-8 has lone surrogates, which are escapes in JSON.
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text + "\n")
             # mkstemp makes private files; reports and cases are shared like any other file of the user.
             Path(partial).chmod(0o666 & ~_umask())

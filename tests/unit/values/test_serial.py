@@ -127,3 +127,10 @@ def test_files_that_cannot_be_read_or_written_are_store_errors(tmp_path):
     with pytest.raises(StoreError) as caught:
         serial.dump(1, tmp_path / "absent" / "x.json")
     assert caught.value.slug == "file-unwritable"
+
+
+def test_a_file_name_that_is_not_utf8_comes_back(tmp_path):
+    """Python holds its odd bytes as lone surrogates (PEP 383)."""
+    name = b"bad\xff.onnx".decode("utf-8", errors="surrogateescape")
+    serial.dump({"path": name}, tmp_path / "x.json")
+    assert serial.load(tmp_path / "x.json", dict[str, str]) == {"path": name}
