@@ -30,7 +30,7 @@ from tensortriage.workflows.precision_parts import (
     influences_of,
     keepings,
 )
-from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest
+from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest, load_model
 from tensortriage.workflows.precision_shown import Shown, shown
 
 NOT_FOUND = ("exit code 127", "exit code 126")
@@ -68,7 +68,7 @@ def by_command(request: PrecisionRequest, case: Case, listener: PrecisionListene
             slug="precision-low-missing",
             cure="add --fp16, --bf16, --int8 or --fp8",
         )
-    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    model = load_model(request)
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),

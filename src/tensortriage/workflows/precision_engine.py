@@ -10,7 +10,6 @@ from tensortriage.diagnose.investigation import Investigation, Question
 from tensortriage.diagnose.local import local_errors, suspects
 from tensortriage.diagnose.verdict import Step
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench, Candidates
 from tensortriage.precision.choosing import Choice, choose
 from tensortriage.precision.goal import Reading
@@ -45,7 +44,13 @@ from tensortriage.workflows.precision_parts import (
 )
 from tensortriage.workflows.precision_quantized import QUANTIZED, doubting, held_out, open_quantized
 from tensortriage.workflows.precision_remedies import other_ways
-from tensortriage.workflows.precision_request import Mode, PrecisionListener, PrecisionRequest, low_precision
+from tensortriage.workflows.precision_request import (
+    Mode,
+    PrecisionListener,
+    PrecisionRequest,
+    load_model,
+    low_precision,
+)
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Numbers of kept nodes at which the emulation draws the curve of accuracy."""
@@ -69,7 +74,7 @@ def by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener
     """Find the nodes to keep by asking an engine; see `tensortriage.workflows.precision.find_precision`."""
     target, reference = usable(request.target), usable(request.reference)
     precision = low_precision(request, target)
-    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    model = load_model(request)
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),

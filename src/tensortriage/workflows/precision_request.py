@@ -12,12 +12,14 @@ from tensortriage.compare.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.asked import REFERENCE
 from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.output_files import check_output
 
 Metric = Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
 MAX_BUILDS = 10
@@ -132,6 +134,18 @@ class PrecisionRequest:
                 slug="precision-judge",
                 cure="add --target ENGINE, e.g. --target openvino:precision=bf16; or --check CMD with --fp16",
             )
+
+
+def load_model(request: PrecisionRequest) -> Model:
+    """Load the model.
+
+    Raises:
+        UsageError: When the result would overwrite a file that holds its weights (``output-is-input``).
+        ModelError: When it cannot be loaded.
+    """
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    check_output(request.output, *model.files)
+    return model
 
 
 def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> Precision:
