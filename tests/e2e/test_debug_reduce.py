@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -160,8 +161,9 @@ def test_ten_kills_then_resume(tmp_path):
 
 def test_ctrl_c_writes_the_smallest_so_far(tmp_path):
     names = dag(tmp_path)
+    slowly = shlex.join(looking_for(names[3], names[18])) + "; code=$?; sleep 0.1; exit $code"
     running = subprocess.Popen(
-        [*COMMAND, "--check", *looking_for(names[3], names[18])],
+        [*COMMAND, "--check", slowly],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     while len(seen(tmp_path)) < 5 and running.poll() is None:
