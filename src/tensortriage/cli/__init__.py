@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
-    interrupted = prepare_process()
+    prepare_process()
     try:
         code = exit_code_of(words)
         sys.stdout.flush()
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = INTERRUPTED
     except (Exception, KeyboardInterrupt) as error:
         # A library may have made something else of an interruption.
-        cause = KeyboardInterrupt() if interrupted.is_set() else error
+        cause = KeyboardInterrupt() if _interrupted.is_set() else error
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
         code = tell(problem_of(cause), as_json="--json" in ours)
@@ -138,24 +138,26 @@ def own_words(words: Sequence[str]) -> Sequence[str]:
     return ours[: ours.index("--")] if "--" in ours else ours
 
 
-def prepare_process() -> threading.Event:
-    """Make every request to end an interruption, and output possible in any locale; return whether one has come."""
-    interrupted = threading.Event()
+_interrupted = threading.Event()
 
-    def interrupt(*_: object) -> None:
-        interrupted.set()
-        raise KeyboardInterrupt
 
+def _interrupt(*_: object) -> None:
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
+def prepare_process() -> None:
+    """Make every request to end an interruption, and output possible in any locale; none has come yet."""
+    _interrupted.clear()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, interrupt)
+            signal.signal(number, _interrupt)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # a shell may have closed them
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open until the process ends
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    return interrupted
 
 
 def problem_of(error: BaseException) -> Problem:

@@ -86,3 +86,18 @@ def test_a_signal_is_an_interruption_whatever_a_library_makes_of_it(monkeypatch,
 )
 def test_options_of_a_check_are_not_ours(words, ours):
     assert list(own_words(words.split())) == ours.split()
+
+
+def test_a_second_command_in_one_process_is_interrupted_as_the_first(monkeypatch, capfd):
+    def interrupted():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    assert [ends(monkeypatch, command) for command in (interrupted, interrupted, raises(ValueError("odd")))] == [
+        130,
+        130,
+        2,
+    ]

@@ -10,7 +10,7 @@ from tensortriage.builds.trial import Judgement
 from tensortriage.runs import runner
 from tensortriage.search.stopping import Until
 from tensortriage.testing import VaryingEngine, conv_net, feed_for, save_model
-from tensortriage.workflows import build_bench, diagnose
+from tensortriage.workflows import asked, build_bench
 from tensortriage.workflows.builds import BuildRequest, study_builds
 from tensortriage.workflows.feeding import FeedRequest
 
@@ -36,7 +36,7 @@ class Quiet:
 def request_of(tmp_path, monkeypatch):
     create = runner.create
     engines = {"varying": VaryingEngine}
-    for module in (runner, build_bench, diagnose):
+    for module in (runner, build_bench, asked):
         monkeypatch.setattr(
             module,
             "create",
