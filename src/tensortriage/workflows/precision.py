@@ -38,7 +38,8 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) ->
 
 def _check_formats(request: PrecisionRequest) -> None:
     """Refuse a format that is not the one the target is told to compute in."""
-    told = precision_of(EngineSpec.parse(request.target)) if request.target else None
+    target = EngineSpec.parse(request.target) if request.target else None
+    told = precision_of(target) if target is not None and "precision" in target.options else None
     if request.low is None or told in (None, Precision.FP64, Precision.FP32, Precision.TF32, request.low):
         return
     raise UsageError(

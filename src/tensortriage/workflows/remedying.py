@@ -9,7 +9,7 @@ typed that way, on the engine told to compute as the file says.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from tensortriage.compare.figures import say
@@ -29,6 +29,7 @@ from tensortriage.model.convert import convert
 from tensortriage.model.edit import mark_outputs
 from tensortriage.model.folding import fold_constants
 from tensortriage.model.model import Model
+from tensortriage.precision.candidates import deployed
 from tensortriage.precision.groups import fused_nodes, groups_of
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.recalibrating import with_calibration
@@ -36,9 +37,6 @@ from tensortriage.workflows.recalibrating import with_calibration
 QUESTION = "is there a change that makes the target right?"
 TYPED = (Precision.FP16, Precision.BF16)
 """Formats in which an ONNX file can be typed."""
-
-AS_TYPED: Mapping[str, Mapping[str, str]] = {"openvino": {"precision": "dynamic"}}
-"""Options that make an engine compute as the file is typed; the others do so without a precision."""
 
 NOT_THE_TARGET = (VerdictKind.COMPARISON_UNSOUND, VerdictKind.MODEL_CHANGED, VerdictKind.ENGINE_HANG)
 """Verdicts on which nothing is tried: about something else than the target, or too slow to try anything."""
@@ -84,10 +82,10 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
             return with_calibration(inv, evidence.calibrated, verdict, fix)
         for proposal in proposals(inv, evidence, verdict):
             inv.listener.progress(f"trying on the target: {proposal.words}")
-            after = error_with(inv, evidence, proposal)
-            tried.append(proposal.words)
-            if after is not None:
-                return told(inv, evidence, verdict, proposal, after, fix, since)
+            effect = effect_of(inv, evidence, proposal)
+            if effect.right:
+                return told(inv, evidence, verdict, proposal, effect.error, fix, since)
+            tried.append(f"{proposal.words} ({effect.words})")
     except BudgetSpent:
         inv.unasked(QUESTION)
         return inv.refreshed(verdict)
@@ -143,7 +141,7 @@ def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> I
 
 
 def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
-    """Yield the way to keep just some nodes in fp32."""
+    """Yield the ways to keep just some nodes in fp32: by the engine's option, and by the types of the file."""
     target = inv.question.target
     words = f"{len(nodes)} op{'s' * (len(nodes) > 1)} in fp32: " + ", ".join(nodes[:5]) + ", ..." * (len(nodes) > 5)
     typed = None
@@ -155,30 +153,43 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     if "kept" in create(target).options:
         spec = EngineSpec(target.name, {**target.options, "kept": "+".join(nodes)})
         yield Proposal("keep-fp32", words, spec, inv.model, typed, nodes)
-    elif typed is not None:
-        rest = {key: value for key, value in target.options.items() if key != "precision"}
-        spec = EngineSpec(target.name, {**rest, **AS_TYPED.get(target.name, {})})
-        yield Proposal("keep-fp32", words, spec, typed, typed, nodes)
+        words += ", typed so in the file"
+    if typed is not None and target.name != "emulate":  # whose option types the same file
+        yield Proposal("keep-fp32", words, deployed(target), typed, typed, nodes)
 
 
-def error_with(inv: Investigation, evidence: Evidence, proposal: Proposal) -> float | None:
-    """Return the largest error of an output over all feeds with a change; None when it does not make the target right.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change does.
 
-    Right is: within the limit of every output, or off by no more than rounding to the format explains.
+    Attributes:
+        error: Largest error of an output over all feeds.
+        right: Whether it makes the target right: every output is within its limit, or off by no more than rounding to
+            the format explains.
+        words: What is left, or why that cannot be told.
     """
+
+    error: float
+    right: bool
+    words: str = ""
+
+
+def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Effect:
+    """Return what a change does on all feeds, as far as the first on which it does not help."""
     worst = 0.0
     for feed in [result.feed for result in evidence.results] or inv.question.feeds:
         try:
             floors = evidence.floors or (evidence.worst.floors if evidence.results else output_floors(inv))
             after = with_change(inv, feed, floors, model=proposal.model, spec=proposal.spec)
-        except (TriageError, EngineMissing):
-            return None
-        if after is None or not all(map(math.isfinite, after.errors.values())):
-            return None
-        if not after.passes and beyond_format(inv, after):
-            return None
+        except (TriageError, EngineMissing) as error:
+            return Effect(math.inf, right=False, words=error.slug)
+        if after is None:
+            return Effect(math.inf, right=False, words="other shapes")
         worst = max(worst, *after.errors.values())
-    return worst
+        finite = all(map(math.isfinite, after.errors.values()))
+        if not finite or (not after.passes and beyond_format(inv, after)):
+            return Effect(worst, right=False, words=f"still off by {say(worst)}")
+    return Effect(worst, right=True)
 
 
 def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
@@ -187,7 +198,7 @@ def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bo
         return proposal.file is not None
     words = f"{proposal.words}, as a file"
     tries = (dataclasses.replace(proposal, spec=spec, model=proposal.file, words=words) for spec in (PLAIN, FLOAT64))
-    return any(error_with(inv, evidence, each) is not None for each in tries)
+    return any(effect_of(inv, evidence, each).right for each in tries)
 
 
 def told(
