@@ -266,7 +266,7 @@ def precision(step: Step) -> Figures:
 def eight_bits(step: Step) -> Figures:
     """INT8 by Q/DQ pairs: the nodes to leave in float32, confirmed by builds, and once more by a fresh one."""
     examples = Path(__file__).resolve().parents[2] / "examples"
-    net = (str(examples / "digits_cnn.onnx"), "--inputs", str(examples / "digits_samples.npz"), "--samples", "8")
+    net = (str(examples / "digits_cnn.onnx"), "--inputs", str(examples / "digits_samples.npz"))
     engine = target(precision="int8")
     _, plan = step.triage("debug", "precision", *net, "--target", engine, "--sqnr", "35", "-o", "mixed.onnx",
                           "--timeout", TIMEOUT, codes=(0, 4))  # fmt: skip
