@@ -1,13 +1,14 @@
 """What the machine that runs the tests can do."""
 
 import functools
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineCrashed
 
 CRASH = Path(__file__).resolve().parents[1] / "examples" / "openvino_crash.onnx"
 CRASHING = "openvino:precision=fp32"
@@ -24,10 +25,15 @@ def bf16_target():
 @functools.cache
 def openvino_crashes():
     """Whether OpenVINO dies of the example that is to make it die: which kernels it has depends on the CPU."""
-    if not OpenVinoEngine().availability().usable:
+    spec = EngineSpec.parse(CRASHING)
+    engine = create(spec)
+    if not engine.availability().usable:
         return False
-    words = "import sys, openvino; openvino.compile_model(sys.argv[1], 'CPU', {'INFERENCE_PRECISION_HINT': 'f32'})"
-    return subprocess.run([sys.executable, "-c", words, CRASH], capture_output=True, check=False).returncode < 0
+    try:
+        engine.compile(CRASH, spec.options).close()
+    except EngineCrashed:
+        return True
+    return False
 
 
 def needs_openvino_crash():
