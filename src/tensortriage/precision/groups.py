@@ -36,12 +36,13 @@ class Groups:
     def closed(self, kept: Iterable[str]) -> list[str]:
         """Return kept nodes, in their order, and behind them the others of their groups, in topological order."""
         chosen = list(kept)
-        wanted = {node for item in chosen for group in self._of.get(item, ()) for node in group}
-        return [*chosen, *(item for item in self.items if item in wanted.difference(chosen))]
+        others = {node for item in chosen for group in self._of.get(item, ()) for node in group}.difference(chosen)
+        return [*chosen, *(item for item in self.items if item in others)]
 
     def units(self) -> tuple[tuple[str, ...], ...]:
         """Return the nodes in units that share no node: groups that overlap are one unit, other nodes stand alone."""
         unit = {item: item for item in self.items}
+        place = {item: index for index, item in enumerate(self.items)}
 
         def root(item: str) -> str:
             while unit[item] != item:
@@ -49,7 +50,7 @@ class Groups:
             return item
 
         for group in self.sets:
-            first, *others = sorted(group, key=self.items.index)
+            first, *others = sorted(group, key=place.__getitem__)
             for other in others:
                 unit[root(other)] = root(first)
         members: dict[str, list[str]] = {}

@@ -149,7 +149,8 @@ def _quantized(
     """Return the model with pairs, weights in float behind pairs of their own."""
     source, samples, result = folder / "float.onnx", folder / "samples.npz", folder / "modelopt.onnx"
     model.save(source, external_data=ExternalData.KEEP)
-    np.savez(samples, **{f"{n}/{name}": array for n, feed in enumerate(feeds) for name, array in feed.tensors.items()})  # type: ignore[arg-type]
+    arrays = {f"{n}/{name}": array for n, feed in enumerate(feeds) for name, array in feed.tensors.items()}
+    np.savez(samples, **arrays)  # type: ignore[arg-type] # arrays by name
     mode = "int8" if precision is Precision.INT8 else "fp8"
     words = [python, "-c", _CODE, str(source), str(samples), mode, method, str(result)]
     done = subprocess.run(

@@ -205,7 +205,7 @@ class _Search:
                 limited=self._goal.limits,
                 exact=self._target.name == "emulate",
                 suspects=self._suspects,
-                groups=self._groups,
+                groups=lambda: self.groups,
                 builds_left=lambda: self._request.max_builds - self.builds,
             ),
         )
@@ -229,11 +229,12 @@ class _Search:
         makers = (self._stage.model.graph.producer(value) for value, _ in found)
         return [node.name for node in makers if node is not None]
 
-    def _groups(self) -> Groups:
-        """Return the nodes that are best kept together on the target."""
+    @cached_property
+    def groups(self) -> Groups:
+        """The nodes that are best kept together on the target."""
         stage = self._stage
         found = groups_of(stage.model.graph, stage.items, stage.movers, self._candidates.fused())
-        self._listener.tell(f"it does worse than predicted: trying what belongs together, {len(found.sets)} groups")
+        self._listener.tell(f"these nodes alone do not do: trying what belongs together, {len(found.sets)} groups")
         return found
 
     def _engine(self, kept: frozenset[str]) -> Reading:
