@@ -62,7 +62,7 @@ def _known(precision: Precision) -> Iterator[tuple[str, str, Precision, Rewrite]
             precision,
             lambda m: clamp_constants(m, precision),
         )
-        yield "scale-query", "a scale, as of attention scores, moved before the product that it scales", precision, scale_query
+        yield "scale-query", "a scale, as of attention scores, moved before its product", precision, scale_query
     yield "layer-normalization", "normalizations written out made LayerNormalization", precision, fuse_layer_norms
 
 
