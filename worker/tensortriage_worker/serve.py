@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Dict, Tuple
 
 from tensortriage_worker.adapter import AdapterError
+from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
 ADAPTERS = {
@@ -37,6 +38,7 @@ _OUT_OF_MEMORY = ("bad_alloc", "out of memory", "cannot allocate memory", "cudaE
 
 def main() -> None:
     """Serve until the supervisor closes the pipe."""
+    silence()
     requests, answers = _private_pipes()
     _die_with(int(sys.argv[2]))
     faulthandler.enable()

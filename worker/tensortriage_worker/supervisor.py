@@ -180,17 +180,25 @@ class Supervisor:
         open(self._log, "wb").close()
         with open(self._log, "ab") as log:  # appending, so that the file may be cut short under its writer
             self._process = subprocess.Popen(
-                [sys.executable, "-u", "-c", _BOOT, self._home, str(os.getpid())],
+                [sys.executable, "-u", "-B", "-c", _BOOT, self._home, str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self._working_folder,
+                env=self._environment(),
                 start_new_session=True,
                 bufsize=0,
             )
         self._watch = MemoryWatch(None)
         reader = threading.Thread(target=self._read, args=(self._process.stdout, self._generation), daemon=True)
         reader.start()
+
+    def _environment(self) -> dict[str, str]:
+        """Return this process's variables, with every place for temporary files inside a folder of ours."""
+        scratch = os.path.join(self._home, "tmp")
+        os.makedirs(scratch, exist_ok=True)
+        places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), scratch)
+        return {**os.environ, "CUDA_CACHE_PATH": os.path.join(scratch, "cuda"), **places}
 
     def _read(self, pipe: IO[bytes], generation: int) -> None:
         with contextlib.suppress(OSError, ValueError), open(pipe.fileno(), "rb", closefd=False) as answers:

@@ -266,6 +266,7 @@ def library() -> Any:
             cure="pip install onnxruntime",
         ) from error
     onnxruntime.set_default_logger_severity(_SILENT)
+    onnxruntime.disable_telemetry_events()  # `silence` came too late if the caller had imported it before us
     return onnxruntime
 
 
