@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from tensortriage.compare.figures import ratio_of, say, say_ratio
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.influences import with_the_rest
-from tensortriage.diagnose.investigation import Investigation, Mark
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import (
     DECISIVE,
     NEGLIGIBLE,
@@ -28,6 +28,7 @@ from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import EngineError
 from tensortriage.model.graph import Graph, Node
 from tensortriage.model.instances import Instances
+from tensortriage.runs.lab import Mark
 from tensortriage.runs.outcome import Outcome
 
 QUESTION = "is any op wrong by itself?"

@@ -9,8 +9,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.floors import fp32_floors
-from tensortriage.diagnose.investigation import Investigation, compare_all
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import local_errors, suspects
 from tensortriage.diagnose.quantized import inspect_command
 from tensortriage.diagnose.soundness import mismatched, run_once

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.anatomy import dissect
-from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
+from tensortriage.runs.budget import BudgetSpent
 
 MOST_CULPRITS = 3
 """Culprits whose errors are looked at, the most influential ones."""

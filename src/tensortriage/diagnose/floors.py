@@ -14,11 +14,12 @@ import numpy as np
 
 from tensortriage.compare.figures import error_of, least_floor
 from tensortriage.compare.metrics import Metrics
-from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.rounding import round_results
+from tensortriage.runs.lab import FLOAT64, PLAIN
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore

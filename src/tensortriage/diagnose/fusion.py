@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tensortriage.compare.figures import ratio_of, say, say_ratio
 from tensortriage.diagnose.breakers import breakers
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.investigation import Investigation, Mark
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO
 from tensortriage.diagnose.outputs import judge
 from tensortriage.diagnose.restored import sound
@@ -20,6 +20,7 @@ from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.diagnose.windows import Round, disjoint, neighbourhood, rounds
 from tensortriage.diagnose.wired import Wired, inner_values, runnable
 from tensortriage.model.graph import Graph, Node
+from tensortriage.runs.lab import Mark
 
 MOST_CULPRITS = 24
 """Ops that are named; all sets are in the step."""

@@ -8,12 +8,13 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.figures import ratio_of
-from tensortriage.diagnose.budget import BudgetSpent
-from tensortriage.diagnose.investigation import PLAIN, Investigation
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Influence, Local, injected, output_error
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.edit import inject, select_outputs
+from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.capture import size_of
+from tensortriage.runs.lab import PLAIN
 from tensortriage.values.dtype import DType
 
 WORK_BYTES = 4 << 30

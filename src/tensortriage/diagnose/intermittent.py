@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.investigation import Investigation, compare_all
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import judge
 from tensortriage.diagnose.soundness import mismatched, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind

@@ -7,15 +7,12 @@ cost. Golden tensors are stored; the target's tensors are compared as they arriv
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-import numpy as np
-
-from tensortriage.compare.metrics import Metrics, measure_many
+from tensortriage.compare.measured import Keep, Measured, measured
 from tensortriage.compare.tolerance import Tolerance
-from tensortriage.diagnose.budget import Budget
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -24,19 +21,13 @@ from tensortriage.inputs.sweep import Shaped
 from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
-from tensortriage.runs.capture import capture
+from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
-from tensortriage.runs.checks import digest
-from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest, precision_of
-from tensortriage.runs.workspace import Workspace
+from tensortriage.runs.lab import Lab, Mark
+from tensortriage.runs.runner import Tally, precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import MappedStore, ShardWriter, TensorStore, stored
-
-PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
-"""The engine that runs rounded and injected models: it executes every node as written."""
-
-FLOAT64 = EngineSpec("reference")
+from tensortriage.values.store import TensorStore
 
 
 class Listener(Protocol):
@@ -94,20 +85,7 @@ class Question:
     builds: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Measured:
-    """Figures of many values against the golden ones.
-
-    Attributes:
-        metrics: By value name, in topological order.
-        reshaped: Values whose shape differs from the golden one, so that they have no figures.
-    """
-
-    metrics: Mapping[str, Metrics]
-    reshaped: tuple[str, ...] = ()
-
-
-class Investigation:
+class Investigation(Lab):
     """One diagnosis in progress.
 
     Args:
@@ -117,18 +95,19 @@ class Investigation:
     """
 
     def __init__(self, question: Question, case: Case, *, listener: Listener | None = None) -> None:
-        self.question = question
-        self.case = case
         self.listener: Listener = listener or Silent()
-        self.workspace = Workspace(case.temporary, kept=case.engines)
-        self.tally = Tally()
+        super().__init__(
+            case,
+            limits=question.limits,
+            budget=Budget(question.budget_seconds),
+            batch_bytes=question.batch_bytes,
+            progress=self.listener.progress,
+        )
+        self.question = question
         self.steps: list[Step] = []
         self.doubts_float64 = False
-        self.budget = Budget(question.budget_seconds)
-        self._runners: dict[str, Runner] = {}
         self._golden: dict[str, TensorStore] = {}
         self._golden_outputs: dict[str, TensorStore] = {}
-        self._identities: dict[str, str] = {}
 
     @cached_property
     def precision(self) -> Precision:
@@ -171,41 +150,11 @@ class Investigation:
 
     # -- asking engines ------------------------------------------------------------------------------------------
 
-    def key(self, spec: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
-        """Return the content key of a question to an engine."""
-        if str(spec) not in self._identities:
-            self._identities[str(spec)] = engine_identity(spec)
-        who = self._identities[str(spec)]
-        return digest(who, model.fingerprint, feed_digest(feed.tensors) if feed else "", *words)
-
-    def runner(self, spec: EngineSpec, model: Model) -> Runner:
-        """Return the one runner of a model on an engine, kept open until the diagnosis ends."""
-        self.budget.check()
-        key = f"{spec} {model.fingerprint}"
-        if key not in self._runners:
-            self._runners[key] = self.new_runner(spec, model)
-        return self._runners[key]
-
-    def new_runner(self, spec: EngineSpec, model: Model) -> Runner:
-        """Return a runner of its own; the caller closes it.
-
-        Raises:
-            BudgetSpent: When there is no time left; so do `runner` and whatever else asks an engine.
-        """
-        self.budget.check()
-        limits = self.budget.within(self.question.limits)
-        return Runner(spec, model, workspace=self.workspace, limits=limits, tally=self.tally)
-
-    def drop_runner(self, spec: EngineSpec, model: Model) -> None:
-        """Let go of a runner whose session is of no more use."""
-        if (runner := self._runners.pop(f"{spec} {model.fingerprint}", None)) is not None:
-            runner.close()
-
     def golden(self, feed: Feed) -> TensorStore:
         """Return the golden values of one feed: every markable value of `model` as the reference computed it."""
         if feed.name not in self._golden:
             outputs = [spec.name for spec in self.model.outputs if spec.name not in self.values]
-            self._golden[feed.name] = self._record(self.question.reference, feed, [*self.values, *outputs])
+            self._golden[feed.name] = self._recorded_by_reference(feed, [*self.values, *outputs])
         return self._golden[feed.name]
 
     def golden_outputs(self, feed: Feed) -> TensorStore:
@@ -214,47 +163,13 @@ class Investigation:
             return self._golden[feed.name]
         if feed.name not in self._golden_outputs:
             outputs = [spec.name for spec in self.model.outputs]
-            self._golden_outputs[feed.name] = self._record(self.question.reference, feed, outputs)
+            self._golden_outputs[feed.name] = self._recorded_by_reference(feed, outputs)
         return self._golden_outputs[feed.name]
 
-    def _record(self, spec: EngineSpec, feed: Feed, values: Sequence[str]) -> TensorStore:
-        folder = self.case.runs / self.key(spec, self.model, feed, "values", list(values))
-        if (store := stored(folder)) is None:
-            self.listener.progress(f"recording {len(values)} tensors on {spec}")
-            specs = value_specs(self.model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
-            seconds, runs = self.tally.run_seconds, self.tally.checks
-            with ShardWriter(folder) as writer:
-                for name, array in self.capture(spec, self.model, feed, values, specs=specs):
-                    writer.write(name, array)
-            store = MappedStore(folder)
-            taken = (self.tally.run_seconds - seconds) / max(self.tally.checks - runs, 1)
-            self.case.checks.put(f"{folder.name} seconds", f"how long a run of {spec} takes", taken, seconds=taken)
-        taken = self.case.checks.get(f"{folder.name} seconds", float) or 0.0
-        self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, taken)
+    def _recorded_by_reference(self, feed: Feed, values: Sequence[str]) -> TensorStore:
+        store, seconds = self.recorded(self.question.reference, self.model, feed, values)
+        self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, seconds)
         return store
-
-    def capture(
-        self,
-        spec: EngineSpec,
-        model: Model,
-        feed: Feed,
-        values: Sequence[str],
-        *,
-        specs: Mapping[str, ValueSpec],
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the wanted values of a run, in batches that fit memory."""
-        self.budget.check()
-        return capture(
-            spec,
-            model,
-            feed,
-            values,
-            workspace=self.workspace,
-            specs=specs,
-            limits=self.budget.within(self.question.limits),
-            tally=self.tally,
-            batch_bytes=self.question.batch_bytes,
-        )
 
     def measured(
         self,
@@ -265,32 +180,16 @@ class Investigation:
         *,
         golden: TensorStore,
         what: str,
-        keep: Callable[[str, np.ndarray, Metrics], None] | None = None,
+        keep: Keep | None = None,
     ) -> Measured:
-        """Run a model with the wanted values marked and return their figures against golden values.
-
-        Args:
-            spec: Engine to run on.
-            model: Model to mark and run.
-            feed: Its inputs.
-            values: Value names of ``model``, which are also names in ``golden``.
-            golden: What the values should be.
-            what: Said while it takes place, e.g. ``every layer on openvino``.
-            keep: Called with each array as it arrives (not when the figures come from the case).
-        """
-        known = [value for value in values if value in golden]
-
-        def ask() -> Measured:
-            self.listener.progress(f"running {what}")
-            specs = {name: golden.spec(name) for name in known}
-            return compare_all(self.capture(spec, model, feed, known, specs=specs), golden, keep)
-
-        key = self.key(spec, model, feed, "measured", known)
-        return self.case.checks.remember(key, what, Measured, ask)
+        """Run a model with the wanted values marked and return their figures against golden values; see `measured`."""
+        return measured(
+            self, spec, model, feed, values, base=golden, what=what, keep=keep, progress=self.listener.progress
+        )
 
     # -- the record ----------------------------------------------------------------------------------------------
 
-    def answered(self, question: str, answer: str, *, since: "Mark", **evidence: object) -> Step:
+    def answered(self, question: str, answer: str, *, since: Mark, **evidence: object) -> Step:
         """Record a step and tell the listener."""
         step = Step(
             question,
@@ -306,10 +205,6 @@ class Investigation:
     def unasked(self, *questions: str) -> None:
         """Record what the budget did not suffice for."""
         self.answered("what was not asked for lack of time?", "; ".join(questions), since=self.mark())
-
-    def mark(self) -> "Mark":
-        """Return the present, to measure a step from."""
-        return Mark(time.perf_counter(), self.tally.checks)
 
     def verdict(
         self,
@@ -351,45 +246,3 @@ class Investigation:
     def cost(self) -> Cost:
         """What has been spent so far."""
         return Cost(round(time.perf_counter() - self.budget.started, 3), self.tally.builds, self.tally.checks)
-
-    def close(self) -> None:
-        """Release every session and temporary file."""
-        for runner in self._runners.values():
-            runner.close()
-        self._runners.clear()
-        self.workspace.close()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Mark:
-    """A moment in a diagnosis: the clock in seconds and the checks made."""
-
-    clock: float
-    checks: int
-
-
-def compare_all(
-    arrays: Iterable[tuple[str, np.ndarray]],
-    golden: TensorStore,
-    keep: Callable[[str, np.ndarray, Metrics], None] | None = None,
-) -> Measured:
-    """Measure arrays against golden values as they arrive, holding none."""
-    reshaped: list[str] = []
-    pending: dict[str, np.ndarray] = {}
-
-    def pairs() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-        for name, array in arrays:
-            reference = golden[name]
-            if array.shape != reference.shape:
-                reshaped.append(name)
-                continue
-            if keep is not None:
-                pending[name] = array
-            yield name, reference, array
-
-    metrics: dict[str, Metrics] = {}
-    for name, figure in measure_many(pairs()):
-        metrics[name] = figure
-        if keep is not None:
-            keep(name, pending.pop(name), figure)
-    return Measured(metrics, tuple(reshaped))

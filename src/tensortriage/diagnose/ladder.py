@@ -6,7 +6,6 @@ Each rung is a function of the investigation and the evidence so far that return
 from collections.abc import Callable
 
 from tensortriage.compare.figures import say
-from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault
@@ -32,6 +31,7 @@ from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
 from tensortriage.diagnose.transformations import configurations, transformation, with_cure
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
+from tensortriage.runs.budget import BudgetSpent
 
 Rung = Callable[[Investigation, Evidence], Verdict | None]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tensortriage.diagnose.blame import blame, misled
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.fusion import fusion_fault
-from tensortriage.diagnose.investigation import Investigation, Mark
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import local_errors
 from tensortriage.diagnose.nonfinite import born, nonfinite_alone, sources
 from tensortriage.diagnose.provenance import explain, provenance
@@ -13,6 +13,7 @@ from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.model.graph import Node
+from tensortriage.runs.lab import Mark
 
 
 def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:

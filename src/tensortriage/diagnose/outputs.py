@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
+from tensortriage.compare.measured import Measured, compare_all
 from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.floors import Floors, floors_of
-from tensortriage.diagnose.investigation import Investigation, Mark, Measured, compare_all
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layers import OutputRow
 from tensortriage.diagnose.moved import moved, recognised
 from tensortriage.diagnose.soundness import failed, mismatched, run_once
@@ -16,6 +17,7 @@ from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of
+from tensortriage.runs.lab import Mark
 from tensortriage.search.repeats import Rate
 
 FLOOR_FEEDS = 2

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from tensortriage.compare.figures import say
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
-from tensortriage.diagnose.investigation import PLAIN, Investigation
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layerwise import layer_wise
 from tensortriage.diagnose.nonfinite import born, floors_in_range, wide_nodes
 from tensortriage.diagnose.predicted import precision_command
@@ -16,6 +16,7 @@ from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.graph import Node
 from tensortriage.model.rounding import round_results
+from tensortriage.runs.lab import PLAIN
 
 MOST_ROUNDS = 4
 """How far upstream of an op that makes a NaN others are kept in fp32 as well."""

@@ -3,11 +3,12 @@
 import numpy as np
 
 from tensortriage.compare.rules import rule_of
-from tensortriage.diagnose.investigation import FLOAT64, Investigation
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.graph import Node
+from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import DType
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortriage.compare.rules import Rule, rule_of
 from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.investigation import FLOAT64, Investigation
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import shape_values
 from tensortriage.diagnose.nonfinite import Excess, largest_number
 from tensortriage.diagnose.verdict import Culprit
@@ -23,6 +23,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.explode import explode
 from tensortriage.model.graph import Graph, Node
 from tensortriage.model.model import Model
+from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
 

@@ -17,7 +17,7 @@ from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
 from tensortriage.compare.metrics import measure
 from tensortriage.diagnose.evidence import Calibrated, Evidence
 from tensortriage.diagnose.floors import fp32_floors
-from tensortriage.diagnose.investigation import Investigation, Mark
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -26,6 +26,7 @@ from tensortriage.model.edit import freeze
 from tensortriage.model.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.quantizers import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.runs.lab import Mark
 
 QUESTION = "is the target's model a sound quantization?"
 MOST_PAIRS = 12

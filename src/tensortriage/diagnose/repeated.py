@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics import measure
-from tensortriage.diagnose.investigation import Investigation, compare_all
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import FeedResult, worst_result
 from tensortriage.diagnose.soundness import failed, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind

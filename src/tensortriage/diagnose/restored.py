@@ -4,9 +4,10 @@ A change of the model (values marked as outputs) or of the engine's options rest
 within its limit, or off by no more than the number format explains.
 """
 
+from tensortriage.compare.measured import Measured, compare_all
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import Floors
-from tensortriage.diagnose.investigation import Investigation, Measured, compare_all
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import FeedResult, judge
 from tensortriage.diagnose.predicted import beyond_format
 from tensortriage.diagnose.soundness import mismatched

@@ -19,7 +19,7 @@ from tensortriage.compare.figures import MATCH_FACTOR, error_of, least_floor, sa
 from tensortriage.compare.metrics import measure
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, jitter
-from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Mark
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import golden_feed, parts_of, shape_values
 from tensortriage.diagnose.outputs import judge, output_floors
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
@@ -27,6 +27,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.explode import PREFIX, explode
+from tensortriage.runs.lab import FLOAT64, PLAIN, Mark
 from tensortriage.values.dtype import DType, Precision
 
 QUESTION = "does a second reference agree with the first?"

@@ -14,12 +14,13 @@ from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say
 from tensortriage.compare.metrics import measure
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, jitter
-from tensortriage.diagnose.investigation import PLAIN, Investigation
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Local, local_errors
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
+from tensortriage.runs.lab import PLAIN
 from tensortriage.values.dtype import DType
 
 DRAWS = 4

@@ -3,13 +3,13 @@
 import enum
 from collections.abc import Callable, Mapping
 
-from tensortriage.diagnose.investigation import PLAIN
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
 from tensortriage.model.shapes import value_specs
 from tensortriage.runs.capture import capture
+from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 

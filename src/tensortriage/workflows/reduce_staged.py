@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, Self
 
-from tensortriage.diagnose.investigation import PLAIN
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.edit import needed_for
@@ -29,6 +28,7 @@ from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.commands.fingerprint import file_digests, named_files
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.rules import Ruling
+from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
 from tensortriage.search.desk import Cache
 from tensortriage.search.executors import Executor

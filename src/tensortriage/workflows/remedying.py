@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tensortriage.compare.figures import say
-from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED
-from tensortriage.diagnose.investigation import FLOAT64, PLAIN, Investigation, Mark
+from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import output_floors
 from tensortriage.diagnose.predicted import beyond_format
 from tensortriage.diagnose.restored import with_change
@@ -31,6 +30,8 @@ from tensortriage.model.folding import fold_constants
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import deployed
 from tensortriage.precision.groups import fused_nodes, groups_of
+from tensortriage.runs.budget import BudgetSpent
+from tensortriage.runs.lab import FLOAT64, PLAIN, Mark
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.recalibrating import with_calibration
 

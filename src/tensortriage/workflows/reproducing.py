@@ -9,7 +9,6 @@ import dataclasses
 from pathlib import Path
 
 from tensortriage.compare.figures import error_of
-from tensortriage.diagnose.budget import BudgetSpent
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import ReproFacts, Verdict, VerdictKind
@@ -20,6 +19,7 @@ from tensortriage.reduce.pack import write_pack
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.repro import Repro, ReproSample, failure_of
 from tensortriage.reduce.sample import Sample, agreed, recorded
+from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
 from tensortriage.workflows.reduce_engines import absolute, fails_again
 

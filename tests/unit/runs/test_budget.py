@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tensortriage.diagnose.budget import Budget, BudgetSpent
 from tensortriage.engines.base import RUN_SECONDS, Limits
+from tensortriage.runs.budget import Budget, BudgetSpent
 
 
 def spent(seconds, after):

@@ -1,0 +1,166 @@
+"""Asking engines within one case: sessions kept for reuse, answers remembered by content, one account of what it cost.
+
+Whatever searches, measures or judges goes through a `Lab`. It knows nothing of verdicts: only which engine was asked
+what, on which model and feed, and where the tensors lie that it answered with.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.shapes import value_specs
+from tensortriage.runs.budget import Budget
+from tensortriage.runs.capture import capture
+from tensortriage.runs.case import Case
+from tensortriage.runs.checks import digest
+from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MappedStore, ShardWriter, TensorStore, stored
+
+PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
+"""The engine that runs rounded and injected models: it executes every node as written."""
+
+FLOAT64 = EngineSpec("reference")
+"""The model in float64 throughout, whatever types it declares."""
+
+
+class Lab:
+    """Engines, and what they have answered in one case.
+
+    Args:
+        case: Where answers are kept.
+        limits: Time and memory limits of isolated engines.
+        budget: Wall time that may be spent.
+        batch_bytes: Largest amount of captured tensors held at once; None for any.
+        progress: Told what takes a while, before it begins.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        *,
+        limits: Limits | None = None,
+        budget: Budget | None = None,
+        batch_bytes: int | None = 1 << 30,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.case = case
+        self.workspace = Workspace(case.temporary, kept=case.engines)
+        self.tally = Tally()
+        self.budget = budget or Budget()
+        self._limits = limits or Limits()
+        self._batch_bytes = batch_bytes
+        self._progress = progress or (lambda _: None)
+        self._runners: dict[str, Runner] = {}
+        self._identities: dict[str, str] = {}
+
+    def key(self, spec: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
+        """Return the content key of a question to an engine."""
+        if str(spec) not in self._identities:
+            self._identities[str(spec)] = engine_identity(spec)
+        who = self._identities[str(spec)]
+        return digest(who, model.fingerprint, feed_digest(feed.tensors) if feed else "", *words)
+
+    def runner(self, spec: EngineSpec, model: Model) -> Runner:
+        """Return the one runner of a model on an engine, kept open until the lab closes."""
+        self.budget.check()
+        key = f"{spec} {model.fingerprint}"
+        if key not in self._runners:
+            self._runners[key] = self.new_runner(spec, model)
+        return self._runners[key]
+
+    def new_runner(self, spec: EngineSpec, model: Model) -> Runner:
+        """Return a runner of its own; the caller closes it.
+
+        Raises:
+            BudgetSpent: When there is no time left; so do `runner` and whatever else asks an engine.
+        """
+        self.budget.check()
+        limits = self.budget.within(self._limits)
+        return Runner(spec, model, workspace=self.workspace, limits=limits, tally=self.tally)
+
+    def drop_runner(self, spec: EngineSpec, model: Model) -> None:
+        """Let go of a runner whose session is of no more use."""
+        if (runner := self._runners.pop(f"{spec} {model.fingerprint}", None)) is not None:
+            runner.close()
+
+    def capture(
+        self,
+        spec: EngineSpec,
+        model: Model,
+        feed: Feed,
+        values: Sequence[str],
+        *,
+        specs: Mapping[str, ValueSpec],
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the wanted values of a run, in batches that fit memory."""
+        self.budget.check()
+        return capture(
+            spec,
+            model,
+            feed,
+            values,
+            workspace=self.workspace,
+            specs=specs,
+            limits=self.budget.within(self._limits),
+            tally=self.tally,
+            batch_bytes=self._batch_bytes,
+        )
+
+    def recorded(
+        self,
+        spec: EngineSpec,
+        model: Model,
+        feed: Feed,
+        values: Sequence[str],
+        *,
+        specs: Mapping[str, ValueSpec] | None = None,
+    ) -> tuple[TensorStore, float]:
+        """Return the wanted values of a run as stored tensors, and how long one run takes; from the case if known.
+
+        Args:
+            spec: Engine to run on.
+            model: The model.
+            feed: Its inputs.
+            values: Names of the wanted values.
+            specs: Dtypes and shapes, for sizing batches; inferred from the feed when left out.
+        """
+        folder = self.case.runs / self.key(spec, model, feed, "values", list(values))
+        if (store := stored(folder)) is None:
+            self._progress(f"recording {len(values)} tensors on {spec}")
+            if specs is None:
+                specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
+            seconds, runs = self.tally.run_seconds, self.tally.checks
+            with ShardWriter(folder) as writer:
+                for name, array in self.capture(spec, model, feed, values, specs=specs):
+                    writer.write(name, array)
+            store = MappedStore(folder)
+            taken = (self.tally.run_seconds - seconds) / max(self.tally.checks - runs, 1)
+            self.case.checks.put(f"{folder.name} seconds", f"how long a run of {spec} takes", taken, seconds=taken)
+        return store, self.case.checks.get(f"{folder.name} seconds", float) or 0.0
+
+    def mark(self) -> "Mark":
+        """Return the present, to measure a step from."""
+        return Mark(time.perf_counter(), self.tally.checks)
+
+    def close(self) -> None:
+        """Release every session and temporary file."""
+        for runner in self._runners.values():
+            runner.close()
+        self._runners.clear()
+        self.workspace.close()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment: the clock in seconds and the checks made."""
+
+    clock: float
+    checks: int
