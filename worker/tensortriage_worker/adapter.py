@@ -17,7 +17,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Protocol
 from tensortriage_worker.exchange import Item
 
 Spec = Dict[str, Any]
-"""A tensor's ``name``, ``dtype`` (label) and ``shape`` (list of int, str or None; or None)."""
+"""A tensor's ``name``, ``dtype`` (label) and ``shape`` (list of int, str or None; or None). An input of an engine that
+renames inputs also has ``names``: every name of its tensor."""
 
 
 class Failure(enum.Enum):

@@ -7,7 +7,8 @@ float16 view, so outputs are reinterpreted by element type, never by what numpy 
 
 Inputs, outputs and nodes are told apart by friendly name: the ONNX front end gives a Parameter the name of the graph
 input, a Result the name of the graph output with `RESULT_SUFFIX`, an operation the name of its ONNX node or, where its
-value is a graph output, of that value.
+value is a graph output, of that value. 2024.0 and 2025.1 give a Parameter the name of the output that an Identity makes
+of it, and drop inputs that nothing uses; the host finds the model's inputs by all names of their tensors.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Session:
         self._openvino = openvino
         self._compiled = compiled
         self._request = compiled.create_infer_request()
-        self.inputs = [_spec(port) for port in compiled.inputs]  # type: Optional[List[Spec]]
+        self.inputs = [_input_spec(port) for port in compiled.inputs]  # type: Optional[List[Spec]]
         self.outputs = [_spec(port) for port in compiled.outputs]  # type: Optional[List[Spec]]
         precision = compiled.get_property("INFERENCE_PRECISION_HINT")
         self.info = {"precision": _precision_word(precision)}  # type: Dict[str, Any]
@@ -235,6 +236,10 @@ def _spec(port: Any) -> Spec:
     if not shape.rank.is_dynamic:
         dimensions = [None if dimension.is_dynamic else dimension.get_length() for dimension in shape]
     return {"name": _name(port), "dtype": _label(port)[0], "shape": dimensions}
+
+
+def _input_spec(port: Any) -> Spec:
+    return dict(_spec(port), names=sorted(port.get_names()))
 
 
 def _pack4(items: np.ndarray) -> np.ndarray:

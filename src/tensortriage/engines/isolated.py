@@ -18,6 +18,7 @@ import numpy as np
 from tensortriage.engines.base import Choice, Limits, Plan, Region
 from tensortriage.engines.conversation import Conversation, wrong_outputs
 from tensortriage.engines.feeding import checked_feed, closed
+from tensortriage.engines.input_names import matched_inputs
 from tensortriage.engines.workers import check_interpreter, lease
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -87,6 +88,7 @@ class IsolatedEngine:
         affinity: str = "",
         files: Sequence[str] = (),
         declared: Callable[[Path], tuple[Sequence[ValueSpec], Sequence[ValueSpec]]] | None = None,
+        declared_inputs: Callable[[Path], Sequence[ValueSpec]] | None = None,
         translate: Callable[[Plan, Path], Plan] = lambda plan, _: plan,
     ) -> "IsolatedSession":
         """Build a model in a worker.
@@ -97,6 +99,7 @@ class IsolatedEngine:
             affinity: A worker is reused only by compiles of the same affinity.
             files: Options whose values are files that the worker needs.
             declared: Finds input and output specs where the adapter's session does not tell them.
+            declared_inputs: Finds the inputs that the model declares, for engines that rename or drop some.
             translate: Turns the adapter's plan, given the model, into the one to show.
 
         Raises:
@@ -116,12 +119,15 @@ class IsolatedEngine:
                 known_inputs, known_outputs = declared(model)
                 inputs = known_inputs if inputs is None else inputs
                 outputs = known_outputs if outputs is None else outputs
+            wanted = declared_inputs(model) if declared_inputs else None
+            inputs, fed_as = _as_declared(inputs or (), answer["inputs"], wanted)
         except BaseException:
             conversation.end()
             raise
         return IsolatedSession(
             conversation,
-            inputs=inputs or (),
+            inputs=inputs,
+            fed_as=fed_as,
             outputs=outputs or (),
             info=answer["info"],
             translate=lambda plan: translate(plan, model),
@@ -149,11 +155,13 @@ class IsolatedSession:
         conversation: Conversation,
         *,
         inputs: Sequence[ValueSpec],
+        fed_as: Mapping[str, str],
         outputs: Sequence[ValueSpec],
         info: Mapping[str, Any],
         translate: Callable[[Plan], Plan],
     ) -> None:
         self.inputs = tuple(inputs)
+        self._fed_as = fed_as
         self.outputs = tuple(outputs)
         self.info = info
         self.pid: int = conversation.worker.hello["pid"]
@@ -174,7 +182,7 @@ class IsolatedSession:
         """
         conversation = self._open()
         arrays = checked_feed(feed, self.inputs)
-        results = conversation.run(Item(name, array) for name, array in arrays.items())
+        results = conversation.run(self._items(arrays))
         return self._named(results)
 
     def answer(
@@ -186,8 +194,11 @@ class IsolatedSession:
             TriageError: As for `run`.
         """
         arrays = {} if feed is None else checked_feed(feed, self.inputs)
-        items = [Item(name, array) for name, array in arrays.items()]
-        return self._open().answer(question, items, arguments=arguments)
+        return self._open().answer(question, self._items(arrays), arguments=arguments)
+
+    def _items(self, arrays: Mapping[str, np.ndarray]) -> list[Item]:
+        """Return a feed under the names the engine knows, without what it dropped."""
+        return [Item(self._fed_as[name], array) for name, array in arrays.items() if name in self._fed_as]
 
     def allow(self, run_seconds: float) -> None:
         """Let every later run take so many seconds before it counts as a hang."""
@@ -243,6 +254,21 @@ class IsolatedSession:
         if widens and np.can_cast(array.dtype, wanted, "safe"):
             return array.astype(wanted)
         raise wrong_outputs(self._title, f"output '{spec.name}' is {given.label}, the model declares {declared.label}")
+
+
+def _as_declared(
+    inputs: Sequence[ValueSpec], rows: Sequence[Mapping[str, Any]] | None, declared: Sequence[ValueSpec] | None
+) -> tuple[Sequence[ValueSpec], Mapping[str, str]]:
+    """Return the inputs that the model declares, and the engine's name of each that the engine has."""
+    names = {row["name"]: row.get("names", ()) for row in rows or ()}
+    fed_as = None if declared is None else matched_inputs([spec.name for spec in declared], names)
+    if declared is None or fed_as is None:
+        return inputs, {spec.name: spec.name for spec in inputs}
+    own = {spec.name: spec for spec in inputs}
+    return [
+        dataclasses.replace(own[fed_as[spec.name]], name=spec.name) if spec.name in fed_as else spec
+        for spec in declared
+    ], fed_as
 
 
 def _choice(row: Mapping[str, Any]) -> Choice:

@@ -18,6 +18,7 @@ from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, Isolate
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
     from tensortriage.model.graph import Graph
@@ -96,7 +97,7 @@ class OpenVinoEngine:
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
         settings = _settings(read_options(options, self.options))
-        return self._isolated.compile(model, settings, translate=_in_terms_of_onnx)
+        return self._isolated.compile(model, settings, declared_inputs=_declared_inputs, translate=_in_terms_of_onnx)
 
 
 def _settings(options: Options) -> dict[str, str]:
@@ -115,6 +116,12 @@ def _settings(options: Options) -> dict[str, str]:
         settings[f"hint.{key}"] = value
     settings.update((f"config.{key}", value) for key, value in options.family("config").items())
     return settings
+
+
+def _declared_inputs(model: Path) -> Sequence[ValueSpec]:
+    from tensortriage.model.specs import input_specs
+
+    return input_specs(model)
 
 
 def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:

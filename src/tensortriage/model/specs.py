@@ -1,9 +1,12 @@
 """From onnx_ir values and tensors to `ValueSpec`, without reading any numbers."""
 
+from pathlib import Path
 from typing import Any
 
+import onnx
 import onnx_ir as ir
 
+from tensortriage.model.wire import input_messages
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -23,3 +26,14 @@ def value_spec(value: ir.Value) -> ValueSpec:
     dtype = None if value.type.dtype == ir.DataType.UNDEFINED else DType(value.type.dtype.value)
     shape = None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
     return ValueSpec(value.name or "", dtype, shape)
+
+
+def input_specs(path: Path) -> tuple[ValueSpec, ...]:
+    """Return the inputs that a file declares, in order, without loading its nodes and weights.
+
+    Raises:
+        OSError: When the file cannot be read.
+        WireError: When it is not protobuf.
+    """
+    messages = map(onnx.ValueInfoProto.FromString, input_messages(path).values())
+    return tuple(value_spec(ir.from_proto(message)) for message in messages)

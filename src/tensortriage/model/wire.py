@@ -11,12 +11,16 @@ Source: https://protobuf.dev/programming-guides/encoding/ and the field numbers 
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from mmap import mmap
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 MODEL_GRAPH = 7
 GRAPH_INITIALIZER = 5
+GRAPH_INPUT = 11
+TENSOR_NAME = 8
 TENSOR_RAW_DATA = 9
+VALUE_NAME = 1
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
@@ -98,6 +102,25 @@ def lift_weights(data: Buffer, *, threshold: int) -> Lifted:
     return Lifted(b"".join(rest), places)
 
 
+def input_messages(path: Path) -> dict[str, bytes]:
+    """Return the inputs of the main graph of a file, serialized, by name and in order; none that has a weight.
+
+    Raises:
+        OSError: When the file cannot be read.
+        WireError: When it is not protobuf down to the names.
+    """
+    inputs: dict[str, bytes] = {}
+    weights: set[str] = set()
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        for graph in _fields(data, 0, len(data)):
+            for part in _fields(data, graph.body, graph.end) if graph.number == MODEL_GRAPH else ():
+                if part.number == GRAPH_INPUT:
+                    inputs[_text(data, part, VALUE_NAME)] = data[part.body : part.end]
+                elif part.number == GRAPH_INITIALIZER:
+                    weights.add(_text(data, part, TENSOR_NAME))
+    return {name: message for name, message in inputs.items() if name not in weights}
+
+
 def write_model(
     file: BinaryIO, *, rest: bytes, graph: bytes, initializers: Sequence[tuple[bytes, Payload | None]]
 ) -> None:
@@ -157,6 +180,12 @@ def _without_raw_data(data: Buffer, tensor: Field, threshold: int) -> tuple[byte
         else:
             kept.append(data[field.start : field.end])
     return b"".join(kept), place
+
+
+def _text(data: Buffer, message: Field, number: int) -> str:
+    """Return a field of a message that holds text; empty when it has none."""
+    fields = _fields(data, message.body, message.end)
+    return next((data[field.body : field.end].decode() for field in fields if field.number == number), "")
 
 
 def _fields(data: Buffer, position: int, end: int) -> Iterator[Field]:

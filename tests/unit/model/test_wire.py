@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import models
-from tensortriage.model.wire import WireError, lift_weights, varint, write_model
+from tensortriage.model.wire import WireError, input_messages, lift_weights, varint, write_model
 
 
 @pytest.mark.parametrize(("number", "encoded"), [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02")])
@@ -69,3 +69,13 @@ def test_a_streamed_model_is_what_protobuf_would_write():
     file = io.BytesIO()
     write_model(file, rest=message.SerializeToString(), graph=graph, initializers=parts)
     assert onnx.ModelProto.FromString(file.getvalue()) == onnx.ModelProto.FromString(wanted)
+
+
+def test_inputs_are_read_without_the_rest_of_the_file(tmp_path):
+    message = message_with_weights()
+    message.graph.input.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [4]))  # has a weight
+    message.graph.input.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.INT64, ["N"]))
+    path = models.write(tmp_path / "m.onnx", message)
+    declared = {value.name: value for value in message.graph.input}
+    found = {name: onnx.ValueInfoProto.FromString(data) for name, data in input_messages(path).items()}
+    assert found == {name: declared[name] for name in ("x", "k")}
