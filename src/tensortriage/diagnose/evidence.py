@@ -16,6 +16,7 @@ from tensortriage.diagnose.nonfinite import Excess
 from tensortriage.diagnose.outputs import FeedResult, worst_result
 from tensortriage.diagnose.verdict import ShapeRow
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
 from tensortriage.runs.ranges import Ranges
 
@@ -59,6 +60,7 @@ class Evidence:
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
         shapes: What happened at each shape of a sweep.
+        in_training: Nodes of the reference's model that are in training mode.
         asked: Names of the rungs that were begun.
     """
 
@@ -75,6 +77,7 @@ class Evidence:
     moved: Mapping[str, Finding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()
+    in_training: tuple[lint.Finding, ...] = ()
     asked: tuple[str, ...] = ()
 
     @property

@@ -29,6 +29,7 @@ from tensortriage.diagnose.sensitivity import ill_conditioned
 from tensortriage.diagnose.soundness import reference_is_sound, says_nothing
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
+from tensortriage.diagnose.training import left_in_training, with_training
 from tensortriage.diagnose.transformations import configurations, transformation, with_cure
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.runs.budget import BudgetSpent
@@ -69,7 +70,7 @@ def climb(inv: Investigation, evidence: Evidence) -> Verdict:
             verdict = random_data(inv, evidence) or verdict
         except BudgetSpent:
             inv.unasked(words_of(random_data))
-    return with_shapes(inv.refreshed(verdict), evidence.shapes)
+    return with_training(evidence, with_shapes(inv.refreshed(verdict), evidence.shapes))
 
 
 def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
@@ -78,6 +79,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     Raises:
         BudgetSpent: When the time is over before.
     """
+    left_in_training(inv, evidence)
     if verdict := reference_is_sound(inv):
         return verdict
     changed = inv.question.target_model

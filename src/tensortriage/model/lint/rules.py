@@ -4,13 +4,24 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from tensortriage.errors import ModelError
-from tensortriage.model.lint import constants, decomposed, names, narrowing, quantization, shapes, versions, weights
+from tensortriage.model.lint import (
+    constants,
+    decomposed,
+    names,
+    narrowing,
+    quantization,
+    shapes,
+    training,
+    versions,
+    weights,
+)
 from tensortriage.model.lint.finding import Aims, Finding, Severity
 from tensortriage.model.lint.subject import Subject, subjects
 from tensortriage.model.message import Message
 from tensortriage.model.model import Model
 
 FAMILIES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    training.check,
     decomposed.check,
     constants.check,
     weights.check,
@@ -29,7 +40,7 @@ SLUGS: Mapping[str, str] = MappingProxyType(
         **names.SLUGS,
         **{
             slug: text
-            for family in (decomposed, constants, weights, versions, narrowing, quantization, shapes)
+            for family in (training, decomposed, constants, weights, versions, narrowing, quantization, shapes)
             for slug, text in family.SLUGS.items()
         },
     }
