@@ -6,51 +6,32 @@ by content, and whether its operands come from paired places.
 """
 
 import dataclasses
-import enum
+import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import AddDefaultAttributesPass
 
-from tensortriage.model.matching import Pairs, Side, align_interface, constant_of, counterpart_of, match
+from tensortriage.model.attribute_changes import attribute_change, training_words, trains
+from tensortriage.model.changes import Change, ChangeKind, NodeChange
+from tensortriage.model.matching import (
+    Pairs,
+    Side,
+    align_interface,
+    constant_of,
+    counterpart_of,
+    is_beside_unpaired,
+    match,
+    values_at,
+)
 from tensortriage.model.model import Model
+from tensortriage.model.node_keys import tensor_key
 from tensortriage.model.specs import value_spec
+from tensortriage.model.surgery import is_standard
+from tensortriage.model.weight_changes import weight_change
 from tensortriage.values.spec import ValueSpec
-
-_TEXT_LIMIT = 60
-
-
-class ChangeKind(enum.Enum):
-    """What is different about a node."""
-
-    ADDED = "added"
-    REMOVED = "removed"
-    OP_TYPE = "op-type"
-    ATTRIBUTE = "attribute"
-    WEIGHT = "weight"
-    WIRING = "wiring"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeChange:
-    """One difference at one node.
-
-    Attributes:
-        kind: What is different.
-        node: Name in the target; of a removed node, in the reference.
-        reference_node: Name in the reference; empty for an added node.
-        op_type: Operator in the target; of a removed node, in the reference.
-        reason: The difference as the rest of a sentence that starts with the node.
-    """
-
-    kind: ChangeKind
-    node: str
-    reference_node: str
-    op_type: str
-    reason: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,11 +42,13 @@ class ModelDiff:
         changes: At nodes, in topological order of the target, removed nodes last.
         interface: At inputs, outputs and operator sets, one sentence each.
         pairs: Names of the nodes that correspond, reference to target.
+        values: Names of the values that stand at the same place, target to reference, graph inputs included.
     """
 
     changes: tuple[NodeChange, ...]
     interface: tuple[str, ...]
     pairs: Mapping[str, str]
+    values: Mapping[str, str]
 
     @property
     def is_equal(self) -> bool:
@@ -82,12 +65,24 @@ class ModelDiff:
         """Names of nodes that only the reference has."""
         return tuple(change.node for change in self.changes if change.kind is ChangeKind.REMOVED)
 
-    @cached_property
+    @functools.cached_property
+    def at(self) -> Mapping[str, tuple[NodeChange, ...]]:
+        """Name of every changed, added or removed node to what is different about it, rounded constants included."""
+        found: dict[str, list[NodeChange]] = {}
+        for change in self.changes:
+            found.setdefault(change.node, []).append(change)
+        return {node: tuple(changes) for node, changes in found.items()}
+
+    @property
     def nodes(self) -> Mapping[str, str]:
-        """Name of every changed, added or removed node to all that is different about it."""
+        """Name of every changed, added or removed node to all that is different about it, in words.
+
+        Constants that are rounded in another way are no difference.
+        """
         reasons: dict[str, list[str]] = {}
         for change in self.changes:
-            reasons.setdefault(change.node, []).append(change.reason)
+            if change.kind is not ChangeKind.WEIGHT_ROUNDED:
+                reasons.setdefault(change.node, []).append(change.reason)
         return {node: ", ".join(found) for node, found in reasons.items()}
 
 
@@ -104,7 +99,8 @@ def diff(reference: Model, target: Model) -> ModelDiff:
     """
     if reference.fingerprint == target.fingerprint:
         names = [node.name for node in reference.graph.nodes if node.op_type != "Constant"]
-        return ModelDiff((), (), dict(zip(names, names, strict=True)))
+        values = [*(spec.name for spec in reference.inputs), *reference.graph.values]
+        return ModelDiff((), (), dict(zip(names, names, strict=True)), dict(zip(values, values, strict=True)))
     left, right = Side(_explicit(reference)), Side(_explicit(target))
     borders = align_interface(left, right)
     pairs = match(left, right)
@@ -112,6 +108,7 @@ def diff(reference: Model, target: Model) -> ModelDiff:
         tuple(_changes(left, right, pairs)),
         (*_interface(left, right, borders, pairs), *_opset_differences(reference, target)),
         {node.name or "": other.name or "" for node, other in pairs.items()},
+        {new.name or "": old.name or "" for new, old in values_at(left, right, pairs).items()},
     )
 
 
@@ -124,89 +121,99 @@ def _explicit(model: Model) -> ir.Model:
 
 def _changes(left: Side, right: Side, pairs: Pairs) -> Iterator[NodeChange]:
     partner = {other: node for node, other in pairs.items()}
+    owner = _Owners(left)
     for node in right.nodes:
         name = node.name or ""
         if node not in partner:
-            yield NodeChange(ChangeKind.ADDED, name, "", node.op_type, "is not in the reference's model")
+            alone = "is not in the reference's model"
+            kind = ChangeKind.TRAINING_MODE if trains(node) else ChangeKind.ADDED
+            reason = f"{training_words(node)}; it {alone}" if trains(node) else alone
+            yield NodeChange(kind, name, "", node.op_type, reason)
             continue
         old = partner[node]
-        for kind, reason in _differences(old, node, left, right, pairs):
-            yield NodeChange(kind, name, old.name or "", node.op_type, reason)
-    for node in left.nodes:
-        if node not in pairs:
-            yield NodeChange(
-                ChangeKind.REMOVED, node.name or "", node.name or "", node.op_type, "is missing from the target's model"
-            )
+        for change in _differences(old, node, left, right, pairs, owner):
+            yield NodeChange(change.kind, name, old.name or "", node.op_type, change.reason)
+    for old in left.nodes:
+        if old not in pairs:
+            name = old.name or ""
+            yield NodeChange(ChangeKind.REMOVED, name, name, old.op_type, "is missing from the target's model")
 
 
-def _differences(old: ir.Node, new: ir.Node, left: Side, right: Side, pairs: Pairs) -> Iterator[tuple[ChangeKind, str]]:
+class _Owners:
+    """Finds which node of a model has an array as its constant operand."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._of: dict[str, ir.Node] | None = None
+
+    def __call__(self, array: np.ndarray, *, besides: ir.Node) -> str:
+        """Return operator and name of a node that has it; empty when there is none but ``besides``."""
+        if self._of is None:
+            self._of = {}
+            for node in self._side.nodes:
+                for value in self._side.operands(node):
+                    if value is not None and (key := self._side.content(value)):
+                        self._of.setdefault(key, node)
+        found = self._of.get(tensor_key(ir.tensor(array)))
+        return f"{found.op_type} {found.name!r}" if found is not None and found is not besides else ""
+
+
+def _differences(old: ir.Node, new: ir.Node, left: Side, right: Side, pairs: Pairs, owner: _Owners) -> Iterator[Change]:
     if (old.domain, old.op_type) != (new.domain, new.op_type):
-        yield ChangeKind.OP_TYPE, f"is {_operator(new)} instead of {_operator(old)}"
+        yield Change(ChangeKind.OP_TYPE, f"is {_operator(new)} instead of {_operator(old)}")
     elif left.keys.function(old) != right.keys.function(new):
-        yield ChangeKind.OP_TYPE, f"calls another function of the name {_operator(new)}"
+        yield Change(ChangeKind.OP_TYPE, f"calls another function of the name {_operator(new)}")
     for word in sorted({*old.attributes, *new.attributes}):
         if left.keys.attribute(old, word) != right.keys.attribute(new, word):
-            before, after = _attribute(old.attributes.get(word)), _attribute(new.attributes.get(word))
-            yield ChangeKind.ATTRIBUTE, f"has {word} {after} instead of {before}"
+            yield attribute_change(new, word, old.attributes.get(word), new.attributes.get(word))
+    if is_standard(new, "Dropout") and trains(new) and not trains(old):
+        yield Change(ChangeKind.TRAINING_MODE, training_words(new))
+        return
     before_operands, after_operands = left.operands(old), right.operands(new)
     for index in range(max(len(before_operands), len(after_operands))):
         was = before_operands[index] if index < len(before_operands) else None
         now = after_operands[index] if index < len(after_operands) else None
-        found = _operand_difference(index, was, now, left, right, pairs)
+        old_tensor, new_tensor = (None if value is None else constant_of(value) for value in (was, now))
+        if was is None or now is None or old_tensor is None or new_tensor is None:
+            found = _rewired(index, was, now, left, right, pairs)
+        elif left.content(was) == right.content(now):
+            continue
+        else:
+            elsewhere = functools.partial(owner, besides=old)
+            found = weight_change(now.name or "", old_tensor, new_tensor, owner=elsewhere)
+            if found.kind is not ChangeKind.WEIGHT_ROUNDED and _is_epsilon(new, now):
+                epsilons = [f"{float(tensor.numpy().ravel()[0]):.3g}" for tensor in (new_tensor, old_tensor)]
+                found = Change(ChangeKind.EPSILON, f"has another epsilon: {epsilons[0]} instead of {epsilons[1]}")
         if found is not None:
             yield found
 
 
-def _operand_difference(
+def _is_epsilon(node: ir.Node, value: ir.Value) -> bool:
+    """Say whether a constant is added to what a root is taken of: the epsilon of a normalization written out."""
+    tensor = constant_of(value)
+    return (
+        is_standard(node, "Add")
+        and tensor is not None
+        and math.prod(tensor.shape.numpy()) == 1
+        and any(is_standard(user, "Sqrt", "Rsqrt", "Pow") for user, _ in node.outputs[0].uses())
+    )
+
+
+def _rewired(
     index: int, was: ir.Value | None, now: ir.Value | None, left: Side, right: Side, pairs: Pairs
-) -> tuple[ChangeKind, str] | None:
+) -> Change | None:
     if was is None or now is None:
         if was is now:
             return None
         said = [f"{v.name!r}" if v is not None else "nothing" for v in (now, was)]
-        return ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}"
-    old_tensor, new_tensor = constant_of(was), constant_of(now)
-    if old_tensor is not None and new_tensor is not None:
-        if left.content(was) == right.content(now):
-            return None
-        return ChangeKind.WEIGHT, f"has another constant {now.name!r}: {_compare(old_tensor, new_tensor)}"
-    if counterpart_of(was, left, right, pairs) is now:
-        return None
-    made, partners = now.producer(), set(pairs.values())
-    beside_added = made is not None and new_tensor is None and made not in partners
-    beside_removed = old_tensor is None and (maker := was.producer()) is not None and maker not in pairs
-    if beside_added or beside_removed:
-        return None  # the added or removed node tells
-    return ChangeKind.WIRING, f"reads {now.name!r} instead of {was.name!r} as operand {index}"
+        return Change(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
+    if counterpart_of(was, left, right, pairs) is now or is_beside_unpaired(was, now, pairs):
+        return None  # of an added or removed node that node tells
+    return Change(ChangeKind.WIRING, f"reads {now.name!r} instead of {was.name!r} as operand {index}")
 
 
 def _operator(node: ir.Node) -> str:
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-
-
-def _attribute(attr: ir.Attr | None) -> str:
-    if attr is None:
-        return "absent"
-    if attr.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-        return "of another body"
-    if attr.type == ir.AttributeType.TENSOR:
-        return f"of {attr.as_tensor().dtype.name} {attr.as_tensor().shape}"
-    text = str(np.float32(attr.as_float())) if attr.type == ir.AttributeType.FLOAT else repr(attr.value)
-    return text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "..."
-
-
-def _compare(old: Any, new: Any) -> str:
-    """Say how far two tensors are apart."""
-    if old.dtype != new.dtype or tuple(old.shape) != tuple(new.shape):
-        return f"{new.dtype.name} {new.shape} instead of {old.dtype.name} {old.shape}"
-    before, after = old.numpy(), new.numpy()
-    unequal = int(np.count_nonzero(before != after))
-    told = f"{unequal} of {before.size} elements differ"
-    if before.dtype.kind in "OSUb" or not unequal:
-        return told if unequal else "equal but for signs of zeros"
-    with np.errstate(all="ignore"):
-        largest = float(np.nanmax(np.abs(after.astype(np.float64) - before.astype(np.float64))))
-    return f"{told}, by at most {largest:.3g}"
 
 
 def _interface(left: Side, right: Side, borders: Sequence[tuple[ir.Value, ir.Value]], pairs: Pairs) -> Iterator[str]:

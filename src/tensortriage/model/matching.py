@@ -222,3 +222,50 @@ def counterpart_of(value: ir.Value, reference: Side, target: Side, pairs: Pairs)
         return other.outputs[index] if other is not None and index < len(other.outputs) else None
     key = reference.input_keys.get(value)
     return next((other for other, its in target.input_keys.items() if its == key), None)
+
+
+def is_beside_unpaired(was: ir.Value, now: ir.Value, pairs: Pairs) -> bool:
+    """Say whether one of two values that are used at the same place comes from a node without counterpart."""
+    made, maker = now.producer(), was.producer()
+    if made is not None and constant_of(now) is None and made not in set(pairs.values()):
+        return True
+    return constant_of(was) is None and maker is not None and maker not in pairs
+
+
+def values_at(reference: Side, target: Side, pairs: Pairs) -> dict[ir.Value, ir.Value]:
+    """Return which value of the reference stands at the place of a value of the target, each at most once.
+
+    What paired nodes read at the same place corresponds where one of both comes from a node without counterpart (what
+    a BatchNormalization made is what the Conv makes that it was folded into); else what paired nodes make does, and
+    what has the same name.
+    """
+    found: dict[ir.Value, ir.Value] = {}
+    taken: set[ir.Value] = set()
+
+    def join(old: ir.Value | None, new: ir.Value | None) -> None:
+        if old is not None and new is not None and new not in found and old not in taken:
+            found[new] = old
+            taken.add(old)
+
+    def is_computed(value: ir.Value | None) -> bool:
+        return value is not None and constant_of(value) is None
+
+    inputs = {key: value for value, key in reference.input_keys.items()}
+    for fed, key in target.input_keys.items():
+        join(inputs.get(key), fed)
+    partners = set(pairs.values())
+    for node, other in pairs.items():
+        for old, new in zip(reference.operands(node), target.operands(other), strict=False):
+            if old is None or new is None or not (is_computed(old) and is_computed(new)):
+                continue
+            maker, made = old.producer(), new.producer()
+            if (maker is not None and maker not in pairs) or (made is not None and made not in partners):
+                join(old, new)
+    for node, other in pairs.items():
+        for made_before, made_now in zip(node.outputs, other.outputs, strict=False):
+            join(made_before, made_now)
+    named = {value.name: value for node in reference.nodes for value in node.outputs}
+    for other in target.nodes:
+        for value in other.outputs:
+            join(named.get(value.name), value)
+    return found

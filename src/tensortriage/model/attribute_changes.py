@@ -1,0 +1,75 @@
+"""What another attribute means for a node, in words: a mode, an epsilon, the reach of a window."""
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.attributes import constant_tensor
+from tensortriage.model.changes import Change, ChangeKind
+from tensortriage.model.surgery import is_standard
+
+_TEXT_LIMIT = 60
+_RESAMPLES = ("Resize", "Upsample", "GridSample", "AffineGrid", "RoiAlign")
+_RESAMPLING = frozenset(
+    {
+        "align_corners", "antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
+        "extrapolation_value", "mode", "nearest_mode", "padding_mode", "sampling_ratio",
+    }
+)  # fmt: skip
+_PADDING = frozenset({"auto_pad", "count_include_pad", "output_padding", "pads"})
+_STRIDES = frozenset({"ceil_mode", "dilations", "kernel_shape", "strides"})
+_BY_BATCH = "it normalizes by the mean and variance of the batch it is given, not by those that were learned"
+_AT_RANDOM = "it zeroes elements at random"
+
+
+def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir.Attr | None) -> Change:
+    """Return what it means that an attribute of a node is another one.
+
+    Args:
+        node: The node as it is now.
+        name: Name of the attribute.
+        before: What it was; None when it was absent.
+        after: What it is now.
+    """
+    words = f"has {name} {say(after)} instead of {say(before)}"
+    if name == "training_mode" and is_standard(node, "BatchNormalization"):
+        if trains(node):
+            return Change(ChangeKind.TRAINING_MODE, f"is in training mode: {_BY_BATCH}")
+        return Change(ChangeKind.TRAINING_MODE, "is no longer in training mode, as it is in the reference's model")
+    if name == "epsilon":
+        return Change(ChangeKind.EPSILON, f"has another epsilon: {say(after)} instead of {say(before)}")
+    if name in _RESAMPLING and is_standard(node, *_RESAMPLES):
+        return Change(ChangeKind.RESAMPLING, f"resamples in another way: {words}")
+    if name in _PADDING:
+        return Change(ChangeKind.PADDING, words)
+    return Change(ChangeKind.STRIDES if name in _STRIDES else ChangeKind.ATTRIBUTE, words)
+
+
+def trains(node: ir.Node) -> bool:
+    """Say whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
+    if is_standard(node, "BatchNormalization"):
+        attr = node.attributes.get("training_mode")
+        return attr is not None and attr.as_int() == 1
+    if not is_standard(node, "Dropout") or len(node.inputs) < 3 or (value := node.inputs[2]) is None:
+        return False
+    producer = value.producer()
+    tensor = value.const_value if producer is None else constant_tensor(producer)
+    return tensor is not None and bool(tensor.numpy().any())
+
+
+def training_words(node: ir.Node) -> str:
+    """Return what a node in training mode does, as the rest of a sentence that starts with it."""
+    if is_standard(node, "Dropout"):
+        return f"is left on (training_mode is true): {_AT_RANDOM}"
+    return f"is in training mode: {_BY_BATCH}"
+
+
+def say(attr: ir.Attr | None) -> str:
+    """Return an attribute in short."""
+    if attr is None:
+        return "absent"
+    if attr.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+        return "of another body"
+    if attr.type == ir.AttributeType.TENSOR:
+        return f"of {attr.as_tensor().dtype.name} {attr.as_tensor().shape}"
+    text = str(np.float32(attr.as_float())) if attr.type == ir.AttributeType.FLOAT else repr(attr.value)
+    return text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "..."

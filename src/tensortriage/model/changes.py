@@ -1,0 +1,75 @@
+"""What can differ between a node and its counterpart, as a closed set of kinds, each with its words."""
+
+import dataclasses
+import enum
+
+
+class ChangeKind(enum.Enum):
+    """What is different about a node; the value is the word in files."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    OP_TYPE = "op-type"
+    ATTRIBUTE = "attribute"
+    TRAINING_MODE = "training-mode"
+    """Left in training mode, where the reference's is not."""
+    EPSILON = "epsilon"
+    """What a normalization adds to a variance or a norm."""
+    RESAMPLING = "resampling"
+    """How Resize or GridSample finds the numbers between the given ones."""
+    PADDING = "padding"
+    STRIDES = "strides"
+    """How far a window moves or reaches: strides, dilations, its size."""
+    WEIGHT = "weight"
+    """Other numbers, in no way that has a kind of its own."""
+    WEIGHT_ROUNDED = "weight-rounded"
+    """The same numbers but for rounding to their type: no fault."""
+    WEIGHT_TRANSPOSED = "weight-transposed"
+    WEIGHT_OF_ANOTHER_NODE = "weight-of-another-node"
+    WEIGHT_RESCALED = "weight-rescaled"
+    WIRING = "wiring"
+
+    @property
+    def is_named_cause(self) -> bool:
+        """Whether it says by itself what went wrong, not only that something is different."""
+        return self in _CAUSES
+
+
+_CAUSES = frozenset(
+    {
+        ChangeKind.TRAINING_MODE, ChangeKind.EPSILON, ChangeKind.RESAMPLING, ChangeKind.PADDING, ChangeKind.STRIDES,
+        ChangeKind.WEIGHT_TRANSPOSED, ChangeKind.WEIGHT_OF_ANOTHER_NODE, ChangeKind.WEIGHT_RESCALED,
+    }
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two nodes that correspond.
+
+    Attributes:
+        kind: What is different.
+        reason: The difference as the rest of a sentence that starts with the node.
+    """
+
+    kind: ChangeKind
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeChange:
+    """One difference at one node.
+
+    Attributes:
+        kind: What is different.
+        node: Name in the target; of a removed node, in the reference.
+        reference_node: Name in the reference; empty for an added node.
+        op_type: Operator in the target; of a removed node, in the reference.
+        reason: The difference as the rest of a sentence that starts with the node.
+    """
+
+    kind: ChangeKind
+    node: str
+    reference_node: str
+    op_type: str
+    reason: str

@@ -1,0 +1,123 @@
+"""How a weight became another one: rounded, transposed, rescaled, taken from another node, or simply other numbers."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensortriage.model.changes import Change, ChangeKind
+from tensortriage.values.dtype import Precision
+
+ROUNDING = 2.0**-20
+"""Relative RMS difference up to which numbers count as computed in another order in float32 (unit 2^-24, a folded
+normalization rounds four times); for numbers that a narrower type holds, half its spacing takes its place."""
+
+_SCALE_SHARE = 0.99
+"""Share of the RMS change of a weight that one factor must explain for it to be called rescaled."""
+
+NARROW = (Precision.FP16, Precision.BF16)
+"""Types in which the weights of a network are stored to save room, those of more digits first."""
+
+_MOST_AXES = 4
+Owner = Callable[[np.ndarray], str]
+"""Returns the place of the reference's model where an array stands; empty when there is none."""
+
+
+def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda array: "") -> Change:
+    """Return what happened to a constant operand.
+
+    Args:
+        name: What the constant is called now.
+        before: The tensor as it was (an onnx_ir tensor).
+        after: The tensor as it is.
+        owner: Finds an array elsewhere in the reference's model.
+    """
+    retyped = f"{after.dtype.name} {after.shape} instead of {before.dtype.name} {before.shape}"
+    old, new = before.numpy(), after.numpy()
+    if not _is_float(old) or not _is_float(new):
+        if before.dtype != after.dtype or old.shape != new.shape:
+            return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
+        return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(old, new)}")
+    was, now = old.astype(np.float64), new.astype(np.float64)
+    unit = rounding_unit(new)
+    if was.shape == now.shape and (_differ(was, now) <= unit or _is_rounded(was, now)):
+        return Change(ChangeKind.WEIGHT_ROUNDED, f"has its constant {name!r} rounded")
+    for axes in _orders(was, now.shape):
+        if _differ(was.transpose(axes), now) <= unit:
+            how = "" if was.ndim == 2 else f", axes {list(axes)}"
+            return Change(ChangeKind.WEIGHT_TRANSPOSED, f"has its weight {name!r} transposed{how}")
+    if was.size > 1 and (place := owner(new)):
+        return Change(ChangeKind.WEIGHT_OF_ANOTHER_NODE, f"has the weight of {place} as its {name!r}")
+    if was.shape != now.shape:
+        return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
+    if factor := _factor(was, now):
+        return Change(ChangeKind.WEIGHT_RESCALED, f"has its weight {name!r} multiplied by {factor:.6g}")
+    return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(was, now)}")
+
+
+def _is_float(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def rounding_unit(array: np.ndarray) -> float:
+    """Return the relative RMS difference up to which an array is equal to another but for rounding.
+
+    What counts is which type would hold the numbers, whatever type does.
+    """
+    for precision in NARROW:
+        with np.errstate(over="ignore"):
+            if np.array_equal(array.astype(precision.dtype.numpy).astype(np.float64), array, equal_nan=True):
+                return float(precision.dtype.finfo.eps) / 2.0
+    return ROUNDING
+
+
+def _is_rounded(was: np.ndarray, now: np.ndarray) -> bool:
+    """Say whether an array is another one in a narrow type, infinities for what that cannot hold included."""
+    with np.errstate(over="ignore"):
+        return any(
+            np.array_equal(was.astype(precision.dtype.numpy).astype(np.float64), now, equal_nan=True)
+            for precision in NARROW
+        )
+
+
+def _differ(was: np.ndarray, now: np.ndarray) -> float:
+    """Return the RMS of the difference relative to the RMS of what was; inf where only one is finite."""
+    finite = np.isfinite(was)
+    if not np.array_equal(was[~finite], now[~finite], equal_nan=True) or not np.isfinite(now[finite]).all():
+        return math.inf
+    norm = float(np.linalg.norm(was[finite]))
+    error = float(np.linalg.norm((now - np.where(finite, was, 0.0))[finite]))
+    return error / norm if norm else (math.inf if error else 0.0)
+
+
+def _orders(was: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the orders of axes, but the one that is, that give an array a shape."""
+    if not 2 <= was.ndim <= _MOST_AXES:
+        return []
+    orders = list(itertools.permutations(range(was.ndim)))[1:]
+    wide = [axes for axes in orders if tuple(was.shape[axis] for axis in axes) == shape]
+    return [axes for axes in wide if sum(n > 1 for n in shape) > 1]
+
+
+def _factor(was: np.ndarray, now: np.ndarray) -> float:
+    """Return the number by which an array was multiplied; 0 when that does not explain the change."""
+    if was.size < 2 or not (np.isfinite(was).all() and np.isfinite(now).all()):
+        return 0.0
+    energy = float(np.vdot(was, was))
+    factor = float(np.vdot(was, now)) / energy if energy else 0.0
+    rest, change = np.linalg.norm(now - factor * was), np.linalg.norm(now - was)
+    return factor if factor and rest <= (1.0 - _SCALE_SHARE) * change else 0.0
+
+
+def _counted(was: np.ndarray, now: np.ndarray) -> str:
+    """Say how far two arrays of one shape are apart."""
+    unequal = int(np.count_nonzero(was != now))
+    told = f"{unequal} of {was.size} elements differ"
+    if was.dtype.kind in "OSUb" or not unequal:
+        return told if unequal else "equal but for signs of zeros"
+    with np.errstate(all="ignore"):
+        largest = float(np.nanmax(np.abs(now.astype(np.float64) - was.astype(np.float64))))
+    lost = np.count_nonzero(np.isfinite(was.astype(np.float64)) & ~np.isfinite(now.astype(np.float64)))
+    return f"{told}, by at most {largest:.3g}" + (f"; {lost} became NaN or Inf" if lost else "")
