@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose

@@ -15,9 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
-from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs, markable, select_outputs
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import (
+    INJECT_PREFIX,
+    USE_PREFIX,
+    inject,
+    mark_outputs,
+    markable,
+    select_outputs,
+)
 from tensortriage.testing import encoder, feed_for, save_model
 from tensortriage.values.spec import ValueSpec
 

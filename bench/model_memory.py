@@ -84,10 +84,10 @@ def make_model(directory: Path) -> Path:
 def measure(edit: str, mode: str, path: Path, target: Path, bare: int) -> None:
     """Load, edit, save twice; in this process, so run it in a child."""
     started = time.perf_counter()
-    from tensortriage.model.cut import extract
-    from tensortriage.model.edit import mark_outputs, markable
+    from tensortriage.model.cutting.extract import extract
     from tensortriage.model.model import ExternalData, Model
-    from tensortriage.model.shapes import value_specs
+    from tensortriage.model.shape_inference.value_specs import value_specs
+    from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 
     imported = time.perf_counter()
     imports = resident_bytes("VmHWM")

@@ -31,9 +31,9 @@ from onnx import helper, numpy_helper
 
 from tensortriage.compare.figures import error_of, sqnr_db
 from tensortriage.compare.metrics import measure
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.testing import feed_for, residual_dag
 from tensortriage.values.dtype import Precision

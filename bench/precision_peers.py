@@ -27,9 +27,9 @@ import onnx
 from tensortriage.compare.figures import error_of, sqnr_db
 from tensortriage.compare.metrics import measure
 from tensortriage.inputs.script import load_function
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import Precision
 
 AUTOCAST = """

@@ -11,8 +11,8 @@ import numpy as np
 
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.reference import ReferenceEngine
-from tensortriage.model.edit import mark_outputs, markable
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.runs.ranges import range_scan
 from tensortriage.testing import conv_net, encoder, feed_for, save_model
 from tensortriage.values.store import MemoryStore

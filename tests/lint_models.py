@@ -1,9 +1,9 @@
 """Lint small models written as ONNX text."""
 
 import models
+from tensortriage.model.io.parse import Message
 from tensortriage.model.lint.finding import Aims
 from tensortriage.model.lint.rules import lint
-from tensortriage.model.message import Message
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
 

@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 
-from tensortriage.model.edit import mark_outputs, markable
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.values.spec import ValueSpec
 
 

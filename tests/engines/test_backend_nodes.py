@@ -22,11 +22,11 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from tensortriage.model.cut import extract
-from tensortriage.model.edit import mark_outputs, markable
-from tensortriage.model.folding import FoldOptions
+from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.constant_folding import FoldOptions
+from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.workflows.sanitizing import SanitizeRequest, passes_of
 from tensortriage.workflows.surgery import apply_passes
 

@@ -9,9 +9,9 @@ import running
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing
-from tensortriage.model.explode import explode
+from tensortriage.model.cutting.explode import explode
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.testing import models as networks
 
 DYNAMIC = """

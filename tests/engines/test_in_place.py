@@ -8,10 +8,10 @@ import models
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
-from tensortriage.model.cut import extract
-from tensortriage.model.in_place import in_place
+from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.model_message import in_place
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 
@@ -40,7 +40,7 @@ LAYOUTS = [ExternalData.ALWAYS, ExternalLayout(location="deeper/w.bin"), Externa
 @pytest.mark.parametrize("layout", [*LAYOUTS, ExternalData.AUTO], ids=str)
 def test_weights_are_used_where_they_are(tmp_path, layout, monkeypatch):
     if layout is ExternalData.AUTO:  # weights in a small model file are read with it
-        monkeypatch.setattr("tensortriage.model.message.LARGE_FILE_BYTES", 1024)
+        monkeypatch.setattr("tensortriage.model.io.parse.LARGE_FILE_BYTES", 1024)
     path, wanted = saved(tmp_path, layout)
     model = Model.load(path)
     message = in_place(model)

@@ -17,9 +17,9 @@ from running_cli import triage
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import BuildFailed, EngineMissing, ModelError, UsageError
-from tensortriage.model.convert import convert
+from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.testing import models
 from tensortriage.values.dtype import Precision
 

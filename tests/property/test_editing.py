@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 import running
 from property.graphs import random_graphs
 from tensortriage.errors import ModelError
-from tensortriage.model.annotating import with_inferred_shapes
-from tensortriage.model.cleaning import clean
-from tensortriage.model.convert import convert
-from tensortriage.model.cut import extract
-from tensortriage.model.edit import freeze, markable
-from tensortriage.model.folding import fold_constants
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.cutting.node_selection import nodes_between
+from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
-from tensortriage.model.selecting import nodes_between
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.constant_folding import fold_constants
+from tensortriage.model.transforms.mark_outputs import freeze, markable
+from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.converting import format_proof
 from tensortriage.workflows.proving import ProofRequest, Stage, prove

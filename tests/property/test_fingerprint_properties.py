@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tensortriage.compare.fingerprint import fingerprint
 from tensortriage.compare.matching import match
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
-from tensortriage.model.edit import mark_outputs, markable
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing import conv_net, encoder, feed_for, save_model
 
 MODELS = {"encoder": lambda: encoder(layers=3), "conv_net": conv_net}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import models
 from tensortriage.errors import ModelError
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 
 
 @functools.cache

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 import running
 from property.graphs import random_graphs
-from tensortriage.model.convert import convert
-from tensortriage.model.cut import extract
-from tensortriage.model.diff import diff
-from tensortriage.model.edit import inject, mark_outputs, markable
-from tensortriage.model.explode import explode
+from tensortriage.model.cutting.explode import explode
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.mixed_precision.convert_precision import convert
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.similarity.diff import diff
+from tensortriage.model.transforms.mark_outputs import inject, mark_outputs, markable
 from tensortriage.values.dtype import Precision
 
 QUICK = settings(max_examples=25, deadline=None)

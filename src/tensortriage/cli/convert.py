@@ -147,8 +147,8 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     format costs, no more.
     """
     from tensortriage.cli.surgeon_show import show
+    from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
-    from tensortriage.model.selecting import NodeChoice
     from tensortriage.values.dtype import Precision
     from tensortriage.workflows.choosing import OutputChoice
     from tensortriage.workflows.converting import ConvertRequest, convert

@@ -8,7 +8,7 @@ import click
 from tensortriage.cli.options import READ, GuideCommand, common, external_data_option, option
 
 if TYPE_CHECKING:
-    from tensortriage.model.summary import ModelSummary
+    from tensortriage.model.inspect.summary import ModelSummary
 
 EPILOG = """\b
 Examples:
@@ -40,9 +40,9 @@ def inspect_model(
 
     Nothing is run, and no weight is read unless asked for, so the size of the model does not matter.
     """
-    from tensortriage.model.listing import list_layers
-    from tensortriage.model.message import read_message
-    from tensortriage.model.summary import summary_of
+    from tensortriage.model.inspect.node_listing import list_layers
+    from tensortriage.model.inspect.summary import summary_of
+    from tensortriage.model.io.parse import read_message
 
     message = read_message(model)
     summary = summary_of(message, model, external_data_dir or model.parent)
@@ -59,9 +59,9 @@ def inspect_model(
 
 def deeper(path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool) -> dict[str, Any]:
     """Return what needs the loaded model."""
+    from tensortriage.model.inspect.weight_summary import weight_facts
     from tensortriage.model.model import Model
-    from tensortriage.model.unbounded import unbounded_sizes
-    from tensortriage.model.weightfacts import weight_facts
+    from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
 
     found: dict[str, Any] = {}
     model = Model.load(path, external_data_dir=external_data_dir)

@@ -10,7 +10,7 @@ from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import READ, GuideCommand, common, external_data_option
 
 if TYPE_CHECKING:
-    from tensortriage.model.sparsitycheck import SparsityReport
+    from tensortriage.model.inspect.sparsity_report import SparsityReport
 
 EPILOG = """\b
 Examples:
@@ -30,8 +30,8 @@ def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool)
 
     Of every four numbers along the axis that is summed over, at most two may differ from zero.
     """
+    from tensortriage.model.inspect.sparsity_report import check_sparsity
     from tensortriage.model.model import Model
-    from tensortriage.model.sparsitycheck import check_sparsity
 
     report = check_sparsity(Model.load(model, external_data_dir=external_data_dir))
     if as_json:

@@ -103,8 +103,8 @@ def _refuse_what_cannot_be(given: Mapping[str, Any], precision: "Precision") -> 
 def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precision", *, as_json: bool) -> None:
     """Quantize a model and say what it costs."""
     from tensortriage.inputs.script import load_function
+    from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
-    from tensortriage.model.selecting import NodeChoice
     from tensortriage.precision.quantizing import QuantizeOptions
     from tensortriage.values.serial import to_json
     from tensortriage.workflows.calibrations import usable_ways

@@ -131,8 +131,8 @@ def extract(model: Path, as_json: bool, **given: Any) -> None:
     """
     from tensortriage.cli.surgeon_show import show
     from tensortriage.inputs.syntax import parse_metadata
+    from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
-    from tensortriage.model.selecting import NodeChoice
     from tensortriage.workflows.extracting import ExtractRequest, extract
     from tensortriage.workflows.surgery import Target
 

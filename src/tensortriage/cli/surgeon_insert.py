@@ -54,7 +54,7 @@ def insert(model: Path, as_json: bool, **given: Any) -> None:
     """
     from tensortriage.cli.surgeon_show import show
     from tensortriage.model.model import ExternalData
-    from tensortriage.model.splicing import NewNode
+    from tensortriage.model.transforms.insert_node import NewNode
     from tensortriage.workflows import editing
     from tensortriage.workflows.proving import ProofRequest
     from tensortriage.workflows.surgery import Target

@@ -194,7 +194,7 @@ def fold_options(given: dict[str, Any]) -> Any:
     Raises:
         UsageError: When an option refines --fold-constants without it (slug ``option-needs-another``).
     """
-    from tensortriage.model.folding import FoldOptions
+    from tensortriage.model.transforms.constant_folding import FoldOptions
 
     limit = parse_bytes(given["fold_size_threshold"])
     infer = not (given["no_shape_inference"] or given["no_per_pass_shape_inference"])

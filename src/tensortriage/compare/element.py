@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tensortriage.compare.calibration import integer_range
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.values.dtype import DType
 
 _AGREES = 0.995

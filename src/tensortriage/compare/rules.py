@@ -14,7 +14,7 @@ import numpy as np
 
 from tensortriage.compare.element import Element, Found, spoken
 from tensortriage.compare.sum_rules import SUMS
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 
 UNEXPLAINED = "unexplained"
 

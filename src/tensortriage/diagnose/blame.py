@@ -26,8 +26,8 @@ from tensortriage.diagnose.representatives import by_representatives
 from tensortriage.diagnose.soundness import WORDS
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import EngineError
-from tensortriage.model.graph import Graph, Node
-from tensortriage.model.instances import Instances
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.similarity.instances import Instances
 from tensortriage.runs.lab import Mark
 from tensortriage.runs.outcome import Outcome
 

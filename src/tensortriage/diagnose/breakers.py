@@ -10,7 +10,7 @@ from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.restored import restored
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.model.edit import mark_outputs
+from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.runs.checks import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict

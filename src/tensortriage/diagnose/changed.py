@@ -18,9 +18,9 @@ from tensortriage.diagnose.soundness import mismatched, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.diff import diff
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import QUANTIZING_OPS, bypass, quantizers
+from tensortriage.model.quantization.qdq import QUANTIZING_OPS, bypass, quantizers
+from tensortriage.model.similarity.diff import diff
 
 
 def model_changed(inv: Investigation, changed: Model) -> Verdict | None:

@@ -17,8 +17,8 @@ from tensortriage.compare.metrics import Metrics
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
 from tensortriage.runs.lab import FLOAT64, PLAIN
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec

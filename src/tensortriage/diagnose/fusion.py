@@ -19,7 +19,7 @@ from tensortriage.diagnose.together import Together, find_together
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.diagnose.windows import Round, disjoint, neighbourhood, rounds
 from tensortriage.diagnose.wired import Wired, inner_values, runnable
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.lab import Mark
 
 MOST_CULPRITS = 24

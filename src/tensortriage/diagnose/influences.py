@@ -11,7 +11,7 @@ from tensortriage.compare.figures import ratio_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Influence, Local, injected, output_error
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import inject, select_outputs
+from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.capture import size_of
 from tensortriage.runs.lab import PLAIN

@@ -20,9 +20,9 @@ from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.errors import EngineError
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import Quantizer, multiplications, seven_bit_weights
+from tensortriage.model.quantization.qdq import Quantizer, multiplications, seven_bit_weights
 from tensortriage.values.store import TensorStore
 
 QUESTION = "do sums of 8-bit products fit in int16?"

@@ -13,7 +13,7 @@ from tensortriage.diagnose.predicted import gap_db
 from tensortriage.diagnose.quantized import output_errors
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
-from tensortriage.model.quantizers import integer_biases
+from tensortriage.model.quantization.qdq import integer_biases
 
 QUESTION = "does integer arithmetic explain it?"
 

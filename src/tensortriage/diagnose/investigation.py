@@ -18,9 +18,9 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.sweep import Shaped
-from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab, Mark

@@ -18,10 +18,10 @@ from tensortriage.compare.metrics import Metrics, measure
 from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
-from tensortriage.model.explode import Exploded, explode
+from tensortriage.model.cutting.explode import Exploded, explode
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
+from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.runs.capture import batches, size_of
 from tensortriage.runs.lab import PLAIN
 from tensortriage.values.spec import ValueSpec

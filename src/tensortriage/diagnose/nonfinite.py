@@ -15,7 +15,7 @@ from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Local
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.dtype import Precision
 
 

@@ -12,7 +12,7 @@ from tensortriage.diagnose.provenance import explain, provenance
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.runs.lab import Mark
 
 

@@ -14,8 +14,8 @@ from tensortriage.diagnose.provenance import explain, provenance
 from tensortriage.diagnose.ranged import excesses, scanned
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.graph import Node
-from tensortriage.model.rounding import round_results
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.runs.lab import PLAIN
 
 MOST_ROUNDS = 4

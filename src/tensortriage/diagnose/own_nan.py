@@ -7,7 +7,7 @@ from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import DType
 

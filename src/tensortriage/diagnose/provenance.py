@@ -20,8 +20,8 @@ from tensortriage.diagnose.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.explode import explode
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.cutting.explode import explode
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import DType

@@ -22,10 +22,10 @@ from tensortriage.diagnose.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import freeze
-from tensortriage.model.graph import Graph
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.lab import Mark
 
 QUESTION = "is the target's model a sound quantization?"

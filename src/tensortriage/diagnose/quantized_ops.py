@@ -10,7 +10,7 @@ from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.model.quantizers import QUANTIZING_OPS
+from tensortriage.model.quantization.qdq import QUANTIZING_OPS
 
 
 def of_a_quantizer(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | None:

@@ -18,7 +18,7 @@ from tensortriage.diagnose.soundness import failed, run_once
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import select_outputs
+from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.capture import batches
 from tensortriage.values.store import MemoryStore
 

@@ -10,7 +10,7 @@ from tensortriage.compare.figures import ratio_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO, Local, joined, local_errors, parts_of
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.instances import Instances
+from tensortriage.model.similarity.instances import Instances
 
 
 def by_representatives(inv: Investigation, feed: Feed) -> Local | None:

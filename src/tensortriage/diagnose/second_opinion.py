@@ -26,7 +26,7 @@ from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.explode import PREFIX, explode
+from tensortriage.model.cutting.explode import PREFIX, explode
 from tensortriage.runs.lab import FLOAT64, PLAIN, Mark
 from tensortriage.values.dtype import DType, Precision
 

@@ -19,7 +19,7 @@ from tensortriage.diagnose.local import Local, local_errors
 from tensortriage.diagnose.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
+from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.runs.lab import PLAIN
 from tensortriage.values.dtype import DType
 

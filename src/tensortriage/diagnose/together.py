@@ -15,7 +15,7 @@ from tensortriage.diagnose.local import DECISIVE, MOST_SUSPECTS, NEGLIGIBLE, SUS
 from tensortriage.diagnose.windows import Round, disjoint, neighbours
 from tensortriage.diagnose.wired import Wired, inner_values, measure_wired, wrong_ends
 from tensortriage.errors import EngineError, ModelError
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.checks import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict

@@ -13,7 +13,7 @@ from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.engines.base import Plan
 from tensortriage.errors import EngineError
-from tensortriage.model.graph import Graph
+from tensortriage.model.ir.graph import Graph
 
 SMALLEST_TILE = 4
 GROWTH = 4

@@ -17,8 +17,8 @@ from tensortriage.diagnose.floors import floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.explode import Exploded, explode
-from tensortriage.model.graph import Graph
+from tensortriage.model.cutting.explode import Exploded, explode
+from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.capture import size_of
 
 

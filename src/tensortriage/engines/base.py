@@ -15,7 +15,7 @@ import numpy as np
 from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
-    from tensortriage.model.in_place import InPlace
+    from tensortriage.model.model_message import InPlace
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

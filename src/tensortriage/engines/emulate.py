@@ -47,7 +47,7 @@ class EmulateEngine:
             EngineMissing: When ONNX Runtime is not usable here.
             BuildFailed: When the file is no model, or ONNX Runtime refuses the rounding model.
         """
-        from tensortriage.model.rounding import round_results
+        from tensortriage.model.mixed_precision.emulate_rounding import round_results
 
         given = read_options(options, self.options)
         precision = given.precision("precision", FORMATS)

@@ -10,9 +10,9 @@ Where none applies, a region says no nodes rather than wrong ones.
 from collections.abc import Iterable
 
 from tensortriage.engines.base import Region
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType
 
 _MOVEMENT = frozenset(

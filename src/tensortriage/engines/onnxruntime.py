@@ -36,8 +36,8 @@ from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
-    from tensortriage.model.in_place import InPlace
     from tensortriage.model.model import Model
+    from tensortriage.model.model_message import InPlace
 
 NAME = "ONNX Runtime"
 _BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DType.STRING)
@@ -104,7 +104,7 @@ class OnnxRuntimeEngine(InSteps):
         settings = read_settings(given, library())
         if precision not in CONVERTED:
             return OnnxRuntimeSession(model, settings)
-        from tensortriage.model.convert import convert
+        from tensortriage.model.mixed_precision.convert_precision import convert
 
         try:
             return open_rewritten(
@@ -237,7 +237,7 @@ def open_rewritten(
         BuildFailed: When the file is no model, cannot be rewritten, or its copy is refused.
     """
     from tensortriage.model.model import Model
-    from tensortriage.model.shapes import value_specs
+    from tensortriage.model.shape_inference.value_specs import value_specs
 
     folder = tempfile.TemporaryDirectory(prefix=f"triage-{engine}-")
     try:

@@ -21,7 +21,7 @@ from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
-    from tensortriage.model.graph import Graph
+    from tensortriage.model.ir.graph import Graph
 
 AUTO = "auto"
 DYNAMIC = "dynamic"
@@ -119,7 +119,7 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _declared_inputs(model: Path) -> Sequence[ValueSpec]:
-    from tensortriage.model.specs import input_specs
+    from tensortriage.model.ir.specs import input_specs
 
     return input_specs(model)
 

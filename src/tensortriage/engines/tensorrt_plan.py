@@ -15,7 +15,7 @@ from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.placing import place
 
 if TYPE_CHECKING:
-    from tensortriage.model.graph import Graph
+    from tensortriage.model.ir.graph import Graph
 
 _RANGE = "..."
 _MOVES = "Reformat"

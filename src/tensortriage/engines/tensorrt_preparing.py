@@ -92,8 +92,8 @@ class Prepared:
         return self._model, words
 
     def _converted(self, precision: Precision) -> Path:
-        from tensortriage.model.convert import convert
-        from tensortriage.model.shapes import value_specs
+        from tensortriage.model.mixed_precision.convert_precision import convert
+        from tensortriage.model.shape_inference.value_specs import value_specs
 
         try:
             converted = convert(

@@ -239,7 +239,7 @@ def _test_data(path: Path, specs: Sequence[ValueSpec]) -> Iterator[Mapping[str, 
 
 def _test_set(folder: Path, specs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
     """Read ``input_0.pb``, ``input_1.pb``, ...; a tensor without name belongs to the input of its number."""
-    from tensortriage.model.tensor_file import read_tensor  # onnx is slow to import, and only this format needs it.
+    from tensortriage.model.io.tensor_pb import read_tensor  # onnx is slow to import, and only this format needs it.
 
     files = {int(match[1]): entry for entry in folder.iterdir() if (match := _INPUT_FILE.fullmatch(entry.name))}
     if sorted(files) != list(range(len(files))) or not files:

@@ -20,9 +20,9 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.roles import Role, Use, roles
 from tensortriage.inputs.sizes import concrete_shapes
 from tensortriage.inputs.syntax import Range, Shape
-from tensortriage.model.graph import Graph
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 

@@ -253,7 +253,7 @@ def _save_npy_folder(path: Path, iterations: Iterable[Iteration]) -> int:
 
 
 def _save_test_data(path: Path, iterations: Iterable[Iteration], kind: Kind) -> int:
-    from tensortriage.model.tensor_file import write_tensor  # onnx is slow to import, and only this format needs it.
+    from tensortriage.model.io.tensor_pb import write_tensor  # onnx is slow to import, and only this format needs it.
 
     count = 0
     new_folder(path)

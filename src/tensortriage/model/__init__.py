@@ -4,6 +4,6 @@ A `Model` is loaded (or built from an onnx_ir model), looked at through its `Gra
 transformation takes a Model and returns another one, sharing the weights.
 """
 
-from tensortriage.model.light_import import import_without
+from tensortriage.model.lazy_import import import_without
 
 import_without("onnx_ir", "sympy")

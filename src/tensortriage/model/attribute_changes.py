@@ -3,9 +3,9 @@
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.attributes import constant_tensor
 from tensortriage.model.changes import Change, ChangeKind
-from tensortriage.model.surgery import is_standard
+from tensortriage.model.ir.attributes import constant_tensor
+from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 _TEXT_LIMIT = 60
 _RESAMPLES = ("Resize", "Upsample", "GridSample", "AffineGrid", "RoiAlign")

@@ -5,8 +5,8 @@ import hashlib
 import onnx
 import onnx_ir as ir
 
-from tensortriage.model.serializing import to_bytes, to_proto
-from tensortriage.model.weights import content_sha256
+from tensortriage.model.io.lazy_weights import content_sha256
+from tensortriage.model.io.serialize import to_bytes, to_proto
 
 
 def fingerprint(model: ir.Model) -> str:

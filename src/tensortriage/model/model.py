@@ -20,16 +20,16 @@ import onnx
 import onnx_ir as ir
 
 from tensortriage.errors import ModelError
-from tensortriage.model.external import weight_files
 from tensortriage.model.fingerprint import fingerprint
-from tensortriage.model.graph import Graph
-from tensortriage.model.naming import name_nodes
-from tensortriage.model.ordering import sort_nodes
-from tensortriage.model.quoting import first_line
-from tensortriage.model.reading import read_model
-from tensortriage.model.serializing import hollow_proto, to_bytes
-from tensortriage.model.specs import value_spec
-from tensortriage.model.writing import ExternalData, ExternalLayout, save_model
+from tensortriage.model.io.external_data import weight_files
+from tensortriage.model.io.load import read_model
+from tensortriage.model.io.save import ExternalData, ExternalLayout, save_model
+from tensortriage.model.io.serialize import hollow_proto, to_bytes
+from tensortriage.model.ir.display_names import first_line
+from tensortriage.model.ir.graph import Graph
+from tensortriage.model.ir.node_names import name_nodes
+from tensortriage.model.ir.specs import value_spec
+from tensortriage.model.ir.topological_sort import sort_nodes
 from tensortriage.values.spec import ValueSpec
 
 __all__ = ["ExternalData", "ExternalLayout", "Model"]
@@ -66,8 +66,8 @@ class Model:
         Args:
             path: The file.
             external_data_dir: Where external data are, when not beside the file.
-            ignore_external_data: Whether external data are never looked for; see `tensortriage.model.absent`. Such a
-                model has no path, because engines cannot load it.
+            ignore_external_data: Whether external data are never looked for; see
+                `tensortriage.model.io.missing_weights`. Such a model has no path, because engines cannot load it.
 
         Raises:
             ModelError: When anything is wrong with it; see the table above.

@@ -16,9 +16,9 @@ from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
-from tensortriage.model.convert import convert
+from tensortriage.model.mixed_precision.convert_precision import convert
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
 from tensortriage.precision.goal import Arrays, Goal, Reading, Sample, failed
 from tensortriage.precision.groups import fused_nodes
 from tensortriage.precision.islands import Islands

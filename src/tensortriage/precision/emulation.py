@@ -1,17 +1,17 @@
 """What a mixed precision costs, without an engine: every candidate is one run of one session.
 
-The session is that of `tensortriage.model.switching`: nodes compute in the format or not as its inputs say. The numbers
-are exact for an engine that rounds every result once; what a real engine does better (fusions) or worse (accumulation
-in the format, faults) is for the engine itself to show.
+The session is that of `tensortriage.model.mixed_precision.switchable_rounding`: nodes compute in the format or not as
+its inputs say. The numbers are exact for an engine that rounds every result once; what a real engine does better
+(fusions) or worse (accumulation in the format, faults) is for the engine itself to show.
 """
 
 import time
 from collections.abc import Callable, Collection, Sequence
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.model.edit import select_outputs
+from tensortriage.model.mixed_precision.switchable_rounding import Switched
 from tensortriage.model.model import Model
-from tensortriage.model.switching import Switched
+from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.precision.goal import Goal, Reading, Sample
 from tensortriage.precision.islands import Islands
 from tensortriage.runs.checks import CheckCache, digest

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from tensortriage.engines.base import Plan
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 
 LARGEST_SHARE = 0.25
 """Share of all nodes above which a region is no group: an engine that makes one kernel of everything says nothing."""

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Collection
 from functools import cached_property
 
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 
 _ANY_TYPE = frozenset({"Shape", "Size", "Cast", "CastLike"})

@@ -19,8 +19,8 @@ import numpy as np
 from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
-from tensortriage.model.quantizer_pairs import quantized_nodes, quantized_only_for, with_stored_weights
-from tensortriage.model.quantizers import quantizers, seven_bit_weights
+from tensortriage.model.quantization.qdq import quantizers, seven_bit_weights
+from tensortriage.model.quantization.qdq_pairs import quantized_nodes, quantized_only_for, with_stored_weights
 from tensortriage.values.dtype import Precision
 
 CURE = "pip install 'nvidia-modelopt[onnx]' torch, or name a Python that has it: --modelopt-python PYTHON"

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
-from tensortriage.model.quantizer_pairs import quantized_only_for, with_own_weights
+from tensortriage.model.quantization.qdq_pairs import quantized_only_for, with_own_weights
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")

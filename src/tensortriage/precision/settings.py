@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 
-from tensortriage.model.graph import Graph
+from tensortriage.model.ir.graph import Graph
 from tensortriage.values.dtype import Precision
 
 _TRT = {Precision.FP16: "--fp16", Precision.BF16: "--bf16", Precision.INT8: "--int8"}

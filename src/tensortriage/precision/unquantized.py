@@ -9,7 +9,7 @@ from typing import Self
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.model.quantizer_pairs import switch_quantizers
+from tensortriage.model.quantization.qdq_pairs import switch_quantizers
 from tensortriage.precision.choosing import Choice, choose
 from tensortriage.precision.goal import Goal, Reading, Sample
 from tensortriage.precision.influence import Influences, influences

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Mapping
 
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.spec import ValueSpec
 
 HEAVY = ("MatMul", "Gemm", "Conv", "ConvTranspose")

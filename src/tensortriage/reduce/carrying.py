@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.model.cut import extract
-from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
-from tensortriage.model.graph import Node
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.model.perturb import ERROR_PREFIX, perturb
+from tensortriage.model.transforms.inject_error import ERROR_PREFIX, perturb
+from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.reduce.sample import Sample
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace

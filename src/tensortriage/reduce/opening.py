@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.model.branching import ELSE, THEN, take_branch
-from tensortriage.model.inlining import calls, without_functions
-from tensortriage.model.lifting import LiftedBody, lift_body
+from tensortriage.model.cutting.extract_body import LiftedBody, lift_body
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.inline_branch import ELSE, THEN, take_branch
+from tensortriage.model.transforms.inline_functions import calls, without_functions
 from tensortriage.values.spec import ValueSpec
 
 MOST_TURNS = 16

@@ -9,8 +9,8 @@ from pathlib import Path
 from string import Template
 
 from tensortriage.errors import StoreError
+from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
-from tensortriage.model.tensor_file import write_tensor
 from tensortriage.reduce.failing import BAND, Failure
 from tensortriage.reduce.repro import MODEL_NAME, Repro
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.model.cut import extract
-from tensortriage.model.edit import freeze
+from tensortriage.model.cutting.cut_units import inseparable_units
+from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
-from tensortriage.model.units import inseparable_units
+from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.values.spec import ValueSpec
 
 

@@ -17,8 +17,8 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feeds import load_feeds
+from tensortriage.model.io.tensor_pb import read_tensor
 from tensortriage.model.model import Model
-from tensortriage.model.tensor_file import read_tensor
 from tensortriage.reduce.failing import BAND, Failure, FailureKind, essence
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner

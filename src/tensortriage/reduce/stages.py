@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.errors import UsageError
+from tensortriage.model.io.save import POOL
 from tensortriage.model.model import Model
-from tensortriage.model.transient import is_transient, save_transient
-from tensortriage.model.writing import POOL
+from tensortriage.model.scratch_files import is_transient, save_transient
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

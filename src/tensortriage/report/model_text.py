@@ -5,10 +5,10 @@ Plain text without Rich, which takes longer to import than a model of two thousa
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tensortriage.model.blocks import RepeatedBlock
-from tensortriage.model.listing import LayerFacts
-from tensortriage.model.outline import ValueFacts
-from tensortriage.model.summary import ModelSummary
+from tensortriage.model.inspect.node_listing import LayerFacts
+from tensortriage.model.inspect.outline import ValueFacts
+from tensortriage.model.inspect.repeated_blocks import RepeatedBlock
+from tensortriage.model.inspect.summary import ModelSummary
 from tensortriage.report.text import count, magnitude, printable, shorten
 
 MOST_ROWS = 12

@@ -18,13 +18,13 @@ from functools import cached_property
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError
-from tensortriage.model.cut import extract
-from tensortriage.model.explode import explode
-from tensortriage.model.graph import Node
-from tensortriage.model.likeness import Likeness
+from tensortriage.model.cutting.cut_units import inseparable_units
+from tensortriage.model.cutting.explode import explode
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
-from tensortriage.model.units import inseparable_units
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.similarity.build_signature import Likeness
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
@@ -187,7 +187,7 @@ class Prober:
         )
 
     def cut(self, names: Collection[str]) -> Model:
-        """Return the model of some nodes; see `tensortriage.model.cut.extract`."""
+        """Return the model of some nodes; see `tensortriage.model.cutting.extract.extract`."""
         return extract(self.model, names, specs=self.specs)
 
     def _answers(self) -> Iterator[NodeAnswer]:

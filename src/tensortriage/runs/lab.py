@@ -14,7 +14,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.capture import capture
 from tensortriage.runs.case import Case

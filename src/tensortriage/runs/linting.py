@@ -15,12 +15,12 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cut import extract
-from tensortriage.model.graph import Node
+from tensortriage.model.cutting.cut_units import inseparable_units
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import Finding, Severity
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
-from tensortriage.model.units import inseparable_units
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.outcome import OK, Outcome, OutcomeKind
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace

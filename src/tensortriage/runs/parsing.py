@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tensortriage.engines.base import AsksParser
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
 from tensortriage.runs.outcome import OutcomeKind

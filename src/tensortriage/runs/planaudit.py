@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from tensortriage.engines.base import Engine, Plan, Region, ReportsPrecision
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import MULTIPLIES, quantizers
-from tensortriage.model.round_nodes import MOVES_DATA
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.quantization.qdq import MULTIPLIES, quantizers
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.runs.terms import Terms, terms_of
 from tensortriage.values.dtype import DType, Precision

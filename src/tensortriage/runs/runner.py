@@ -24,8 +24,8 @@ from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.in_place import in_place
 from tensortriage.model.model import Model
+from tensortriage.model.model_message import in_place
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 

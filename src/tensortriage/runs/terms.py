@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tensortriage.engines.kernels import Call, kernel_for
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 
 _LINEAR = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum")
 _POOLS = ("GlobalAveragePool", "AveragePool")

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Mapping
 
 from tensortriage.errors import UsageError
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec

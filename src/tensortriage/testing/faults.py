@@ -31,10 +31,10 @@ from tensortriage.engines.base import Availability, Limits, Plan, Region, Sessio
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
-from tensortriage.model.edit import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.rounding import round_results
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
 from tensortriage.testing import fault_numbers, fault_quantizers
 from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site

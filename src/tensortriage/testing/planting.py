@@ -9,8 +9,8 @@ import onnx
 from onnx import numpy_helper
 
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.model.edit import mark_outputs, markable
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing.faults import FaultyEngine
 from tensortriage.testing.models import save_model
 from tensortriage.testing.planted import ENGINES, FAMILIES, PLAIN, VISIBLE, Planted, Subject, off

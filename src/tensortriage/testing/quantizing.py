@@ -13,8 +13,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
-from tensortriage.model.edit import mark_outputs, markable
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing.models import save_model
 
 _CHANNEL_AXES = {"MatMul": -1, "Gemm": 1, "Conv": 0}

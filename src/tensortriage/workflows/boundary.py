@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from tensortriage.errors import UsageError
-from tensortriage.model.annotating import with_input_order, with_specs
-from tensortriage.model.cut import leaving_values
-from tensortriage.model.graph import Graph
+from tensortriage.model.cutting.extract import leaving_values
+from tensortriage.model.cutting.node_selection import Dangling, nodes_between
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.selecting import Dangling, nodes_between
-from tensortriage.model.surgery import did_you_mean
+from tensortriage.model.shape_inference.annotate import with_input_order, with_specs
+from tensortriage.model.transforms.rewrite_helpers import did_you_mean
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from tensortriage.errors import UsageError
-from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import markable
 
 EVERYTHING = (("*",), ("mark", "all"))
 """What stands for every tensor: ``'*'``, and the guide's two words ``mark all``."""

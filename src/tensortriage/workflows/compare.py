@@ -24,7 +24,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.capture import batches
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally

@@ -13,14 +13,14 @@ from tensortriage.compare.tolerance import Judgement
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.annotating import with_inferred_shapes
-from tensortriage.model.convert import convert as convert_model
-from tensortriage.model.edit import select_outputs
+from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
+from tensortriage.model.mixed_precision.convert_precision import convert as convert_model
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.model.opset import require_opset
-from tensortriage.model.rounding import round_results
-from tensortriage.model.selecting import NodeChoice, choose_nodes
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType, Precision

@@ -16,8 +16,8 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.sweep import swept
-from tensortriage.model.edit import mark_outputs
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
 from tensortriage.runs.capture import BATCH_BYTES

@@ -8,11 +8,11 @@ import dataclasses
 from pathlib import Path
 
 from tensortriage.errors import DataError
-from tensortriage.model.annotating import with_inferred_shapes
-from tensortriage.model.sparsity import prune as prune_weights
-from tensortriage.model.splicing import NewNode, insert_node
-from tensortriage.model.stripping import reconstruct_weights, strip_weights
-from tensortriage.model.surgery import STANDARD_DOMAINS
+from tensortriage.model.inspect.sparsity import prune as prune_weights
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.transforms.insert_node import NewNode, insert_node
+from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
+from tensortriage.model.transforms.strip_weights import reconstruct_weights, strip_weights
 from tensortriage.workflows.proving import Proof, ProofRequest, Stage, Verify, prove
 from tensortriage.workflows.surgery import Source, SurgeryResult, Target, load, result_of
 
@@ -21,7 +21,7 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
     """Insert one node, prove that the result runs and that outputs which do not depend on the node stay, write it.
 
     Raises:
-        UsageError: When the node makes no sense; see `tensortriage.model.splicing.insert_node`.
+        UsageError: When the node makes no sense; see `tensortriage.model.transforms.insert_node.insert_node`.
         TriageError: For whatever else is wrong; nothing is written then.
     """
     model = load(source, target)

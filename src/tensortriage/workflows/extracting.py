@@ -10,14 +10,14 @@ from tensortriage.compare.figures import error_of, say
 from tensortriage.compare.metrics import measure_many
 from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.absent import absent_weights
-from tensortriage.model.annotating import with_inferred_shapes
-from tensortriage.model.cut import extract as cut
-from tensortriage.model.lifting import LiftedBody, lift_body
+from tensortriage.model.cutting.extract import extract as cut
+from tensortriage.model.cutting.extract_body import LiftedBody, lift_body
+from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
+from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
-from tensortriage.model.selecting import NodeChoice, choose_nodes
-from tensortriage.model.shapes import value_specs
-from tensortriage.model.tensor_file import write_tensor
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType

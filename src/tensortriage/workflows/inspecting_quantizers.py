@@ -17,8 +17,8 @@ from tensortriage.diagnose.quantized import float_weights
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.quantizer_pairs import QuantizerSwitches, switch_pairs
-from tensortriage.model.quantizers import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.precision.unquantized import PLAIN
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally

@@ -10,7 +10,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.quantizers import seven_bit_weights
+from tensortriage.model.quantization.qdq import seven_bit_weights
 from tensortriage.runs.workspace import Workspace
 from tensortriage.workflows.calibrations import errors_of, outputs_of
 

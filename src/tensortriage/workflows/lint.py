@@ -7,9 +7,9 @@ from pathlib import Path
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.io.parse import read_message
 from tensortriage.model.lint.finding import NARROW, Aims, Finding, Severity
 from tensortriage.model.lint.rules import lint
-from tensortriage.model.message import read_message
 from tensortriage.model.model import Model
 from tensortriage.runs.linting import NodeCheck, Say, check_nodes
 from tensortriage.runs.runner import precision_of

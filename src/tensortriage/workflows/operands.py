@@ -9,7 +9,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.coverage import outgrown, range_uses
 from tensortriage.precision.quantizing import Quantizer
 from tensortriage.precision.unquantized import PLAIN

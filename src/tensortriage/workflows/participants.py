@@ -11,8 +11,8 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import select_outputs
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.capture import capture
 from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace

@@ -13,11 +13,11 @@ from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.convert import convertible
+from tensortriage.model.mixed_precision.convert_precision import convertible
+from tensortriage.model.mixed_precision.switchable_rounding import Switched, switch_rounding
 from tensortriage.model.model import Model
-from tensortriage.model.opset import require_opset
-from tensortriage.model.shapes import value_specs
-from tensortriage.model.switching import Switched, switch_rounding
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.precision.candidates import Bench, Candidates, TypedCandidates
 from tensortriage.precision.emulation import Emulation
 from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Reading, Sample, ToleranceGoal, mean_metric

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tensortriage.errors import TriageError
+from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constants, fuse_layer_norms, scale_query
 from tensortriage.model.model import Model
-from tensortriage.model.remedying import clamp_constants, fuse_layer_norms, scale_query
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.choosing import choose
 from tensortriage.precision.plan import Remedy
 from tensortriage.values.dtype import Precision

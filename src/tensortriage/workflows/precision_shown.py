@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.diagnose.investigation import Investigation
-from tensortriage.model.convert import convert
+from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Goal
 from tensortriage.precision.quantized import QuantizedStage

@@ -19,10 +19,10 @@ from tensortriage.compare.tolerance import Judgement
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.absent import absent_weights
-from tensortriage.model.edit import select_outputs
+from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.io.serialize import Hollow
 from tensortriage.model.model import Model
-from tensortriage.model.serializing import Hollow
+from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType

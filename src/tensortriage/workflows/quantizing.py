@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from tensortriage.compare.figures import say, sqnr_db
 from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.model import Model
-from tensortriage.model.selecting import NodeChoice, choose_nodes
 from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
 from tensortriage.precision.quantizing import ALWAYS, Calibration, QuantizeOptions, Quantizer
 from tensortriage.precision.unquantized import QuantizedNodes

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.model.edit import markable
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.capture import capture
 from tensortriage.runs.ranges import FORMATS, RangeRow
 from tensortriage.runs.ranges import range_scan as scan

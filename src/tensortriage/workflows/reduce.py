@@ -17,8 +17,8 @@ from tensortriage.diagnose.investigation import Question as Inquiry
 from tensortriage.engines.base import Limits
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
-from tensortriage.model.annotating import with_input_shapes
 from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear

@@ -13,7 +13,7 @@ from tensortriage.diagnose.investigation import Investigation, Listener, Questio
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.engine_oracle import EngineOracle
 from tensortriage.reduce.failing import Failure, FailureKind

@@ -8,8 +8,8 @@ from typing import Protocol, Self
 
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.edit import needed_for
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import needed_for
 from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.failing import Failure
 from tensortriage.reduce.opening import Opening

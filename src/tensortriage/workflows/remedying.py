@@ -23,11 +23,11 @@ from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, TriageError
-from tensortriage.model.cleaning import clean
-from tensortriage.model.convert import convert
-from tensortriage.model.edit import mark_outputs
-from tensortriage.model.folding import fold_constants
+from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.constant_folding import fold_constants
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.precision.candidates import deployed
 from tensortriage.precision.groups import fused_nodes, groups_of
 from tensortriage.runs.budget import BudgetSpent

@@ -13,7 +13,7 @@ from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import TriageError
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.failing import Failure
 from tensortriage.reduce.pack import write_pack
 from tensortriage.reduce.pieces import Pieces

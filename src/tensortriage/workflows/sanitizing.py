@@ -7,15 +7,15 @@ import numpy as np
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.annotating import Shape, with_inferred_shapes, with_input_shapes, with_specs
-from tensortriage.model.bounding import bound
-from tensortriage.model.cleaning import clean
-from tensortriage.model.convert import convert
-from tensortriage.model.edit import markable, needed_for, select_outputs
-from tensortriage.model.folding import FoldOptions, fold_constants
+from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
-from tensortriage.model.unbounded import unbounded_sizes
+from tensortriage.model.shape_inference.annotate import Shape, with_inferred_shapes, with_input_shapes, with_specs
+from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.bound_sizes import bound
+from tensortriage.model.transforms.constant_folding import FoldOptions, fold_constants
+from tensortriage.model.transforms.mark_outputs import markable, needed_for, select_outputs
+from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace

@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tensortriage.model.absent import absent_weights
-from tensortriage.model.external import weight_files
+from tensortriage.model.io.external_data import weight_files
+from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.io.save import EMBED_LIMIT_BYTES
+from tensortriage.model.io.serialize import TRAINING
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
-from tensortriage.model.serializing import TRAINING
-from tensortriage.model.writing import EMBED_LIMIT_BYTES
 from tensortriage.workflows.output_files import check_output
 from tensortriage.workflows.proving import Proof, ProofRequest, Stage, prove, weight_bytes
 

@@ -13,7 +13,7 @@ from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.explode import explode
+from tensortriage.model.cutting.explode import explode
 from tensortriage.values.dtype import Precision
 
 FP32_FACTOR = 20.0

@@ -3,8 +3,8 @@
 import pytest
 
 from diagnosing import ask
-from tensortriage.model.instances import Instances
 from tensortriage.model.model import Model
+from tensortriage.model.similarity.instances import Instances
 from tensortriage.testing import encoder, feed_for, save_model
 
 ENGINE = """

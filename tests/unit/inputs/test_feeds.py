@@ -7,7 +7,7 @@ from tensortriage.inputs.datafile import Iteration
 from tensortriage.inputs.feed import Origin
 from tensortriage.inputs.feeds import FeedSource, load_feeds
 from tensortriage.inputs.polygraphy_write import write_inputs, write_outputs
-from tensortriage.model.tensor_file import write_tensor
+from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import ShardWriter

@@ -5,7 +5,7 @@ import pytest
 
 from models import parse
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.carrying import carry
 from tensortriage.runs.workspace import Workspace
 

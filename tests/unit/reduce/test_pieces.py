@@ -1,7 +1,7 @@
 import pytest
 
 from models import chain, parse
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.pieces import Ends, Pieces
 
 DIAMOND = """g (float[2] x) => (float[2] y) {

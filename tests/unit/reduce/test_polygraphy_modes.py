@@ -1,7 +1,7 @@
 import pytest
 
 from models import chain
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
 from tensortriage.search.driver import minimize

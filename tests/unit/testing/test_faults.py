@@ -15,11 +15,11 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import BuildFailed, EngineCrashed, EngineError, EngineHung, EngineOutOfMemory, UsageError
-from tensortriage.model.cut import extract
-from tensortriage.model.edit import mark_outputs
-from tensortriage.model.explode import explode
+from tensortriage.model.cutting.explode import explode
+from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import Fault, FaultKind, FaultyEngine, check_engine_conformance
 from tensortriage.values.spec import ValueSpec
 

@@ -5,7 +5,7 @@ import numpy as np
 import models
 from tensortriage.compare.metrics import measure
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.model.selecting import NodeChoice
+from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.converting import FormatJudge

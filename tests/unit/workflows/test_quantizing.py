@@ -8,7 +8,7 @@ from onnx import numpy_helper
 import models
 from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.errors import DataError, ModelError
-from tensortriage.model.selecting import NodeChoice
+from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.precision.quantizing import ALWAYS, Calibration
 from tensortriage.workflows.feeding import FeedRequest
 from tensortriage.workflows.quantizing import NothingQuantizedError, QuantizeRequest, quantize

@@ -8,7 +8,7 @@ import pytest
 from precision_numbers import write_loud
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.remedying import kept_alone
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.model.graph import Node
+from tensortriage.model.inspect.weight_summary import blocks
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import Finding, Severity
 from tensortriage.model.lint.subject import Subject
-from tensortriage.model.weightfacts import blocks
 from tensortriage.values.dtype import Precision
 
 SLUGS: Mapping[str, str] = {

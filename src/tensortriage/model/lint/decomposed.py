@@ -8,7 +8,7 @@ Sources: TensorRT issues 2781, 3692, 4061 and the fallback of ONNX Runtime's Ten
 import math
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import Finding, Severity
 from tensortriage.model.lint.subject import Subject
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
+from tensortriage.model.inspect.outline import all_nodes, bodies, op_label
 from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.outline import all_nodes, bodies, op_label
 
 SLUGS: Mapping[str, str] = {
     "node-name-twice": "Two nodes with one name: precision settings and reports by name mean either",

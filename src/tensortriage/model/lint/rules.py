@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from tensortriage.errors import ModelError
+from tensortriage.model.io.parse import Message
 from tensortriage.model.lint import (
     constants,
     decomposed,
@@ -17,7 +18,6 @@ from tensortriage.model.lint import (
 )
 from tensortriage.model.lint.finding import Aims, Finding, Severity
 from tensortriage.model.lint.subject import Subject, subjects
-from tensortriage.model.message import Message
 from tensortriage.model.model import Model
 
 FAMILIES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (

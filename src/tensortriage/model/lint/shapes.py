@@ -7,7 +7,7 @@ become 0), Model-Optimizer pull request 1628 (Resize scales must stay float32).
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import Finding, Severity
 from tensortriage.model.lint.subject import Subject
 from tensortriage.values.dtype import DType

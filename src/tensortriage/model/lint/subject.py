@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.attributes import bodies
-from tensortriage.model.graph import Graph, Node
+from tensortriage.model.ir.attributes import bodies
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.lint.finding import Aims, Finding, Severity
 from tensortriage.model.model import Model
-from tensortriage.model.shapes import value_specs
-from tensortriage.model.specs import value_spec
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 

@@ -7,7 +7,7 @@ nothing.
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import Aims, Finding, Severity
 from tensortriage.model.lint.subject import Subject, subjects
 from tensortriage.model.model import Model

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tensortriage.model.graph import Node
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.lint.finding import Finding, Severity
 from tensortriage.model.lint.subject import Subject
 

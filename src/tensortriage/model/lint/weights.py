@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.model.inspect.weight_summary import blocks
 from tensortriage.model.lint.constants import is_mask
 from tensortriage.model.lint.finding import Finding, Severity
 from tensortriage.model.lint.subject import Subject
-from tensortriage.model.weightfacts import blocks
 from tensortriage.values.dtype import DType, Precision
 
 SLUGS: Mapping[str, str] = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensortriage.model.edit import freeze, needed_for
+from tensortriage.model.transforms.mark_outputs import freeze, needed_for
 from tensortriage.reduce.repro import Repro, ReproSample
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.shrinking.trials import Trials

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tensortriage.model.edit import freeze
+from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.reduce.repro import Repro
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.shrinking.trials import Trials

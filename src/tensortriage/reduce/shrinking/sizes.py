@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.errors import TriageError
-from tensortriage.model.annotating import with_input_shapes
-from tensortriage.model.edit import freeze
+from tensortriage.model.shape_inference.annotate import with_input_shapes
+from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.reduce.repro import Repro
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.shrinking.trials import Trials

@@ -4,9 +4,9 @@ import pytest
 
 from lint_models import FP16, found
 from running_cli import EXAMPLES
+from tensortriage.model.io.parse import read_message
 from tensortriage.model.lint.finding import Aims
 from tensortriage.model.lint.rules import lint
-from tensortriage.model.message import read_message
 from tensortriage.model.model import Model
 
 CONSTANTS = """

@@ -9,9 +9,9 @@ import pytest
 import models
 from lint_models import FP16, findings, found
 from running_cli import EXAMPLES, REPOSITORY
+from tensortriage.model.io.parse import Message, read_message
 from tensortriage.model.lint.finding import Aims
 from tensortriage.model.lint.rules import SLUGS, lint
-from tensortriage.model.message import Message, read_message
 from tensortriage.model.model import Model
 from tensortriage.runs.linting import SLUGS as ENGINE_SLUGS
 from tensortriage.values.dtype import Precision

@@ -1,0 +1,167 @@
+"""The nodes of a parsed ONNX message as plain data: what an inspection needs to know of them, and no more.
+
+`tensortriage.model.ir.graph` is the index that everything else works on. It is made of an onnx_ir model; this one is
+made of the message itself, so that looking into a model costs no more than parsing it.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tensortriage.values.dtype import DType
+
+_TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+_FIELDS = {
+    onnx.AttributeProto.FLOAT: "f", onnx.AttributeProto.INT: "i", onnx.AttributeProto.STRING: "s",
+    onnx.AttributeProto.FLOATS: "floats", onnx.AttributeProto.INTS: "ints", onnx.AttributeProto.STRINGS: "strings",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ValueFacts:
+    """What a model declares of a value.
+
+    Attributes:
+        name: Value name.
+        type: Label of the element type, ``sequence(float32)`` and the like for others; empty when not declared.
+        shape: One entry per axis: a number, a symbol, or None for an unknown one. None when not declared.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConstantFacts:
+    """A tensor that a model stores.
+
+    Attributes:
+        name: Value name.
+        dtype: Element type.
+        shape: Dimensions.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes as stored, sub-byte types packed; strings count as nothing."""
+        return (self.count * self.dtype.bits + 7) // 8
+
+
+def op_label(node: onnx.NodeProto) -> str:
+    """Return an operator's name, with its domain when that is not the standard one."""
+    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}"
+
+
+def declared_value(info: onnx.ValueInfoProto) -> ValueFacts:
+    """Return what a message says about a value."""
+    tensor = info.type.tensor_type
+    shape: tuple[int | str | None, ...] | None = None
+    if info.type.HasField("tensor_type") and tensor.HasField("shape"):
+        shape = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
+    return ValueFacts(info.name, type_label(info.type), shape)
+
+
+def type_label(declared: onnx.TypeProto) -> str:
+    """Return the label of a value's type; empty when it is not declared."""
+    kind = declared.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        number = getattr(declared, kind).elem_type
+        label = DType(number).label if number else "?"
+        return label if kind == "tensor_type" else f"sparse({label})"
+    if kind in ("sequence_type", "optional_type"):
+        return f"{kind.removesuffix('_type')}({type_label(getattr(declared, kind).elem_type)})"
+    if kind == "map_type":
+        key = DType(declared.map_type.key_type).label
+        return f"map({key}, {type_label(declared.map_type.value_type)})"
+    return "" if kind is None else kind.removesuffix("_type")
+
+
+def stored_tensor(tensor: onnx.TensorProto, name: str) -> ConstantFacts:
+    """Return the facts of an initializer or of a Constant node's tensor."""
+    return ConstantFacts(name, DType(tensor.data_type), tuple(tensor.dims))
+
+
+def constant_value(node: onnx.NodeProto) -> ConstantFacts | None:
+    """Return what a Constant node holds, or None when the node is no Constant (or holds a reference)."""
+    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+        return None
+    for attribute in node.attribute:
+        if attribute.type == _TENSOR:
+            return stored_tensor(attribute.t, node.output[0])
+        dtype = _CONSTANT_DTYPES.get(attribute.name)
+        if dtype is not None and not attribute.ref_attr_name:
+            many = attribute.type in (onnx.AttributeProto.FLOATS, onnx.AttributeProto.INTS, onnx.AttributeProto.STRINGS)
+            shape = (len(getattr(attribute, _FIELDS[attribute.type])),) if many else ()
+            return ConstantFacts(node.output[0], dtype, shape)
+    return None
+
+
+_CONSTANT_DTYPES = {
+    "value_float": DType.FLOAT, "value_floats": DType.FLOAT, "value_int": DType.INT64, "value_ints": DType.INT64,
+    "value_string": DType.STRING, "value_strings": DType.STRING,
+}  # fmt: skip
+
+
+def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """Yield the graphs that a node holds (If, Loop, Scan), each with the name of its attribute; not recursive."""
+    for attribute in node.attribute:
+        if attribute.type == _GRAPH:
+            yield attribute.name, attribute.g
+        elif attribute.type == _GRAPHS:
+            for number, graph in enumerate(attribute.graphs):
+                yield f"{attribute.name}[{number}]", graph
+
+
+def all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes and those of the bodies they hold, at any depth, each body right behind its node."""
+    pending = list(reversed(nodes))
+    while pending:
+        node = pending.pop()
+        yield node
+        for _, body in bodies(node):
+            pending.extend(reversed(body.node))
+
+
+def attribute_text(attribute: onnx.AttributeProto) -> str:
+    """Return an attribute's value as text; of tensors and graphs only what they are."""
+    if attribute.ref_attr_name:
+        return f"@{attribute.ref_attr_name}"
+    if attribute.type == _TENSOR:
+        return _tensor_text(attribute.t)
+    if attribute.type == _TENSORS:
+        return ", ".join(map(_tensor_text, attribute.tensors))
+    if attribute.type == _GRAPH:
+        return f"graph of {len(attribute.g.node)} nodes"
+    if attribute.type == _GRAPHS:
+        return f"{len(attribute.graphs)} graphs"
+    value: Any = getattr(attribute, _FIELDS.get(attribute.type, "ints"))
+    if isinstance(value, bytes):
+        return repr(value.decode("utf-8", "replace"))
+    if isinstance(value, int | float):
+        return _number_text(value)
+    texts = (item.decode("utf-8", "replace") if isinstance(item, bytes) else _number_text(item) for item in value)
+    return "[" + ", ".join(texts) + "]"
+
+
+def _number_text(number: float) -> str:
+    """Return an attribute's number; floats are float32, so 1e-05 and not 9.99999974e-06."""
+    return str(np.float32(number)) if isinstance(number, float) else str(number)
+
+
+def _tensor_text(tensor: onnx.TensorProto) -> str:
+    return f"{DType(tensor.data_type).label}{list(tensor.dims)}"

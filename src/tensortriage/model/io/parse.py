@@ -1,0 +1,95 @@
+"""From a file of unknown origin to a parsed, checked ONNX message whose large weights were left in the file.
+
+Looking into a model needs no more than this, which is why onnx_ir stays out of it: importing it takes longer and holds
+more memory than everything done here to a model of two thousand nodes.
+"""
+
+import dataclasses
+import mmap
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+
+from tensortriage.errors import ModelError
+from tensortriage.model.io.check_structure import check_structure
+from tensortriage.model.wire import Buffer, lift_weights
+
+LARGE_FILE_BYTES = 32 << 20
+LARGE_WEIGHT_BYTES = 16 << 10
+
+_MAGICS = (
+    (0, b"version https://git-lfs", "a Git LFS pointer", "run git lfs pull"),
+    (0, b"PK\x03\x04", "a zip file, perhaps a PyTorch checkpoint", "export it with torch.onnx.export"),
+    (4, b"ORTM", "a model in ONNX Runtime's own format", "use the ONNX file it was made from"),
+    (4, b"TFL3", "a TensorFlow Lite model", "convert it with tf2onnx"),
+    (0, b"\x89HDF", "an HDF5 file, perhaps a Keras model", "convert it with tf2onnx"),
+    (0, b"ptrt", "a TensorRT engine", "use the ONNX file it was built from"),
+    (0, b"ftrt", "a TensorRT engine", "use the ONNX file it was built from"),
+    (0, b"vtrt", "a TensorRT-RTX engine", "use the ONNX file it was built from"),
+    (8, b"{", "a safetensors file", "export the network with torch.onnx.export"),
+    (0, b"\x1f\x8b", "a gzip file", "unpack it first"),
+    (0, b"<!DOCTYPE", "a web page", "download the model itself"),
+    (0, b"<html", "a web page", "download the model itself"),
+    (0, b"<?xml", "an XML file, perhaps an OpenVINO model", "use the ONNX file it was converted from"),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """A model file as parsed by protobuf.
+
+    Attributes:
+        proto: The message, its graph checked, without the data of the initializers in `places`.
+        places: Position in ``graph.initializer`` to (offset, length) of its raw data in the file, in bytes.
+    """
+
+    proto: onnx.ModelProto
+    places: Mapping[int, tuple[int, int]]
+
+
+def read_message(path: Path) -> Message:
+    """Parse an ONNX file, mapped into memory when it is large, and check that its graph hangs together.
+
+    Raises:
+        ModelError: Whatever is wrong with the file but for its external data; see `tensortriage.model.model`.
+    """
+    data = _contents(path)
+    try:
+        lifted = lift_weights(data, threshold=LARGE_WEIGHT_BYTES if len(data) >= LARGE_FILE_BYTES else len(data) + 1)
+        proto = onnx.ModelProto()
+        proto.ParseFromString(lifted.skeleton)
+    except Exception as error:  # WireError, or what protobuf raises, whose type has no stable home
+        raise _not_onnx(path, data[:64], str(error)) from error
+    if not proto.HasField("graph"):
+        raise _not_onnx(path, data[:64], "it holds no graph")
+    check_structure(proto, lifted={index: length for index, (_, length) in lifted.places.items()})
+    return Message(proto, lifted.places)
+
+
+def _contents(path: Path) -> Buffer:
+    try:
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size:
+            with path.open("rb") as file:
+                if status.st_size < LARGE_FILE_BYTES:
+                    return file.read()
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError as error:
+        raise ModelError(f"{path} does not exist", slug="model-missing", cure="check the path") from error
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", slug="model-unreadable", cure="check the path") from error
+    what = "a directory" if stat.S_ISDIR(status.st_mode) else "empty" if not status.st_size else "not a regular file"
+    raise ModelError(f"{path} is {what}", slug="model-unreadable", cure="name an ONNX file")
+
+
+def _not_onnx(path: Path, start: bytes, reason: str) -> ModelError:
+    for offset, magic, kind, cure in _MAGICS:
+        if start[offset:].startswith(magic):
+            return ModelError(f"{path} is not an ONNX model but {kind}", slug="model-unreadable", cure=cure)
+    return ModelError(
+        f"{path} is not an ONNX model, or is damaged or truncated: {reason}",
+        slug="model-unreadable",
+        cure="compare its size with the original; export or download it again",
+    )

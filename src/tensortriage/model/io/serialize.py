@@ -1,0 +1,170 @@
+"""From an onnx_ir model to protobuf, with the numbers of large weights left out.
+
+Writing a model, hashing it, inferring its shapes and checking it all want the graph without its numbers. The graph is
+serialized through a view in which empty tensors stand for the large initializers; the model itself is not touched, so
+that other threads may use it.
+"""
+
+import threading
+from collections.abc import Collection
+from typing import Any, NoReturn
+
+import onnx
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError
+from tensortriage.model.io.foreign_types import restore_foreign_types
+from tensortriage.model.io.missing_weights import AbsentTensor
+from tensortriage.model.ir.display_names import first_cause, first_line
+
+TRAINING = "tensortriage.training-info"
+"""Key of the training information of a model among the metadata of its main graph, which are not written as such."""
+
+_lock = threading.Lock()
+
+
+class Hollow(ir.LazyTensor):
+    """A tensor that has a type and a shape and no numbers; asking for them is a `ModelError`."""
+
+    def __init__(self, tensor: Any) -> None:
+        super().__init__(
+            _no_numbers,
+            tensor.dtype,
+            tensor.shape,
+            name=tensor.name,
+            doc_string=tensor.doc_string,
+            metadata_props=dict(tensor.metadata_props),
+        )
+
+    def tobytes(self) -> bytes:
+        """Return no bytes."""
+        return b""
+
+    def tofile(self, file: object) -> None:
+        """Write no bytes."""
+
+
+def _no_numbers() -> NoReturn:
+    raise ModelError(
+        "the numbers of a weight of this model were stripped",
+        slug="weight-stripped",
+        cure="use the model as it was before, or make numbers up: triage surgeon weight-reconstruct",
+    )
+
+
+def lacks_numbers(tensor: Any) -> bool:
+    """Say whether a tensor's numbers were stripped or are ignored, so that asking for them is an error."""
+    return isinstance(tensor, Hollow | AbsentTensor)
+
+
+def large_initializers(model: ir.Model, *, above_bytes: int) -> dict[str, Any]:
+    """Return the tensors of the main graph's initializers beyond a size by name; strings do not count."""
+    return {
+        name: value.const_value
+        for name, value in model.graph.initializers.items()
+        if value.const_value is not None
+        and not lacks_numbers(value.const_value)
+        and value.const_value.dtype != ir.DataType.STRING
+        and value.const_value.nbytes > above_bytes
+    }
+
+
+def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProto:
+    """Serialize a model.
+
+    Args:
+        model: The model.
+        hollow: Initializers of the main graph that are serialized with an empty raw_data.
+
+    Raises:
+        ModelError: When onnx_ir cannot serialize it (slug ``model-invalid``).
+    """
+    try:
+        with _lock:  # onnx_ir writes the name of a value into its tensor, which models share, just before it reads it
+            proto = ir.to_proto(_view(model, frozenset(hollow)))
+    except Exception as error:  # onnx_ir and protobuf raise anything here; this is the border
+        if isinstance(cause := first_cause(error), ModelError):  # of a tensor whose file is gone
+            raise cause from None
+        raise ModelError(f"the model cannot be serialized: {first_line(error)}", slug="model-invalid") from error
+    restore_foreign_types(proto.graph, model.graph)
+    proto.training_info.extend(model.graph.meta.get(TRAINING, ()))
+    return proto
+
+
+def hollow_proto(model: ir.Model, *, above_bytes: int) -> onnx.ModelProto:
+    """Serialize a model with its large weights turned into inputs: the same graph, the same types, few bytes.
+
+    Args:
+        model: The model.
+        above_bytes: Initializers of the main graph larger than this become inputs. Small ones stay, because shape
+            inference reads their numbers.
+    """
+    large = large_initializers(model, above_bytes=above_bytes)
+    proto = to_proto(model, hollow=large)
+    undeclared = large.keys() - {info.name for info in proto.graph.input}
+    small: list[onnx.TensorProto] = []
+    for tensor in proto.graph.initializer:
+        if tensor.name not in large:
+            small.append(tensor)
+        elif tensor.name in undeclared:
+            proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    kept = onnx.GraphProto(initializer=small)
+    proto.graph.ClearField("initializer")
+    proto.graph.initializer.extend(kept.initializer)
+    return proto
+
+
+def _view(model: ir.Model, hollow: frozenset[str]) -> ir.Model:
+    graph = model.graph
+    view = ir.GraphView(
+        graph.inputs,
+        graph.outputs,
+        nodes=graph,
+        initializers=[_stand_in(v) if name in hollow else v for name, v in graph.initializers.items()],
+        doc_string=graph.doc_string,
+        opset_imports=graph.opset_imports,
+        name=graph.name,
+        metadata_props=graph.metadata_props,
+    )
+    return ir.Model(
+        view,  # type: ignore[arg-type]  # GraphView documents that a model can be made of it
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        domain=model.domain,
+        model_version=model.model_version,
+        doc_string=model.doc_string,
+        functions=tuple(model.functions.values()),
+        metadata_props=model.metadata_props,
+        device_configurations=model.device_configurations,
+    )
+
+
+def _stand_in(value: ir.Value) -> ir.Value:
+    stand_in = ir.Value(
+        name=value.name,
+        type=value.type,
+        shape=value.shape,
+        doc_string=value.doc_string,
+        metadata_props=dict(value.metadata_props),
+        const_value=Hollow(value.const_value),
+    )
+    stand_in.meta.update(value.meta)
+    return stand_in
+
+
+def to_bytes(message: Any) -> bytes:
+    """Serialize a protobuf message.
+
+    Raises:
+        ModelError: When it exceeds the 2 GiB limit of protobuf (slug ``model-too-large``).
+    """
+    try:
+        serialized: bytes = message.SerializeToString(deterministic=True)
+    except Exception as error:  # EncodeError, ValueError or MemoryError, depending on the version of protobuf
+        raise ModelError(
+            f"the model without its initializers does not fit into one ONNX file: {first_line(error)}",
+            slug="model-too-large",
+            cure="turn large Constant nodes into initializers",
+        ) from error
+    return serialized

@@ -1,0 +1,1 @@
+"""Pairs of QuantizeLinear and DequantizeLinear in a model."""

@@ -1,0 +1,197 @@
+"""Pairs of QuantizeLinear and DequantizeLinear: which values a model squeezes into a few bits, and how.
+
+A pair passes a tensor through integers (or float8) and back; a DequantizeLinear of a constant does so for a weight,
+whose first half was done when the model was made. The model without its pairs is the model that was quantized.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.values.dtype import DType
+
+QUANTIZING_OPS = frozenset(
+    {
+        "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QLinearMatMul",
+        "QLinearConv",
+    }
+)  # fmt: skip
+"""Operators that work on quantized numbers."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quantizer:
+    """One tensor that is quantized and dequantized.
+
+    Attributes:
+        quantize: Name of the QuantizeLinear; empty for a weight stored as integers.
+        dequantize: Name of the DequantizeLinear.
+        value: The floating-point value that is quantized; empty for a weight.
+        stored: The quantized value: what the QuantizeLinear makes, or the constant.
+        result: What the DequantizeLinear makes.
+        scale: Name of the scale, a constant.
+        zero_point: Name of the zero point, a constant; empty when omitted.
+        axis: Axis of the scales where there are several.
+        dtype: Type of the quantized numbers.
+    """
+
+    quantize: str
+    dequantize: str
+    value: str
+    stored: str
+    result: str
+    scale: str
+    zero_point: str
+    axis: int
+    dtype: DType
+
+    @property
+    def of_weight(self) -> bool:
+        """Whether a weight is dequantized."""
+        return not self.quantize
+
+
+def quantizers(graph: Graph) -> tuple[Quantizer, ...]:
+    """Return the pairs of a graph whose scales are constants, and its dequantized weights, in topological order.
+
+    Blocked quantization (``block_size``) is left out.
+    """
+    found = (_pair(graph, node) for node in graph.nodes if node.op_type == "DequantizeLinear" and not node.domain)
+    return tuple(pair for pair in found if pair is not None)
+
+
+def _pair(graph: Graph, node: Node) -> Quantizer | None:
+    stored, scale, zero = (*node.inputs, "")[:3]
+    if node.attributes.get("block_size") or scale not in graph.constants or (zero and zero not in graph.constants):
+        return None
+    axis = node.attributes.get("axis", 1)
+    axis = axis if isinstance(axis, int) else 1
+    if stored in graph.constants:
+        dtype = graph.constants[stored].dtype
+        return (
+            None if dtype is None else Quantizer("", node.name, "", stored, node.outputs[0], scale, zero, axis, dtype)
+        )
+    maker = graph.producer(stored)
+    if maker is None or maker.op_type != "QuantizeLinear" or maker.domain or maker.inputs[1] not in graph.constants:
+        return None
+    dtype = graph.constants[zero].dtype if zero else DType.UINT8
+    if dtype is None:
+        return None
+    return Quantizer(maker.name, node.name, maker.inputs[0], stored, node.outputs[0], scale, zero, axis, dtype)
+
+
+def bypass(model: Model, weights: Mapping[str, np.ndarray]) -> Model:
+    """Return the model without its pairs, and with dequantized weights replaced.
+
+    Args:
+        model: The model; it is not changed.
+        weights: Result of a `Quantizer` of a weight to the floating-point weight; the others stay as they are.
+
+    Raises:
+        DataError: When a weight has another element type than the result it replaces (``dtype-mismatch``).
+    """
+    pairs = {pair.dequantize: pair for pair in quantizers(model.graph) if not pair.of_weight}
+    clone = (freeze(model, weights) if weights else model).clone()
+    graph = clone.ir.graph
+    made = (value for node in graph for value in node.outputs)
+    values = {value.name: value for value in (*made, *graph.inputs, *graph.initializers.values())}
+    for node in graph:
+        pair = pairs.get(node.name or "")
+        if pair is not None:
+            _skip(node, values[pair.value])
+    return Model.from_ir(clone.ir)
+
+
+def _skip(node: ir.Node, source: ir.Value) -> None:
+    """Make everything use a value instead of a node's result; a graph output keeps its name through an Identity."""
+    result = node.outputs[0]
+    if result.is_graph_output():
+        node.replace_input_with(0, source)
+        node.op_type = "Identity"
+        node.resize_inputs(1)
+        node.attributes.clear()
+    else:
+        result.replace_all_uses_with(source)
+
+
+def integer_biases(model: Model) -> Model | None:
+    """Return a quantized model whose biases are what an integer kernel can add: whole multiples of scale times scale.
+
+    The sums of an integer kernel are int32 in units of (scale of the data) x (scale of the weight); so a bias that the
+    model stores in floating point is rounded to these units.
+
+    Args:
+        model: The model; it is not changed.
+
+    Returns:
+        None when no Gemm or Conv with dequantized data and weight has a floating-point constant as its bias.
+    """
+    graph = model.graph
+    made = {pair.result: pair for pair in quantizers(graph)}
+    rounded: dict[str, np.ndarray] = {}
+    for node in graph.nodes:
+        if node.op_type not in ("Gemm", "Conv") or node.domain or len(node.inputs) < 3:
+            continue
+        data, weight, bias = made.get(node.inputs[0]), made.get(node.inputs[1]), node.inputs[2]
+        if data is None or weight is None or bias not in graph.constants:
+            continue
+        numbers = graph.weight(bias)
+        unit = graph.weight(data.scale).astype(np.float64) * graph.weight(weight.scale).astype(np.float64)
+        if numbers.dtype == np.float32 and unit.size in (1, numbers.size) and (unit > 0.0).all():
+            unit = unit.reshape(numbers.shape) if unit.size == numbers.size else unit.reshape(())
+            rounded[bias] = (np.rint(numbers / unit) * unit).astype(np.float32)
+    return freeze(model, rounded) if rounded else None
+
+
+def are_symmetric(graph: Graph, pairs: Collection[Quantizer]) -> bool:
+    """Whether the quantizers of a model have no zero points on purpose: several for signed values, all with 0."""
+    signed = [pair for pair in pairs if not pair.of_weight and pair.dtype is DType.INT8]
+    return len(signed) > 1 and not any(pair.zero_point and graph.weight(pair.zero_point).any() for pair in signed)
+
+
+MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+"""Operators that have kernels for quantized operands everywhere."""
+
+
+def multiplications(graph: Graph) -> dict[str, tuple[Quantizer, Quantizer]]:
+    """Return the pairs behind data and weights of every node that multiplies what was quantized to integers.
+
+    Only weights that are constants in symmetric int8 count.
+    """
+    made = {pair.result: pair for pair in quantizers(graph)}
+    found = {}
+    for node in graph.nodes:
+        if node.domain or node.op_type not in MULTIPLIES or not {*node.inputs[:2]} <= made.keys():
+            continue
+        data, weight = (made[name] for name in node.inputs[:2])
+        constant = weight.of_weight or weight.value in graph.constants
+        plain = not weight.zero_point or not graph.weight(weight.zero_point).any()
+        if constant and plain and weight.dtype is DType.INT8 and data.dtype in (DType.INT8, DType.UINT8):
+            found[node.name] = (data, weight)
+    return found
+
+
+def seven_bit_weights(model: Model) -> Model | None:
+    """Return a quantized model whose int8 weights use 7 of their bits: half the steps, each twice as long.
+
+    Args:
+        model: The model; it is not changed.
+
+    Returns:
+        None when nothing multiplies such weights, or one has a scale that others share.
+    """
+    graph = model.graph
+    values: dict[str, np.ndarray] = {}
+    for _, weight in multiplications(graph).values():
+        readers = {node.name for node in graph.consumers(weight.scale)}
+        if not readers <= {weight.quantize, weight.dequantize}:
+            return None
+        values[weight.scale] = (graph.weight(weight.scale) * 2.0).astype(graph.weight(weight.scale).dtype)
+        if weight.of_weight:
+            values[weight.stored] = np.rint(graph.weight(weight.stored) / 2.0).astype(np.int8)
+    return freeze(model, values) if values else None

@@ -1,0 +1,197 @@
+"""The type of every value, inside the bodies of If, Loop and Scan as well, from operator schemas alone.
+
+ONNX shape inference tells the types of the main graph, but not those inside bodies, and needs a copy of the model in
+one protobuf. A cut, a rounding Cast or a typed conversion needs the type only, and types follow from the schemas:
+whatever shares a type variable shares the type.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.schemas import OpSignature, Parameter
+
+from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.values.spec import ValueSpec
+
+_FLOAT = ir.TensorType(ir.DataType.FLOAT)
+_INT64 = ir.TensorType(ir.DataType.INT64)
+_BOOL = ir.TensorType(ir.DataType.BOOL)
+_NO_TENSOR = ir.OptionalType(ir.TensorType(ir.DataType.UNDEFINED))
+
+DTYPE_ATTRIBUTES = {
+    "Bernoulli": "dtype", "BlackmanWindow": "output_datatype", "Cast": "to", "DequantizeLinear": "output_dtype",
+    "EyeLike": "dtype", "HammingWindow": "output_datatype", "HannWindow": "output_datatype", "Multinomial": "dtype",
+    "MelWeightMatrix": "output_datatype", "QuantizeLinear": "output_dtype", "RandomNormal": "dtype",
+    "RandomNormalLike": "dtype", "RandomUniform": "dtype", "RandomUniformLike": "dtype", "SequenceEmpty": "dtype",
+}  # fmt: skip
+"""Attributes that name the element type of an operator's output."""
+
+DEFAULT_TYPES = {
+    "BlackmanWindow": _FLOAT, "HammingWindow": _FLOAT, "HannWindow": _FLOAT, "MelWeightMatrix": _FLOAT,
+    "Multinomial": ir.TensorType(ir.DataType.INT32), "QuantizeLinear": ir.TensorType(ir.DataType.UINT8),
+    "RandomNormal": _FLOAT, "RandomUniform": _FLOAT, "SequenceEmpty": _FLOAT,
+}  # fmt: skip
+"""Output types where the attribute that names them is absent."""
+
+_LIKE_INPUT = frozenset({"Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"})
+
+_LIKE_FIRST_INPUT = frozenset(
+    {
+        "BiasAdd", "BiasGelu", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "GroupQueryAttention",
+        "MatMulNBits", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding", "SimplifiedLayerNormalization",
+        "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    }
+)  # fmt: skip
+"""Operators of ONNX Runtime (domain com.microsoft) whose results have the type of their first input."""
+
+Types = dict[ir.Value, ir.TypeProtocol]
+
+
+@functools.cache
+def signature(domain: str, op_type: str, version: int) -> OpSignature | None:
+    """Return the schema of an operator at an opset version, or None when ONNX does not define it."""
+    domain = "" if domain == "ai.onnx" else domain
+    if not onnx.defs.has(op_type, domain):
+        return None
+    try:
+        return OpSignature.from_op_schema(onnx.defs.get_schema(op_type, version, domain))
+    except (onnx.defs.SchemaError, KeyError, ValueError):  # newer than the model's opset, or of exotic types
+        return None
+
+
+def parameter(parameters: Sequence[Parameter], index: int) -> Parameter | None:
+    """Return the formal parameter of an input or output position, the last one repeating when it is variadic."""
+    if index < len(parameters):
+        return parameters[index]
+    return parameters[-1] if parameters and parameters[-1].variadic else None
+
+
+def infer_types(model: ir.Model, specs: Mapping[str, ValueSpec]) -> Types:
+    """Return the type of every value of a model, bodies included, as far as anything tells it.
+
+    Args:
+        model: The model; it is not changed.
+        specs: Recorded or inferred specs of values of the main graph; they go before what is declared.
+    """
+    found: Types = {}
+    for value in (*model.graph.inputs, *(v for node in model.graph for v in node.outputs)):
+        spec = specs.get(value.name or "")
+        if (
+            spec is not None
+            and spec.dtype is not None
+            and (value.type is None or isinstance(value.type, ir.TensorType))
+        ):
+            found[value] = ir.TensorType(ir.DataType(spec.dtype.value))
+    _visit(model.graph, model.opset_imports, found)
+    return found
+
+
+def _visit(graph: ir.Graph, opsets: Mapping[str, int], found: Types) -> None:
+    for value in graph.inputs:
+        if value.type is not None:
+            found.setdefault(value, value.type)
+    for value in graph.initializers.values():
+        if value.const_value is not None:
+            found[value] = ir.TensorType(value.const_value.dtype)
+    for node in graph:
+        for value in node.outputs:
+            if value.type is not None:
+                found.setdefault(value, value.type)
+        made = _body_results(node, opsets, found) if bodies(node) else _results(node, opsets, found)
+        for value, kind in zip(node.outputs, made, strict=False):
+            if kind is not None:
+                found.setdefault(value, kind)
+
+
+def _body_results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence[ir.TypeProtocol | None]:
+    """Visit the bodies of a node and return the types of its outputs."""
+    fed = [None if value is None else found.get(value) for value in node.inputs]
+    if node.op_type == "Loop":
+        fed = [_INT64, _BOOL, *fed[2:]]
+    elif node.op_type == "Scan" and opsets.get("", 0) < 9:
+        fed = fed[1:]  # Scan 8 takes the sequence lengths first
+    results: Sequence[ir.TypeProtocol | None] = ()
+    for body in bodies(node):
+        for value, kind in zip(body.inputs, fed, strict=False):
+            if kind is not None:
+                found.setdefault(value, kind)
+        _visit(body, opsets, found)
+        made = [found.get(value) for value in body.outputs]
+        results = results or (made[1:] if node.op_type == "Loop" else made)
+    return results if node.op_type in ("If", "Loop", "Scan") else ()
+
+
+def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence[ir.TypeProtocol | None]:
+    fed = [None if value is None else found.get(value) for value in node.inputs]
+    if node.domain == "ai.onnx.ml" and node.op_type == "ZipMap":
+        return (_NO_TENSOR,)  # a sequence of maps, for which onnx_ir has no type
+    if node.op_type == "LayerNormalization":
+        attr = node.attributes.get("stash_type")
+        stash = _FLOAT if attr is None or attr.is_ref() else ir.TensorType(ir.DataType(attr.as_int()))
+        return (fed[0], stash, stash)
+    if node.domain in ("", "ai.onnx") and (special := _special(node, fed)) is not None:
+        return (special, *_by_schema(node, fed, opsets)[1:])
+    return _by_schema(node, fed, opsets)
+
+
+def _by_schema(
+    node: ir.Node, fed: Sequence[ir.TypeProtocol | None], opsets: Mapping[str, int]
+) -> list[ir.TypeProtocol | None]:
+    if node.domain == "com.microsoft" and node.op_type in _LIKE_FIRST_INPUT:
+        return [fed[0] if fed else None] * len(node.outputs)
+    schema = signature(node.domain, node.op_type, node.version or opsets.get(node.domain, opsets.get("", 1)))
+    if schema is None:
+        return []
+    bound: dict[str, ir.TypeProtocol] = {}
+    for index, kind in enumerate(fed):
+        formal = parameter(schema.inputs, index)
+        if kind is not None and formal is not None and formal.homogeneous:
+            bound.setdefault(formal.type_constraint.name, kind)
+    results: list[ir.TypeProtocol | None] = []
+    for index in range(len(node.outputs)):
+        formal = parameter(schema.outputs, index)
+        allowed = formal.type_constraint.allowed_types if formal is not None else frozenset()
+        only = next(iter(allowed)) if len(allowed) == 1 else None
+        results.append(only or (bound.get(formal.type_constraint.name) if formal is not None else None))
+    return results
+
+
+def _special(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> ir.TypeProtocol | None:
+    """Return the type of the first output where the schema does not tie it to an input."""
+    op = node.op_type
+    if op == "Constant":
+        tensor = constant_tensor(node)
+        return None if tensor is None else ir.TensorType(tensor.dtype)
+    if op == "ConstantOfShape":
+        attr = node.attributes.get("value")
+        return _FLOAT if attr is None or attr.is_ref() else ir.TensorType(attr.as_tensor().dtype)
+    if op in DTYPE_ATTRIBUTES and op != "SequenceEmpty":
+        return _named_type(node, fed)
+    if op == "SequenceEmpty":
+        return ir.SequenceType(_named_type(node, fed) or _FLOAT)
+    first = fed[0] if fed else None
+    if first is None:
+        return None
+    if op in ("SequenceConstruct", "SplitToSequence"):
+        return ir.SequenceType(first)
+    if op == "Optional":
+        return ir.OptionalType(first)
+    if op in ("SequenceAt", "ConcatFromSequence") and isinstance(first, ir.SequenceType):
+        return first.elem_type
+    if op == "OptionalGetElement":
+        return first.elem_type if isinstance(first, ir.OptionalType) else first
+    return None
+
+
+def _named_type(node: ir.Node, fed: Sequence[ir.TypeProtocol | None]) -> ir.TypeProtocol | None:
+    attr = node.attributes.get(DTYPE_ATTRIBUTES[node.op_type])
+    if attr is not None and attr.type == ir.AttributeType.INT and not attr.is_ref() and attr.as_int():
+        return ir.TensorType(ir.DataType(attr.as_int()))
+    if node.op_type in _LIKE_INPUT:
+        return fed[0] if fed else None
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+        source = 2 if node.op_type == "QuantizeLinear" else 1
+        return fed[source] if source < len(fed) and fed[source] is not None else DEFAULT_TYPES.get(node.op_type)
+    return DEFAULT_TYPES.get(node.op_type)

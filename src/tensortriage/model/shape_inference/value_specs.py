@@ -1,0 +1,79 @@
+"""What is known of every value before anything ran: declared in the file, inferred, or recorded from a run."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import onnx
+
+from tensortriage.model.io.serialize import hollow_proto, to_bytes
+from tensortriage.model.ir.specs import value_spec
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.onnx_inference import infer_shapes
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+_NOTHING: Mapping[str, ValueSpec] = MappingProxyType({})
+_READ_BYTES = 1024
+_DTYPES = {dtype.value: dtype for dtype in DType}
+
+
+def value_specs(
+    model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING, *, refine: bool = False
+) -> Mapping[str, ValueSpec]:
+    """Return what is known of every value of the main graph.
+
+    When the file leaves a type or a rank open, and no recorded spec closes it, onnx's shape inference (with data
+    propagation) fills in what it can: declared dtypes and numbers are kept. Where inference fails, only what is
+    declared remains.
+
+    Args:
+        model: The model.
+        recorded: Specs of arrays that a run produced; they win over everything.
+        refine: Whether to infer even when every type and rank is declared, for the sake of open dimensions.
+
+    Returns:
+        A spec for every input, initializer and node output, also for those of which nothing is known.
+    """
+    declared = [*model.ir.graph.inputs, *model.ir.graph.initializers.values()]
+    declared += [value for node in model.ir.graph for value in node.outputs if value.name]
+    specs = {value.name or "": value_spec(value) for value in declared}
+    if refine or any(spec.dtype is None or spec.shape is None for name, spec in specs.items() if name not in recorded):
+        for spec in _inferred(model):
+            if spec.name in specs:
+                specs[spec.name] = _merged(specs[spec.name], spec)
+    return MappingProxyType({**specs, **recorded})
+
+
+def _inferred(model: Model) -> tuple[ValueSpec, ...]:
+    result = infer_shapes(to_bytes(hollow_proto(model.ir, above_bytes=_READ_BYTES)))
+    if result is None:
+        return ()
+    graph = onnx.ModelProto.FromString(result).graph
+    return tuple(map(_proto_spec, (*graph.value_info, *graph.output)))
+
+
+def _proto_spec(info: onnx.ValueInfoProto) -> ValueSpec:
+    if not info.type.HasField("tensor_type"):
+        return ValueSpec(info.name, None, None)
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        return ValueSpec(info.name, _DTYPES.get(tensor.elem_type), None)
+    shape = tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param if dim.dim_param else None
+        for dim in tensor.shape.dim
+    )
+    return ValueSpec(info.name, _DTYPES.get(tensor.elem_type), shape)
+
+
+def _merged(declared: ValueSpec, inferred: ValueSpec) -> ValueSpec:
+    """Fill in what a declaration leaves open; a number is worth more than a symbol, a symbol more than nothing."""
+    shape = inferred.shape if declared.shape is None else declared.shape
+    if declared.shape and inferred.shape and len(declared.shape) == len(inferred.shape):
+        shape = tuple(map(_known, declared.shape, inferred.shape))
+    return ValueSpec(declared.name, declared.dtype or inferred.dtype, shape)
+
+
+def _known(declared: int | str | None, inferred: int | str | None) -> int | str | None:
+    if isinstance(declared, int) or (declared is not None and not isinstance(inferred, int)):
+        return declared
+    return inferred

@@ -1,0 +1,1 @@
+"""Which nodes are alike, within a model and between two models."""

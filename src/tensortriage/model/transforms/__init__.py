@@ -1,0 +1,1 @@
+"""Edits of a model: each takes a model and returns another one that shares the weights."""

@@ -1,0 +1,68 @@
+"""A Min behind a value that decides a size, so that engines which plan their memory ahead know the largest size.
+
+Which values those are is told by `tensortriage.model.shape_inference.unbounded_sizes`; the Min is what Polygraphy's
+``--set-unbounded-dds-upper-bound`` inserts.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.type_inference import infer_types
+from tensortriage.model.transforms.opset_upgrade import require_opset
+from tensortriage.model.transforms.rewrite_helpers import Names, find_values, initializer, is_standard
+from tensortriage.values.spec import ValueSpec
+
+_OPSET_OF_INTEGER_MIN = 12
+
+
+def bound(model: Model, bounds: Mapping[str, int], *, specs: Mapping[str, ValueSpec]) -> Model:
+    """Return the model with a Min behind values, so that nothing downstream sees more than their bounds.
+
+    The bounded value takes over the name; what the node computes is then named ``unbounded::V``. An input of the model
+    keeps its name; its bounded version is named ``bounded::V``.
+
+    Args:
+        model: The model; it is not changed.
+        bounds: Largest number by name of a value.
+        specs: Types of values.
+
+    Raises:
+        UsageError: When a value is unknown (``value-unknown``) or constant (``value-constant``).
+        ModelError: When the opset knows no Min of integers and the model cannot be upgraded (``opset-too-old``).
+    """
+    clone = require_opset(model, _OPSET_OF_INTEGER_MIN).clone()
+    graph = clone.ir.graph
+    names = Names(graph)
+    types = infer_types(clone.ir, specs)
+    for name, value in find_values(clone, bounds).items():
+        producer = value.producer()
+        if value.is_initializer() or (producer is not None and is_standard(producer, "Constant")):
+            raise UsageError(
+                f"{name!r} is a constant, which has a bound already",
+                slug="value-constant",
+                cure="list the sizes without a bound: triage inspect model MODEL --list-unbounded-dds",
+            )
+        kind = types.get(value)
+        dtype = kind.dtype if isinstance(kind, ir.TensorType) else ir.DataType.INT64
+        limit = initializer(names.fresh(f"bound::{name}"), np.array(bounds[name], dtype.numpy()))
+        graph.register_initializer(limit)
+        node = ir.node("Min", [value, limit], name=names.fresh(f"min::{name}"))
+        bounded = node.outputs[0]
+        bounded.type, bounded.shape = ir.TensorType(dtype), None if value.shape is None else value.shape.copy()
+        for user, index in tuple(value.uses()):
+            if user is not node:
+                user.replace_input_with(index, bounded)
+        if producer is None:
+            bounded.name = names.fresh(f"bounded::{name}")
+            graph.insert_before(graph[0], node)
+            continue
+        for position, output in enumerate(graph.outputs):
+            if output is value:
+                graph.outputs[position] = bounded
+        value.name, bounded.name = names.fresh(f"unbounded::{name}"), name
+        graph.insert_after(producer, node)
+    return Model.from_ir(clone.ir)

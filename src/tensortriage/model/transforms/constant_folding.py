@@ -1,0 +1,381 @@
+"""Compute what does not depend on the inputs once and for all, and write the results into the model.
+
+The work is done by onnxscript's constant folding, which works on the onnx_ir graph in place (weights stay on disk until
+one is needed), folds inside bodies and functions, inlines an If whose condition is constant, and propagates symbolic
+shapes. What it gets wrong for a debugging tool is put right around it here: names of nodes and values survive, numbers
+that are drawn at random are never frozen, results have a size limit in bytes, a node that cannot be folded never keeps
+another from being folded, and nodes with several results are folded too.
+"""
+
+import dataclasses
+import logging
+import math
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError
+from tensortriage.model.io.serialize import lacks_numbers
+from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.model.ir.display_names import first_line
+from tensortriage.model.ir.node_names import restorer_of_names
+from tensortriage.model.ir.traversal import all_graphs, all_nodes
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
+from tensortriage.model.transforms.unused_removal import clean_in_place
+
+_RANDOM = frozenset(
+    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+_SHAPE_SOURCES = frozenset({"Shape", "Size"})
+_WRITTEN_FOR = {"ConcatFromSequence": 13, "SplitToSequence": 18}
+"""Operators that onnxscript 0.7 replaces by others in the form of this opset, whichever opset the model has."""
+
+_HIDDEN = "tensortriage.hidden"
+_FOLDED_FROM = "pkg.onnxscript.optimizer.folded_from"
+_BLOWN_UP = frozenset({"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
+"""Operators whose result can be far larger than their operands: not folded while the size is unknown."""
+
+_UNLIMITED = 1 << 62
+_WIDEST = 16
+_IR_WITH_CONSTANTS = 4
+_DEFAULT_RESULT_BYTES = 1 << 30
+_DEFAULT_PASSES = 10
+_FAILED_NODE = re.compile(r"folding for node (['\"])(.*)\1 \(")
+
+logging.getLogger("onnxscript").addHandler(logging.NullHandler())  # else its warnings go to stderr unasked
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FoldOptions:
+    """How far folding goes.
+
+    Attributes:
+        max_result_bytes: Largest constant that is made; a node that would make a larger one is left as it is.
+        passes: Most passes; None until nothing changes any more.
+        shapes: Whether Shape and Size nodes, and what is computed from them, are folded.
+        infer_shapes: Whether shape inference runs before every pass; without it few Shape nodes are known.
+    """
+
+    max_result_bytes: int = _DEFAULT_RESULT_BYTES
+    passes: int | None = None
+    shapes: bool = True
+    infer_shapes: bool = True
+
+
+def fold_constants(model: Model, options: FoldOptions | None = None) -> Model:
+    """Return the model with constant expressions computed, bodies and functions included.
+
+    Nodes that nothing uses any more are removed, and so are nodes and initializers that nothing used before. Quantizers
+    are left alone, because they say what is quantized, and so is everything that depends on random numbers.
+
+    Args:
+        model: The model; it is not changed.
+        options: How far to go.
+
+    Raises:
+        ModelError: When the folder fails in a way that names no node (slug ``folding-failed``).
+    """
+    options = options or FoldOptions()
+    work = model.clone()
+    count = _size(work.ir)
+    for _ in range(options.passes or _DEFAULT_PASSES):
+        if options.infer_shapes:
+            work = with_inferred_shapes(work)
+        nodes = set(all_nodes(work.ir))
+        _Folding(work.ir, options).apply()
+        before, count = count, _size(work.ir)
+        if count == before:
+            break
+    folded = Model.from_ir(work.ir)
+    folded.is_inferred = options.infer_shapes and nodes == set(all_nodes(folded.ir))
+    return folded
+
+
+class _Folding:
+    """One pass over one onnx_ir model, in place."""
+
+    def __init__(self, model: ir.Model, options: FoldOptions) -> None:
+        self._model = model
+        self._options = options
+        self._hidden: list[tuple[ir.Node, str]] = []
+
+    def apply(self) -> None:
+        """Fold, restore the names, and remove what became dead."""
+        before = set(all_nodes(self._model))
+        makers = {value.name or "": node.name for node in before for value in node.outputs}
+        own = {node.name for node in before if node.name}
+        constant = _constant_names(self._model)
+        restore = restorer_of_names(self._model)
+        declare = _undeclare_initializers(self._model)
+        functions = self._other_functions()
+        for key in functions:
+            del self._model.functions[key]
+        opset = self._model.opset_imports.get("", 0)
+        left_alone = {op for op, version in _WRITTEN_FOR.items() if opset < version}
+        left_alone |= set() if self._options.shapes else _SHAPE_SOURCES
+        self._hide(
+            node
+            for node in all_nodes(self._model)
+            if is_standard(node, *left_alone) or _loses_attributes(node) or _lacks_numbers(node)
+        )
+        try:
+            self._fold()
+        finally:
+            for node, domain in self._hidden:
+                node.domain = domain
+            self._model.opset_imports.pop(_HIDDEN, None)
+        for key, function in functions.items():
+            self._model.functions[key] = function
+        _constants_to_initializers(self._model, before)
+        restore()
+        _inherit_names(self._model, own, makers)
+        declare()
+        for graph in all_graphs(self._model):
+            _drop_provenance(graph)
+        _fold_several_results(self._model, self._decide)
+        _give_range_scalars(self._model, constant)
+        clean_in_place(self._model)
+
+    def _fold(self) -> None:
+        # The package behind this function is large; it is imported when it is needed.
+        from onnxscript.optimizer import fold_constants as fold
+
+        while True:
+            try:
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fold(
+                        self._model,
+                        onnx_shape_inference=False,  # it would run in this process: see model.inference
+                        input_size_limit=_UNLIMITED,
+                        output_size_limit=_UNLIMITED,
+                        should_fold=self._decide,
+                    )
+                return
+            except Exception as error:  # of any type: its rules meet models nobody has checked
+                if not self._hide_the_culprit(error):
+                    raise ModelError(
+                        f"constant folding failed: {first_line(error)}",
+                        slug="folding-failed",
+                        cure="sanitize without --fold-constants, and report the model",
+                    ) from error
+
+    def _hide_the_culprit(self, error: Exception) -> bool:
+        """Make the folder leave a node alone on which it failed; say whether there was one."""
+        found = next((m for e in _chain(error) if (m := _FAILED_NODE.search(str(e)))), None)
+        if found is None:
+            return False
+        culprits = [n for n in all_nodes(self._model) if n.name == found[2] and n.domain != _HIDDEN]
+        self._hide(culprits)
+        return bool(culprits)
+
+    def _hide(self, nodes: Iterator[ir.Node] | list[ir.Node]) -> None:
+        """Give nodes a domain that the folder does not know, for as long as it works."""
+        for node in list(nodes):
+            self._hidden.append((node, node.domain))
+            node.domain = _HIDDEN
+
+    def _other_functions(self) -> dict[ir.OperatorIdentifier, ir.Function]:
+        """Return the functions of another opset than the model's, which the folder would take for the model's."""
+        return {
+            key: function
+            for key, function in self._model.functions.items()
+            if function.opset_imports.get("", 0) not in (0, self._model.opset_imports.get("", 0))
+        }
+
+    def _decide(self, node: ir.Node) -> bool | None:
+        """Say whether a node whose operands are constant is folded: yes, no, or None for the folder's own rules."""
+        if is_standard(node, *_RANDOM):
+            return False
+        nbytes = _result_bytes(node)
+        if is_standard(node, *_BLOWN_UP) if nbytes is None else nbytes > self._options.max_result_bytes:
+            return False
+        return True if is_standard(node, "ConstantOfShape") else None
+
+
+def _loses_attributes(node: ir.Node) -> bool:
+    """Say whether onnxscript 0.7 would replace a node by one without its attributes: the saturate of CastLike."""
+    return is_standard(node, "CastLike") and bool(node.attributes)
+
+
+def _lacks_numbers(node: ir.Node) -> bool:
+    """Say whether a node computes with a weight whose numbers were stripped or are ignored."""
+    return any(value is not None and lacks_numbers(value.const_value) for value in node.inputs)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def _size(model: ir.Model) -> int:
+    return sum(1 for _ in all_nodes(model))
+
+
+def _result_bytes(node: ir.Node) -> int | None:
+    """Return the bytes of a node's results; None when their shapes are not known."""
+    total = 0
+    for value in node.outputs:
+        shape = _given_shape(node) if value.shape is None or not value.shape.is_static() else value.shape.numpy()
+        if shape is None:
+            return None
+        total += math.ceil(math.prod(shape) * (value.dtype.itemsize if value.dtype else _WIDEST))
+    return total
+
+
+def _given_shape(node: ir.Node) -> tuple[int, ...] | None:
+    """Return the shape of a ConstantOfShape or Expand from its constant operand; None for other nodes."""
+    position = {"ConstantOfShape": 0, "Expand": 1}.get(node.op_type)
+    operands = [None if value is None else value.const_value for value in node.inputs]
+    sizes = operands[position] if position is not None and position < len(operands) else None
+    if sizes is None:
+        return None
+    shape = [int(size) for size in np.ravel(sizes.numpy())]
+    data = operands[0]
+    if node.op_type == "Expand" and data is not None:
+        own = (1,) * (len(shape) - len(data.shape)) + tuple(data.shape.numpy())
+        shape = [1] * (len(own) - len(shape)) + shape
+        return tuple(map(max, own, shape))
+    return tuple(shape)
+
+
+def _undeclare_initializers(model: ir.Model) -> Callable[[], None]:
+    """Take initializers off the inputs of a model of IR version 3 or lower; return what puts all that there are back.
+
+    These versions demand that every initializer is an input as well, so it says nothing; since version 4 it says that
+    the caller may replace it, and what may be replaced is not constant (onnx/docs/IR.md).
+    """
+    if model.ir_version >= _IR_WITH_CONSTANTS:
+        return lambda: None
+    graph = model.graph
+    before = list(graph.inputs)
+    real = {value for value in before if not value.is_initializer()}
+    for value in [value for value in before if value.is_initializer()]:
+        graph.inputs.remove(value)
+
+    def declare() -> None:
+        constants = set(graph.initializers.values())
+        kept = [value for value in before if value in constants or value in real]
+        new = [value for value in graph.initializers.values() if value not in set(before)]
+        graph.inputs.clear()
+        graph.inputs.extend([*kept, *new])
+
+    return declare
+
+
+def _constants_to_initializers(model: ir.Model, before: set[ir.Node]) -> None:
+    """Turn the Constant nodes that folding made into initializers: some have a form that only opset 12 introduced."""
+    for graph in all_graphs(model):
+        for node in [node for node in graph if node not in before]:
+            tensor = constant_tensor(node)
+            if tensor is None:
+                continue
+            old = node.outputs[0]
+            new = ir.Value(
+                name=old.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
+            )
+            old.name = f"{_HIDDEN}.{old.name}"
+            graph.register_initializer(new)
+            old.replace_all_uses_with(new, replace_graph_outputs=True)
+            graph.remove(node, safe=True)
+
+
+def _constant_names(model: ir.Model) -> set[str]:
+    """Return the names of the initializers and of the outputs of Constant nodes, in all graphs."""
+    found = {name for graph in all_graphs(model) for name in graph.initializers}
+    return found | {node.outputs[0].name or "" for node in all_nodes(model) if constant_tensor(node) is not None}
+
+
+def _give_range_scalars(model: ir.Model, constant_before: set[str]) -> None:
+    """Feed Range scalars where folding made an operand a constant of shape [1].
+
+    Exporters write such operands, ONNX's own AffineGrid among them. ONNX Runtime accepts them as long as it does not
+    know their rank, which a constant gives away. Other users of the constant keep its shape, and what was constant
+    before is left as the file has it.
+    """
+    names = Names(model.graph)
+    for graph in all_graphs(model):
+        for node in [node for node in graph if is_standard(node, "Range")]:
+            for index, value in enumerate(node.inputs):
+                if value is None or value.name in constant_before or value.const_value is None:
+                    continue
+                array = value.const_value.numpy()
+                if array.shape == (1,):
+                    scalar = initializer(names.fresh(f"scalar::{value.name}"), array.reshape(()))
+                    graph.register_initializer(scalar)
+                    node.replace_input_with(index, scalar)
+
+
+def _inherit_names(model: ir.Model, own: Collection[str], makers: Mapping[str, str | None]) -> None:
+    """Give a node without a name of its own the name of the node whose result it makes now, so that a user finds it.
+
+    These are the nodes that take the place of others, and unnamed ones of a branch that takes the place of its If.
+    """
+    used = {node.name for node in all_nodes(model)}
+    for node in all_nodes(model):
+        old = next((makers[name] for v in node.outputs if (name := v.name or "") in makers), None)
+        if node.name not in own and old and old not in used:
+            node.name = old
+            used.add(old)
+
+
+def _drop_provenance(graph: ir.Graph) -> None:
+    for value in (*graph.initializers.values(), *(v for node in graph for v in node.outputs)):
+        value.metadata_props.pop(_FOLDED_FROM, None)
+
+
+def _fold_several_results(model: ir.Model, decide: Callable[[ir.Node], bool | None]) -> None:
+    """Fold the nodes of the main graph with several results (Split, TopK, ...), which onnxscript leaves alone."""
+    names = Names(model.graph)
+    for node in tuple(model.graph):
+        operands = [value for value in node.inputs if value is not None]
+        if (
+            len(node.outputs) < 2
+            or not operands
+            or not is_standard(node, node.op_type)
+            or bodies(node)
+            or _lacks_numbers(node)
+            or any(value.const_value is None or value.is_graph_input() for value in operands)
+            or any(value in model.graph.outputs for value in node.outputs)
+            or decide(node) is False
+        ):
+            continue
+        results = _evaluate(model, node)
+        for value, array in zip(node.outputs, results, strict=False):
+            if value.uses() and isinstance(array, np.ndarray):
+                name, value.name = value.name or "", names.fresh(f"unfolded::{value.name}")
+                constant = initializer(name, array)
+                model.graph.register_initializer(constant)
+                value.replace_all_uses_with(constant)
+
+
+def _evaluate(model: ir.Model, node: ir.Node) -> list[Any]:
+    """Return the results of one node on constants; none when ONNX's reference implementation cannot compute them."""
+    from onnx.reference import ReferenceEvaluator  # builds every operator's schema when it is imported
+
+    proto = ir.to_proto(node)
+    names = [name for name in proto.input if name]
+    graph = onnx.helper.make_graph(
+        [proto],
+        "one",
+        [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(names)],
+        [onnx.ValueInfoProto(name=name) for name in proto.output if name],
+    )
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in model.opset_imports.items()]
+    arrays = {v.name or "": v.const_value.numpy() for v in node.inputs if v is not None and v.const_value is not None}
+    try:
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets)).run(None, arrays)
+    except Exception:  # of any type: a node that cannot be evaluated stays a node
+        return []
+    results = dict(zip((name for name in proto.output if name), found, strict=True))
+    return [results.get(name) for name in proto.output]

@@ -1,0 +1,135 @@
+"""Put one node into a model, between values that exist; what was between them and is not needed elsewhere goes."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import onnx
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.ir.display_names import first_line
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import forget_shapes
+from tensortriage.model.shape_inference.type_inference import infer_types
+from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, find_values
+from tensortriage.model.transforms.unused_removal import clean_in_place
+
+Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewNode:
+    """A node to insert.
+
+    Attributes:
+        op_type: Operator.
+        domain: Its domain; empty for the ONNX standard.
+        inputs: Names of values, in order; an empty name omits an optional input.
+        outputs: Names of values that it makes instead of who makes them now. A name that is an input as well stands for
+            what follows: everything that used the value uses the result of the node.
+        name: Name of the node; empty for one made from the operator.
+        attributes: By name.
+    """
+
+    op_type: str
+    domain: str = ""
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    name: str = ""
+    attributes: Mapping[str, Attribute] = dataclasses.field(default_factory=dict)
+
+
+def insert_node(model: Model, new: NewNode) -> Model:
+    """Return the model with a node inserted, and without the nodes that served nothing but the values it now makes.
+
+    A value that is both input and output keeps its name on the output side when it is an output of the model; else the
+    result is named ``inserted::V``. Shapes that were declared downstream are forgotten.
+
+    Args:
+        model: The model; it is not changed.
+        new: The node.
+
+    Raises:
+        UsageError: When a value is unknown (``value-unknown``), an output of the node is an input of the model or a
+            constant (``value-not-made``), the node's name is taken (``node-name-taken``), ONNX does not know the node
+            so (``node-invalid``), or it would close a circle (``graph-cycle``).
+    """
+    clone = model.clone()
+    graph = clone.ir.graph
+    names = Names(graph)
+    if new.name and new.name in model.graph:
+        raise UsageError(f"there is a node named {new.name!r}", slug="node-name-taken", cure="give another --name")
+    values = find_values(clone, dict.fromkeys([*filter(None, new.inputs), *new.outputs]))
+    node = ir.node(
+        new.op_type,
+        [values[name] if name else None for name in new.inputs],
+        dict(new.attributes),
+        domain=new.domain,
+        num_outputs=len(new.outputs),
+        name=new.name or names.fresh(f"inserted::{new.op_type}"),
+    )
+    for name, made in zip(new.outputs, node.outputs, strict=True):
+        _take_over(graph, values[name], made, node, names, is_input=name in new.inputs)
+    _check(model, node)
+    graph.append(node)
+    clone.ir.opset_imports.setdefault(new.domain, 1)
+    try:
+        result = Model.from_ir(clone.ir)  # sorts the nodes
+    except ModelError as error:
+        raise UsageError(
+            f"with that node, {error.message}", slug=error.slug, cure="its inputs must not depend on its outputs"
+        ) from error
+    clean_in_place(result.ir)
+    _declare_types(result.ir, node)
+    forget_shapes(result.ir)
+    return Model.from_ir(result.ir)
+
+
+def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, names: Names, *, is_input: bool) -> None:
+    """Make everything but the new node itself use what it makes instead of an existing value."""
+    name = old.name or ""
+    if not is_input and old.producer() is None:
+        raise UsageError(
+            f"{name!r} is an input of the model or a constant, which no node can make",
+            slug="value-not-made",
+            cure=f"name it in --inputs as well: then what used it uses the result (--inputs {name} --outputs {name})",
+        )
+    for user, index in tuple(old.uses()):
+        if user is not node:
+            user.replace_input_with(index, made)
+    is_output = old in graph.outputs and old.producer() is not None
+    for position, output in enumerate(tuple(graph.outputs)):
+        if output is old:
+            graph.outputs[position] = made
+    if is_input and not is_output:
+        made.name = names.fresh(f"inserted::{name}")
+    else:
+        old.name, made.name = names.fresh(f"before::{name}"), name
+    made.type = old.type
+
+
+def _check(model: Model, node: ir.Node) -> None:
+    """Let ONNX check operator, number of operands and attributes; operators of other domains cannot be checked."""
+    if node.domain not in STANDARD_DOMAINS:
+        return
+    context = type(onnx.checker.DEFAULT_CONTEXT)()
+    context.ir_version = model.ir.ir_version
+    context.opset_imports = dict(model.ir.opset_imports)
+    try:
+        onnx.checker.check_node(ir.to_proto(node), context)
+    except onnx.checker.ValidationError as error:
+        raise UsageError(
+            f"ONNX refuses the node: {first_line(error)}",
+            slug="node-invalid",
+            cure=f"see https://onnx.ai/onnx/operators/onnx__{node.op_type}.html for opset {model.opset}",
+        ) from error
+
+
+def _declare_types(model: ir.Model, node: ir.Node) -> None:
+    """Declare what the schema says of the new results; an output of the model keeps its type where it says nothing."""
+    before = {value: value.type for value in node.outputs}
+    for value in node.outputs:
+        value.type = None
+    types = infer_types(model, {})
+    for value in node.outputs:
+        value.type = types.get(value, before[value])

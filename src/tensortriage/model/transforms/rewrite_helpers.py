@@ -1,0 +1,203 @@
+"""Small moves on onnx_ir graphs that every transformation shares: finding nodes and values, and naming new ones.
+
+A transformation clones a model, edits the clone and wraps it again; the tensors of the weights are shared between both,
+so nothing here ever renames an initializer (onnx_ir would rename the shared tensor with it).
+"""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.model.ir.attributes import bodies
+from tensortriage.model.model import Model
+from tensortriage.values.spec import ValueSpec
+
+STANDARD_DOMAINS = ("", "ai.onnx")
+
+
+def is_standard(node: ir.Node, *op_types: str) -> bool:
+    """Say whether a node is one of these operators of the ONNX standard."""
+    return node.op_type in op_types and node.domain in STANDARD_DOMAINS
+
+
+def find_nodes(model: Model, names: Collection[str]) -> tuple[ir.Node, ...]:
+    """Return the onnx_ir nodes of the main graph with these names, in topological order.
+
+    Raises:
+        UsageError: When a name is unknown (slug ``node-unknown``) or lies in the body of an If, Loop or Scan
+            (slug ``node-in-body``).
+    """
+    wanted = set(names)
+    found = tuple(node for node in model.ir.graph if node.name in wanted)
+    missing = wanted.difference(node.name or "" for node in found)
+    if missing:
+        raise _unknown_node(model.ir.graph, min(missing))
+    return found
+
+
+def find_values(model: Model, names: Iterable[str]) -> dict[str, ir.Value]:
+    """Return the onnx_ir values of the main graph with these names, in the order given.
+
+    Raises:
+        UsageError: When the main graph has no such value (slug ``value-unknown``).
+    """
+    known = {value.name: value for value in _main_values(model.ir.graph) if value.name}
+    found: dict[str, ir.Value] = {}
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"the model has no value named {name!r}", slug="value-unknown", cure=did_you_mean(name, known)
+            )
+        found[name] = known[name]
+    return found
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a cure that offers the known words most like an unknown one."""
+    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(repr(name) for name in close) + "?"
+    return "list the names with triage inspect model MODEL --show layers"
+
+
+def outer_values(node: ir.Node) -> tuple[ir.Value, ...]:
+    """Return what a node needs from outside: its inputs that are not omitted, then the captures of its bodies."""
+    needed: dict[ir.Value, None] = {value: None for value in node.inputs if value is not None}
+    own: set[ir.Value] = set()
+    for graph, inner in walk_bodies(node):
+        own.update(graph.inputs, graph.initializers.values())
+        if inner is not None:
+            own.update(inner.outputs)
+            needed.update((value, None) for value in inner.inputs if value is not None)
+    return tuple(value for value in needed if value not in own)
+
+
+def walk_bodies(node: ir.Node) -> Iterator[tuple[ir.Graph, ir.Node | None]]:
+    """Yield every body a node holds, at any depth, first with None and then with each of its nodes."""
+    pending = list(reversed(bodies(node)))
+    while pending:
+        graph = pending.pop()
+        yield graph, None
+        for inner in graph:
+            yield graph, inner
+            pending.extend(reversed(bodies(inner)))
+
+
+class Names:
+    """Hands out value and node names that are free in a whole model, bodies included."""
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self._taken: set[str | None] = {value.name for value in (*graph.inputs, *graph.initializers.values())}
+        for node in ir.traversal.RecursiveGraphIterator(graph):
+            self._taken.add(node.name)
+            self._taken.update(value.name for value in node.outputs)
+            for body in bodies(node):
+                self._taken.update(value.name for value in (*body.inputs, *body.initializers.values()))
+
+    def release(self, names: Iterable[str | None]) -> None:
+        """Let names be given again."""
+        self._taken.difference_update(names)
+
+    def fresh(self, wanted: str) -> str:
+        """Return the wanted name, with ``_2``, ``_3`` ... appended while it is taken, and take it."""
+        name, count = wanted, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self._taken.add(name)
+        return name
+
+
+def declared_value(name: str, spec: ValueSpec | None, known: ir.TypeProtocol | None) -> ir.Value:
+    """Return a new graph input with the type and shape that are known of it.
+
+    Args:
+        name: Name of the new value.
+        spec: What was recorded or inferred of it; its type goes before `known`.
+        known: Its onnx_ir type; sequences and optionals are only known by this.
+
+    Raises:
+        ModelError: When nothing tells its type (slug ``value-type-unknown``): engines refuse untyped inputs.
+    """
+    kind = known
+    if spec is not None and spec.dtype is not None and (known is None or isinstance(known, ir.TensorType)):
+        kind = ir.TensorType(ir.DataType(spec.dtype.value))
+    if kind is None:
+        source = spec.name if spec is not None else name
+        raise ModelError(
+            f"the element type of value {source!r} is not known, so it cannot become an input of a cut model",
+            slug="value-type-unknown",
+            cure="record the values of the full model first, or run shape inference on it",
+        )
+    shape = None if spec is None or spec.shape is None else ir.Shape(spec.shape)
+    return ir.Value(name=name, type=kind, shape=shape)
+
+
+def initializer(name: str, array: np.ndarray) -> ir.Value:
+    """Return a new value that holds an array, to be registered as an initializer."""
+    tensor = ir.tensor(array, name=name)
+    return ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
+
+
+def prune_initializers(graph: ir.Graph) -> None:
+    """Remove, in place, the initializers that nothing uses (and their defaults among the graph inputs)."""
+    used = {value for node in graph for value in outer_values(node)} | set(graph.outputs)
+    for name, value in list(graph.initializers.items()):
+        if value not in used:
+            del graph.initializers[name]
+            if value.is_graph_input():
+                graph.inputs.remove(value)
+
+
+def with_graph(model: ir.Model, graph: ir.Graph) -> ir.Model:
+    """Return a model like another one around a new graph; of the model-local functions, the called ones are kept."""
+    functions = called_functions(model.functions, graph)
+    return ir.Model(
+        graph,
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        domain=model.domain,
+        model_version=model.model_version,
+        doc_string=model.doc_string,
+        functions=[function.clone() for function in functions],
+        metadata_props=dict(model.metadata_props),
+    )
+
+
+def called_functions(functions: Mapping[ir.OperatorIdentifier, ir.Function], graph: ir.Graph) -> Sequence[ir.Function]:
+    """Return the model-local functions that a graph calls, directly or through another one."""
+    called: dict[ir.OperatorIdentifier, ir.Function] = {}
+    pending = [graph]
+    while pending:
+        for node in ir.traversal.RecursiveGraphIterator(pending.pop()):
+            identifier = node.op_identifier()
+            if identifier in functions and identifier not in called:
+                called[identifier] = functions[identifier]
+                pending.append(functions[identifier].graph)
+    return tuple(called.values())
+
+
+def _main_values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs
+
+
+def _unknown_node(graph: ir.Graph, name: str) -> UsageError:
+    for node in graph:
+        if any(inner is not None and inner.name == name for _, inner in walk_bodies(node)):
+            return UsageError(
+                f"node {name!r} lies inside a body of {node.op_type} node {node.name!r}",
+                slug="node-in-body",
+                cure=f"name {node.name!r} instead: a node and its bodies are cut out as one",
+            )
+    return UsageError(
+        f"the model has no node named {name!r}",
+        slug="node-unknown",
+        cure=did_you_mean(name, [node.name or "" for node in graph]),
+    )

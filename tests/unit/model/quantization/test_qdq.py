@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+import models
+import running
+from tensortriage.model.quantization.qdq import are_symmetric, multiplications, quantizers, seven_bit_weights
+
+NET = """
+    g (float[2, 2] x) => (float[2, 2] y)
+    <float s = {0.1}, uint8 o = {128}, float t = {0.5}, int8[2, 2] w = {127, -128, 3, 4}, int8 u = {0}> {
+        [there] q = QuantizeLinear(x, s, o)
+        [back] a = DequantizeLinear(q, s, o)
+        [weight] b = DequantizeLinear(w, t, u)
+        [mm] y = MatMul(a, b)
+    }"""
+
+
+def test_half_the_steps_twice_as_long():
+    model = models.parse(NET)
+    assert set(multiplications(model.graph)) == {"mm"}
+    narrow = seven_bit_weights(model)
+    assert narrow.graph.weight("w").tolist() == [[64, -64], [2, 2]]  # rint(127 / 2) is 64, of 1.5 it is 2
+    assert narrow.graph.weight("t") == 1.0
+    x = np.array([[1.0, 2.0], [-1.0, 0.5]], np.float32)
+    expected = x @ np.array([[64.0, -64.0], [2.0, 2.0]], np.float32)
+    np.testing.assert_allclose(running.run(narrow, {"x": x})["y"], expected, rtol=1e-5)
+
+
+def test_weights_in_float_behind_a_pair():
+    model = models.parse(
+        NET.replace("int8[2, 2] w = {127, -128, 3, 4}", "float[2, 2] v = {63.5, -64, 1.5, 2}").replace(
+            "[weight]", "[first] w = QuantizeLinear(v, t, u) [weight]"
+        )
+    )
+    x = np.eye(2, dtype=np.float32)
+    got = running.run(seven_bit_weights(model), {"x": x})["y"]
+    np.testing.assert_allclose(got, [[64.0, -64.0], [2.0, 2.0]], rtol=1e-5)
+
+
+def test_a_scale_that_others_use_is_left_alone():
+    assert (
+        seven_bit_weights(models.parse(NET.replace("(w, t, u)", "(w, s, u)").replace("float t = {0.5}, ", ""))) is None
+    )
+
+
+@pytest.mark.parametrize(("second", "expected"), [("0", True), ("5", False)])
+def test_zero_points_that_are_absent_on_purpose(second, expected):
+    text = f"""
+        g (float[2] x) => (float[2] y)
+        <float s = {{0.5}}, int8 o = {{0}}, float t = {{0.25}}, int8 u = {{{second}}}> {{
+            q = QuantizeLinear(x, s, o)  a = DequantizeLinear(q, s, o)
+            r = QuantizeLinear(a, t, u)  y = DequantizeLinear(r, t, u) }}"""
+    graph = models.parse(text).graph
+    pairs = quantizers(graph)
+    assert are_symmetric(graph, pairs) is expected
+    assert not are_symmetric(graph, pairs[:1])  # one alone says nothing
+
+
+def test_nothing_to_narrow():
+    assert seven_bit_weights(models.parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")) is None
