@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, least_floor
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, least_floor
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError

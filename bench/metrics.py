@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import ml_dtypes
 import numpy as np
 
-from tensortriage.compare.metrics import measure, measure_many
+from tensortriage.compare.metrics.tensor_metrics import measure, measure_many
 
 Action = Callable[[], object]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.compare.figures import gap_allowance_db
+from tensortriage.compare.judgement.relative_error import gap_allowance_db
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.reference import ReferenceEngine
 from tensortriage.errors import TriageError

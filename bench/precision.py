@@ -29,8 +29,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tensortriage.compare.figures import error_of, sqnr_db
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs

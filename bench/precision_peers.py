@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.compare.figures import error_of, sqnr_db
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.inputs.script import load_function
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model

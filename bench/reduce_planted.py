@@ -31,7 +31,7 @@ from unittest import mock
 import numpy as np
 import onnx
 
-from tensortriage.compare.figures import error_of
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.engines import registry
 from tensortriage.engines.base import Limits, Session
 from tensortriage.reduce.failing import Failure

@@ -8,9 +8,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tensortriage.compare.metrics import measure
-    from tensortriage.compare.result import CompareResult
-    from tensortriage.compare.tolerance import Tolerance
+    from tensortriage.compare.judgement.tolerance import Tolerance
+    from tensortriage.compare.metrics.tensor_metrics import measure
+    from tensortriage.compare.run_result import CompareResult
     from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
     from tensortriage.engines.base import Availability, Engine, Limits, Plan, Session
     from tensortriage.engines.spec import EngineSpec
@@ -36,7 +36,7 @@ _HOMES = {
     "Availability": "engines.base",
     "BuildRequest": "workflows.builds",
     "CompareRequest": "workflows.compare",
-    "CompareResult": "compare.result",
+    "CompareResult": "compare.run_result",
     "ConvertRequest": "workflows.converting",
     "Culprit": "diagnose.verdict",
     "DiagnoseRequest": "workflows.diagnose",
@@ -57,7 +57,7 @@ _HOMES = {
     "Session": "engines.base",
     "Source": "workflows.surgery",
     "Target": "workflows.surgery",
-    "Tolerance": "compare.tolerance",
+    "Tolerance": "compare.judgement.tolerance",
     "TriageError": "errors",
     "Verdict": "diagnose.verdict",
     "VerdictKind": "diagnose.verdict",
@@ -67,7 +67,7 @@ _HOMES = {
     "extract": "workflows.extracting",
     "find_precision": "workflows.precision",
     "lint_model": "workflows.lint",
-    "measure": "compare.metrics",
+    "measure": "compare.metrics.tensor_metrics",
     "quantize": "workflows.quantizing",
     "reduce": "workflows.reduce",
     "sanitize": "workflows.sanitizing",

@@ -29,9 +29,9 @@ from machine import CRASH, openvino_crashes
 from tensortriage.cli import COMMANDS, cli, main
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.result import CompareResult
-from tensortriage.compare.tolerance import Judgement
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.run_result import CompareResult
 from tensortriage.diagnose.layers import LayerRow, OutputRow
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Region, Session

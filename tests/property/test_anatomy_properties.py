@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.arrays import NUMBERS, SHAPES, arrays, layouts
-from tensortriage.compare.anatomy import SLUGS, dissect
+from tensortriage.compare.patterns.anatomy import SLUGS, dissect
 from tensortriage.values.dtype import DType
 
 HEALTHY = {"rounding", "noise", "narrow-format"}

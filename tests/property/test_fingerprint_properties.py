@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensortriage.compare.fingerprint import fingerprint
-from tensortriage.compare.matching import match
+from tensortriage.compare.alignment.tensor_fingerprint import fingerprint
+from tensortriage.compare.alignment.value_matching import match
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable

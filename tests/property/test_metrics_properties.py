@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from property.arrays import FLOATS, INTEGERS, NUMBERS, SHAPES, arrays, layouts
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.values.dtype import DType
 
 ZERO_REFERENCE = 2.220446049250313e-16  # numpy.finfo(float64).eps

@@ -71,7 +71,7 @@ def inspect_quantizers(
 
 def lines(found: "QuantizersResult") -> Iterator[str]:
     """Yield a result as lines of text."""
-    from tensortriage.compare.figures import say
+    from tensortriage.compare.judgement.relative_error import say
     from tensortriage.report.text import count
 
     yield (
@@ -94,7 +94,7 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
 
 
 def _row_lines(number: int, row: "PairRow") -> Iterator[str]:
-    from tensortriage.compare.figures import say
+    from tensortriage.compare.judgement.relative_error import say
 
     left = "" if row.without is None else f", without it {say(row.without)}"
     what = f"{row.dtype} weight" if row.weight else row.dtype

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.tolerance import (
+from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
     Judgement,
     PolygraphyTolerance,
@@ -14,6 +13,7 @@ from tensortriage.compare.tolerance import (
     ThresholdTolerance,
     Tolerance,
 )
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import UsageError
 from tensortriage.inputs.script import load_function
 from tensortriage.inputs.syntax import parse_named, parse_number

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensortriage.cli.options import parse_bytes
-from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
 from tensortriage.workflows.feeding import FeedRequest

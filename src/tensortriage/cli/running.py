@@ -16,7 +16,7 @@ from tensortriage.cli.judging import tolerances_of
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
-from tensortriage.compare.result import CompareResult
+from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.datafile import Kind

@@ -6,8 +6,8 @@ A comparison without rows is refused: nothing may pass because nothing was looke
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.tolerance import Judgement
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import DataError
 
 

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from tensortriage.compare.figures import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.influences import with_the_rest
 from tensortriage.diagnose.investigation import Investigation

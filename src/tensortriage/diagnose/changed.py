@@ -8,7 +8,7 @@ file on golden values of the old one.
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation

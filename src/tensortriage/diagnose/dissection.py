@@ -1,8 +1,8 @@
 """What the errors that a verdict rests on look like: patterns of the worst output, and of what each culprit computes.
 
-A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.anatomy`). A culprit's
-error is looked at where it is born: in the op's result on golden inputs, or, where that was not needed or is not kept,
-in the target's own run.
+A verdict says which op is wrong; the pattern of its error often says how (`tensortriage.compare.patterns.anatomy`). A
+culprit's error is looked at where it is born: in the op's result on golden inputs, or, where that was not needed or is
+not kept, in the target's own run.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.anatomy import dissect
+from tensortriage.compare.patterns.anatomy import dissect
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind

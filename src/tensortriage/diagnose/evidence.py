@@ -4,9 +4,9 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from tensortriage.compare.figures import error_of, ratio_of
-from tensortriage.compare.finding import Finding
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.patterns.finding import Finding
 from tensortriage.diagnose.configuration import Configuration
 from tensortriage.diagnose.floors import Floors
 from tensortriage.diagnose.investigation import Investigation

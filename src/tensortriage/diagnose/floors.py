@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, least_floor
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed

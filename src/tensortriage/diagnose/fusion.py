@@ -7,7 +7,7 @@ of the model on golden inputs (`together`), and the whole model with as few mark
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from tensortriage.compare.figures import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.diagnose.breakers import breakers
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation

@@ -7,7 +7,7 @@ as that is cheap: many into one built session, one run each, the largest errors 
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.figures import ratio_of
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Influence, Local, injected, output_error
 from tensortriage.inputs.feed import Feed

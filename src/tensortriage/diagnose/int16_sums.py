@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, say
-from tensortriage.compare.int16_sums import Int16Sums, int16_sums, windows
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.diagnose.evidence import Calibrated, Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import DECISIVE, NEGLIGIBLE

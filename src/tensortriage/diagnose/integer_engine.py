@@ -6,7 +6,7 @@ other side, one step away, which is a hundred thousand times the fp32 floor and 
 the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
-from tensortriage.compare.figures import gap_allowance_db, say
+from tensortriage.compare.judgement.relative_error import gap_allowance_db, say
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.predicted import gap_db

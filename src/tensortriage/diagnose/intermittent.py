@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
+from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.measured import Keep, Measured, measured
-from tensortriage.compare.tolerance import Tolerance
 from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec

@@ -5,7 +5,7 @@ Each rung is a function of the investigation and the evidence so far that return
 
 from collections.abc import Callable
 
-from tensortriage.compare.figures import say
+from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.changed import model_changed
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.faulty import local_fault

@@ -2,7 +2,7 @@
 
 import math
 
-from tensortriage.compare.figures import MATCH_FACTOR, ratio_of
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.soundness import WORDS

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, ratio_of
-from tensortriage.compare.finding import Finding
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
+from tensortriage.compare.patterns.finding import Finding
 from tensortriage.diagnose.blame import Blame
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation

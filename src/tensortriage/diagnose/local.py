@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, ratio_of
-from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.inputs.feed import Feed

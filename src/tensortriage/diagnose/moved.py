@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tensortriage.compare import misplaced
-from tensortriage.compare.align import by_value
-from tensortriage.compare.anatomy import dissect
-from tensortriage.compare.figures import error_of
-from tensortriage.compare.finding import DECISIVE, Finding
-from tensortriage.compare.matching import Relation
-from tensortriage.compare.metrics import measure
-from tensortriage.compare.specimen import lay_out
+from tensortriage.compare.alignment.align import by_value
+from tensortriage.compare.alignment.value_matching import Relation
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.patterns import misplaced
+from tensortriage.compare.patterns.anatomy import dissect
+from tensortriage.compare.patterns.error_view import lay_out
+from tensortriage.compare.patterns.finding import DECISIVE, Finding
 
 ORDERS = ("transposition", "layout", "reordering", "permutation")
 """Findings that all values are there, in another order; a shift by some places is an index error instead."""

@@ -9,8 +9,8 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from tensortriage.compare.figures import error_of, least_floor
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.floors import ROUNDED, Floors, emulate
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import Local

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
 from tensortriage.compare.measured import Measured, compare_all
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.floors import Floors, floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.layers import OutputRow

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 
-from tensortriage.compare.figures import say
+from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, Floors, floors_of
 from tensortriage.diagnose.investigation import Investigation

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensortriage.compare.rules import rule_of
+from tensortriage.compare.nonfinite.arithmetic_rules import rule_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Culprit
 from tensortriage.errors import TriageError

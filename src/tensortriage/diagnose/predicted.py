@@ -2,8 +2,8 @@
 
 import math
 
-from tensortriage.compare.figures import TOO_COARSE, decibels, gap_allowance_db, ratio_of, say
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.judgement.relative_error import TOO_COARSE, decibels, gap_allowance_db, ratio_of, say
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED
 from tensortriage.diagnose.investigation import Investigation

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.rules import Rule, rule_of
+from tensortriage.compare.nonfinite.arithmetic_rules import Rule, rule_of
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import shape_values

@@ -2,8 +2,9 @@
 
 A model with QuantizeLinear and DequantizeLinear pairs computes something else than the model it was made from, on any
 engine. Three runs of the reference tell why: without its pairs it must be the original (else it is another model); the
-numbers that reach each pair tell how far it is from the best of its kind (`tensortriage.compare.calibration`); and with
-the worst ones calibrated the outputs must come back (else the bits are too few, which is nobody's mistake).
+numbers that reach each pair tell how far it is from the best of its kind
+(`tensortriage.compare.quantization.quantizer_fit`); and with the worst ones calibrated the outputs must come back (else
+the bits are too few, which is nobody's mistake).
 """
 
 import dataclasses
@@ -12,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.calibration import Calibration, calibrate, integer_range
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate, integer_range
 from tensortriage.diagnose.evidence import Calibrated, Evidence
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation

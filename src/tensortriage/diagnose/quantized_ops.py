@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tensortriage.compare.quantizer_rules import misreading
+from tensortriage.compare.quantization.quantizer_misreadings import misreading
 from tensortriage.diagnose.blame import Blame
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation

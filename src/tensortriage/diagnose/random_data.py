@@ -7,7 +7,7 @@ should know that a test on random data would not.
 
 import dataclasses
 
-from tensortriage.compare.figures import MATCH_FACTOR, say
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import floors_of
 from tensortriage.diagnose.investigation import Investigation

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, say
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
 from tensortriage.compare.measured import compare_all
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import FeedResult, worst_result
 from tensortriage.diagnose.soundness import failed, run_once

@@ -6,7 +6,7 @@ block; then the other instances of those that turn out wrong. If that does not e
 a fault in a single instance is found too, only later.
 """
 
-from tensortriage.compare.figures import ratio_of
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO, Local, joined, local_errors, parts_of
 from tensortriage.inputs.feed import Feed

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, error_of, ratio_of, say
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED, jitter
 from tensortriage.diagnose.investigation import Investigation

@@ -7,7 +7,7 @@ whatever happens at the others; one that fails is looked into as if it had been 
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.figures import say
+from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.floors import Floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.outputs import FeedResult, Unsound, deployed, judge, output_floors

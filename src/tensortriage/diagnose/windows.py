@@ -8,7 +8,7 @@ lies within one of them. The sets of a round do not overlap, so a round costs on
 
 from collections.abc import Collection, Iterator, Sequence
 
-from tensortriage.compare.figures import ratio_of
+from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.engines.base import Plan

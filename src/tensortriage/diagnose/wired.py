@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, ratio_of
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.diagnose.floors import floors_of
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, sqnr_db
-from tensortriage.compare.metrics import Metrics, measure
-from tensortriage.compare.tolerance import Judgement, Tolerance
+from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
+from tensortriage.compare.judgement.tolerance import Judgement, Tolerance
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.inputs.feed import Feed
 
 Arrays = Mapping[str, np.ndarray]

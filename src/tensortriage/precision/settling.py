@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from tensortriage.compare.figures import decibels, gap_allowance_db
+from tensortriage.compare.judgement.relative_error import decibels, gap_allowance_db
 from tensortriage.errors import EngineError
 from tensortriage.precision.choosing import Choice
 from tensortriage.precision.goal import Reading

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError

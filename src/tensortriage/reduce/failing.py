@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.problem import Outcome as CheckOutcome
 from tensortriage.search.problem import Verdict

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.compare.comparison import Row
-from tensortriage.compare.figures import TOO_COARSE
-from tensortriage.compare.result import CompareResult, FeedComparison
+from tensortriage.compare.judgement.relative_error import TOO_COARSE
+from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.report.stream_console import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json

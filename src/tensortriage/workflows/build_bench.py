@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from tensortriage.builds.trial import BuildTrial, Difference, Judgement
-from tensortriage.compare.figures import error_of
-from tensortriage.compare.metrics import Metrics, measure
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.soundness import mismatched
 from tensortriage.engines.base import Choice, PinsTactics, SavesEngines

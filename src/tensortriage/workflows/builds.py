@@ -10,7 +10,7 @@ from typing import Protocol
 from tensortriage.builds.result import BuildStudy
 from tensortriage.builds.study import BuildGoal, Studying
 from tensortriage.builds.trial import BuildTrial
-from tensortriage.compare.tolerance import Tolerance, check_names
+from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Choice, Limits
 from tensortriage.engines.spec import EngineSpec

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from tensortriage.compare.align import align, paired_by_value
+from tensortriage.compare.alignment.align import align, paired_by_value
 from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.metrics import Metrics, measure_many
-from tensortriage.compare.result import CompareResult, FeedComparison, Invalid
-from tensortriage.compare.tolerance import EveryTolerance, Judgement, Tolerance, check_names
+from tensortriage.compare.judgement.tolerance import EveryTolerance, Judgement, Tolerance, check_names
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.compare.run_result import CompareResult, FeedComparison, Invalid
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, UsageError

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tensortriage.compare.figures import LOST, error_of, gap_allowance_db, least_floor, say
-from tensortriage.compare.metrics import Metrics, measure
-from tensortriage.compare.tolerance import Judgement
+from tensortriage.compare.judgement.relative_error import LOST, error_of, gap_allowance_db, least_floor, say
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensortriage.compare.tolerance import Tolerance, check_names
+from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.diagnose.dissection import with_anatomy
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation, Listener, Question

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, say
-from tensortriage.compare.metrics import measure_many
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure_many
 from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.extract import extract as cut

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.compare.calibration import Calibration, calibrate
+from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate
 from tensortriage.diagnose.quantized import float_weights
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.figures import PREDICTION_GAP_DB, decibels, say
+from tensortriage.compare.judgement.relative_error import PREDICTION_GAP_DB, decibels, say
 from tensortriage.engines.cpu import sums_in_int16
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError

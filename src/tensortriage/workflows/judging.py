@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.figures import LOST, MATCH_FACTOR, gap_allowance_db, least_floor
-from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.tolerance import Judgement, NoiseFloorTolerance
+from tensortriage.compare.judgement.relative_error import LOST, MATCH_FACTOR, gap_allowance_db, least_floor
+from tensortriage.compare.judgement.tolerance import Judgement, NoiseFloorTolerance
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model

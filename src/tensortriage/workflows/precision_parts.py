@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tensortriage.compare.figures import MATCH_FACTOR, least_floor
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, least_floor
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.errors import ModelError, UsageError

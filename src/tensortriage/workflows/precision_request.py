@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tensortriage.compare.tolerance import Tolerance
+from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError

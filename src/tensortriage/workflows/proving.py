@@ -13,9 +13,9 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of, say
-from tensortriage.compare.metrics import Metrics, measure_many
-from tensortriage.compare.tolerance import Judgement
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed

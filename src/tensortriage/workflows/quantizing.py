@@ -7,7 +7,7 @@ with its figures, and with the tensors whose held-out values leave their ranges:
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from tensortriage.compare.figures import say, sqnr_db
+from tensortriage.compare.judgement.relative_error import say, sqnr_db
 from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes

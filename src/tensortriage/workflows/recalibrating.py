@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.figures import decibels, error_of, gap_allowance_db, say
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.judgement.relative_error import decibels, error_of, gap_allowance_db, say
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.evidence import Calibrated
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import Remedy, Verdict

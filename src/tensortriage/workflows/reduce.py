@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tensortriage.compare.tolerance import Tolerance
+from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.diagnose.investigation import Listener
 from tensortriage.diagnose.investigation import Question as Inquiry
 from tensortriage.engines.base import Limits

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.compare.figures import error_of
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec

@@ -7,9 +7,9 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 
-from tensortriage.compare.figures import LOST, MATCH_FACTOR, error_of, gap_allowance_db, least_floor
-from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.tolerance import Tolerance
+from tensortriage.compare.judgement.relative_error import LOST, MATCH_FACTOR, error_of, gap_allowance_db, least_floor
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.floors import ROUNDED, emulate, fp32_floors
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.inputs.feed import Feed

@@ -1,7 +1,7 @@
 """Judging saved comparisons again by other limits, from the numbers that were kept, without any engine.
 
-What is within a limit is decided by `tensortriage.compare.tolerance` alone: a saved statistic is handed to it as a
-tensor of one element that is off by so much.
+What is within a limit is decided by `tensortriage.compare.judgement.tolerance` alone: a saved statistic is handed to it
+as a tensor of one element that is off by so much.
 """
 
 import dataclasses
@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare.metrics import measure
-from tensortriage.compare.tolerance import (
+from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
     Judgement,
     PolygraphyTolerance,
@@ -21,6 +20,7 @@ from tensortriage.compare.tolerance import (
     ThresholdTolerance,
     Tolerance,
 )
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.accuracy import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.workflows.saved_accuracy import SIMPLE, SavedAccuracy

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from tensortriage.compare.figures import say
+from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.floors import ROUNDED
 from tensortriage.diagnose.investigation import Investigation

@@ -8,7 +8,7 @@ searches where no op is known.
 import dataclasses
 from pathlib import Path
 
-from tensortriage.compare.figures import error_of
+from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.evidence import Evidence
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.verdict import ReproFacts, Verdict, VerdictKind

@@ -9,9 +9,9 @@ import json
 import math
 from pathlib import Path
 
-from tensortriage.compare.metrics import Metrics
-from tensortriage.compare.result import RUN_FORMAT, CompareResult
-from tensortriage.compare.tolerance import Judgement
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.run_result import RUN_FORMAT, CompareResult
 from tensortriage.errors import DataError
 from tensortriage.inputs.accuracy import (
     CLASSES,

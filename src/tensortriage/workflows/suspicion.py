@@ -7,7 +7,7 @@ format one more run tells what rounding alone would do to each.
 import math
 from collections.abc import Mapping
 
-from tensortriage.compare.figures import error_of, least_floor, ratio_of
+from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of
 from tensortriage.diagnose.floors import ROUNDED, emulate
 from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values

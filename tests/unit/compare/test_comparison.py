@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.metrics import measure
-from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import DataError
 
 

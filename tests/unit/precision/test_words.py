@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from models import of_nodes, parse
-from tensortriage.compare.tolerance import PolygraphyTolerance
+from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, MetricGoal, Sample, ToleranceGoal, failed
 from tensortriage.precision.reasons import reason_for

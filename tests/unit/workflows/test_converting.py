@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 import models
-from tensortriage.compare.metrics import measure
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.runs.workspace import Workspace

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.metrics import measure
-from tensortriage.compare.result import CompareResult, FeedComparison
-from tensortriage.compare.tolerance import (
+from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
     Judgement,
     PolygraphyTolerance,
     ThresholdKind,
     ThresholdTolerance,
 )
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.accuracy import SIMPLE_METRICS, AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.values import serial

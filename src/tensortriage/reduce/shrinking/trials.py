@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.metrics import Metrics
+from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError

@@ -1,0 +1,1 @@
+"""Which tensor of the target belongs to which tensor of the reference."""

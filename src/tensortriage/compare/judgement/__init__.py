@@ -1,0 +1,1 @@
+"""Whether an error is within its limit."""

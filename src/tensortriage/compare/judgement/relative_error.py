@@ -1,0 +1,112 @@
+"""The figures verdicts are made of: one relative error per tensor, and how far rounding alone explains it.
+
+Everything is a *relative RMS error* (rms(target - reference) / rms(reference)); for types that are compared exactly
+(integers, bool, strings) it is the share of unequal elements. A non-finite element that the reference does not have
+makes the error infinite: no average may hide it.
+"""
+
+import math
+from collections.abc import Mapping
+
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.values.dtype import Precision
+
+MATCH_FACTOR = 10.0
+"""How much noisier than its reference an fp32 engine may be (20 dB): kernels differ in summation order, fused
+multiply-adds and approximations of exp, erf, tanh. Faults worth the name are orders of magnitude above."""
+
+TOO_COARSE = 0.1
+"""Relative error (20 dB below the signal) from which a format that explains it is said to be too coarse for a model."""
+
+LOST = 0.5
+"""Relative RMS error of a number format from which an output is lost: half of its signal. No floor is beyond it."""
+
+PREDICTION_GAP_DB = 3.0
+"""Measured error beyond predicted rounding error that counts as unexplained (the bar of the design)."""
+
+
+def error_of(metrics: Metrics) -> float:
+    """Return the relative error of one tensor.
+
+    Args:
+        metrics: Target measured against reference.
+
+    Returns:
+        ``rms_error / reference_rms`` (or the share of unequal elements); ``inf`` when the target has a non-finite
+        element that the reference has not, or an error where the reference is zero everywhere.
+    """
+    if metrics.count == 0:
+        return 0.0
+    if metrics.exact:
+        return metrics.mismatches / metrics.count
+    if metrics.nonfinite_mismatch:
+        return math.inf
+    if metrics.compared == 0 or metrics.rms_error == 0.0:
+        return 0.0
+    return metrics.rms_error / metrics.reference_rms if metrics.reference_rms > 0.0 else math.inf
+
+
+def least_floor(precision: Precision) -> float:
+    """Return the relative RMS error of rounding a value once to a format: no tensor's floor is lower.
+
+    Rounding to nearest leaves an error uniform in half a spacing, rms ``spacing / sqrt(12)``; over mantissas m in
+    [1, 2) distributed as 1/m (Benford), the rms of ``1/m`` is ``sqrt(3 / (8 ln 2))``. (Knuth, TAOCP 2, 4.2.2, 4.2.4.)
+    """
+    if precision in (Precision.INT8, Precision.FP64):
+        return 0.0
+    mantissa_bits = 10 if precision is Precision.TF32 else int(precision.dtype.finfo.nmant)
+    return 2.0**-mantissa_bits / math.sqrt(12.0) * math.sqrt(3.0 / (8.0 * math.log(2.0)))
+
+
+def decibels(ratio: float) -> float:
+    """Return an amplitude ratio in dB; -inf for 0, inf for inf."""
+    if ratio <= 0.0:
+        return -math.inf
+    return math.inf if math.isinf(ratio) else 20.0 * math.log10(ratio)
+
+
+def sqnr_db(error: float) -> float:
+    """Return the signal to quantisation-noise ratio of a relative RMS error, in dB."""
+    return -decibels(error)
+
+
+def gap_allowance_db(count: int) -> float:
+    """Return how far a measured error may exceed its prediction: 3 dB, and more when there are few elements.
+
+    The logarithm of the ratio of two independent RMS estimates over n elements has a standard deviation of about
+    ``1 / sqrt(n)`` nepers (the variance of a log chi-square with n degrees of freedom is 2/n); three of them are added.
+    """
+    return PREDICTION_GAP_DB + 3.0 * decibels(math.e) / math.sqrt(max(count, 1))
+
+
+def ratio_of(error: float | None, floor: float | None) -> float | None:
+    """Return error over floor; None when either was not measured, inf when only the floor is zero."""
+    if error is None or floor is None:
+        return None
+    if error == 0.0:
+        return 0.0
+    if math.isinf(floor):
+        return 1.0
+    return error / floor if floor > 0.0 else math.inf
+
+
+def largest(errors: Mapping[str, float]) -> float:
+    """Return the largest of some errors, 0 when there is none."""
+    return max(errors.values(), default=0.0)
+
+
+def say(error: float | None) -> str:
+    """Return an error for a sentence: ``3.1e-04``, ``NaN/Inf`` for an infinite one."""
+    if error is None:
+        return "not measured"
+    return "NaN/Inf" if math.isinf(error) else f"{error:.1e}"
+
+
+def say_ratio(ratio: float | None) -> str:
+    """Return error over floor for a sentence: ``12x its floor``; a floor of zero, or an infinite error, has no ratio.
+
+    Example:
+        >>> say_ratio(12.345), say_ratio(float("inf"))
+        ('12.3x its floor', 'beyond any floor')
+    """
+    return f"{ratio:.3g}x its floor" if ratio is not None and math.isfinite(ratio) else "beyond any floor"

@@ -1,0 +1,118 @@
+"""The largest distance in representable numbers within a block, mostly without computing that of every element.
+
+Let a format have m bits of mantissa after the point. With a relative error of at most 1/2, an element is at most
+``relative * 2**(m + 2)`` numbers from its reference, for the numbers around both are at least ``|r| * 2**-(m + 2)``
+apart (subnormal ones further). With opposite signs r and t are ``b(|r|) + b(|t|)`` apart, b being the bit pattern, and
+``b(x) <= (log2 x + bias) * 2**m`` for normal x, since the mantissa f of x = 2**e (1 + f) is at most log2(1 + f). So a
+threshold on the relative error leaves the few runs of elements that can hold one farther than what is known already,
+and a threshold on r * t shows, mostly, that they do not. Where it does not, they are computed.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tensortriage.compare.metrics import ulp
+from tensortriage.compare.metrics.blocks import SCRATCH
+from tensortriage.compare.metrics.dtype_pairs import F32, F64, Lane
+from tensortriage.compare.metrics.peaks import few_reaching, gathered
+from tensortriage.values.dtype import DType
+
+_INTEGER: dict[np.dtype[Any], np.dtype[Any]] = {F32: np.dtype(np.int32), F64: np.dtype(np.int64)}
+_SMALLEST_PRODUCT = {F32: 2.0**-100, F64: 2.0**-1000}
+
+_MARGIN = 1.01
+"""Covers the rounding of relative errors and of products."""
+_SLACK = 2.0
+"""Covers that both sides may be rounded to the unit's format first."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Block:
+    """A block of finite values, and what is known of it.
+
+    Attributes:
+        way: Lane of the two element types.
+        reference_raw: Values as they are stored.
+        target_raw: Likewise.
+        reference: The same in the type of computing.
+        target: Likewise.
+        stack: Rows of relative errors (overwritten), errors, and magnitudes of the reference.
+        relative_peaks: Peaks of the relative errors, places where the reference is zero left out.
+        relative_max: Their maximum.
+        zero_error_max: Largest error where the reference is zero.
+        largest: Largest magnitude on both sides, or more.
+    """
+
+    way: Lane
+    reference_raw: np.ndarray
+    target_raw: np.ndarray
+    reference: np.ndarray
+    target: np.ndarray
+    stack: np.ndarray
+    relative_peaks: np.ndarray
+    relative_max: float
+    zero_error_max: float
+    largest: float
+
+
+def distance(block: Block, known: float) -> float:
+    """Return the largest distance of a block in its lane's unit, or less when that is not above ``known``."""
+    unit = block.way.ulp
+    assert unit is not None
+    if block.relative_max == 0.0 and block.zero_error_max == 0.0:
+        return known
+    if unit.itemsize == 1 or block.way.work != block.reference.dtype:
+        return ulp.max_distance(block.reference_raw, block.target_raw, unit)
+    if block.zero_error_max > 0.0:  # Relative errors say nothing there, but the largest error is the farthest.
+        at_zero = np.array([0.0, block.zero_error_max], block.reference.dtype)
+        known = max(known, ulp.max_distance(at_zero[:1], at_zero[1:], unit))
+    scale = _MARGIN * 4.0 * _format(unit)[0]
+    enough = min((known - _SLACK) / scale, 0.5)
+    if block.relative_max <= enough:
+        return known
+    least = max(min(block.relative_max, 0.5) / 8, enough)
+    runs = few_reaching(block.relative_peaks, least)
+    if runs is not None:
+        sides = gathered(block.reference, runs), gathered(block.target, runs)
+        found = known if _none_beyond(block, sides, known, unit) else max(known, ulp.max_distance(*sides, unit))
+        if found >= least * scale + _SLACK:  # What all the others are at most.
+            return found
+    if _none_beyond(block, (block.reference, block.target), known, unit):
+        return known
+    return _of_all(block)
+
+
+def _none_beyond(block: Block, sides: tuple[np.ndarray, np.ndarray], known: float, unit: np.dtype[Any]) -> bool:
+    """Whether the products of elements of opposite signs show that none is farther than what is known."""
+    numbers, bias = _format(unit)
+    if not block.largest > 0.0 or known < numbers * (max(math.log2(block.largest) + bias, 1.0) + 1.0) + _SLACK:
+        return False  # Elements of the same sign, or with a subnormal one, may be farther.
+    threshold = 2.0 ** ((known - _SLACK) / numbers - 2 * bias) / _MARGIN
+    if not threshold > _SMALLEST_PRODUCT[sides[0].dtype]:
+        return False
+    products = np.multiply(*sides, out=block.stack[0][: sides[0].size])
+    return bool(np.minimum.reduce(products) >= -threshold)
+
+
+def _of_all(block: Block) -> float:
+    way, reference, target = block.way, block.reference, block.target
+    if way.ulp_shift is None:
+        assert way.ulp is not None
+        return ulp.max_distance(block.reference_raw, block.target_raw, way.ulp)
+    integer = _INTEGER[reference.dtype]
+    scratch, theirs = SCRATCH.rows("integers", integer, 2, reference.size)
+    np.abs(target, out=theirs.view(target.dtype))
+    signs = SCRATCH.get("signs", integer, reference.size)
+    np.bitwise_xor(reference.view(integer), target.view(integer), out=signs)
+    return ulp.distance_of_bits(block.stack[2].view(integer), theirs, signs, scratch) / 2.0**way.ulp_shift
+
+
+@functools.cache
+def _format(unit: np.dtype[Any]) -> tuple[float, float]:
+    """Return 2 to the number of mantissa bits, and the exponent bias."""
+    finfo = DType.from_numpy(unit).finfo
+    return 2.0**finfo.nmant, 1.0 - round(math.log2(float(finfo.smallest_normal)))

@@ -1,0 +1,1 @@
+"""Why an element is NaN or infinite: the rules of arithmetic."""

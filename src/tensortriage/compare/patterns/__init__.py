@@ -1,0 +1,1 @@
+"""What a wrong tensor looks like: the patterns that different mistakes leave."""

@@ -1,0 +1,232 @@
+"""What is peculiar about the error of one tensor: every kind of mistake leaves its own pattern.
+
+A factor, a swapped pair of axes, a stale buffer, a tile whose tail was not computed: an engineer who looks at the
+numbers long enough sees them. This looks at the numbers. Candidates are tried from the simplest to the most general and
+are believed only when they explain nine tenths of the squared error and would not do so by luck; rounding and noise,
+however large, are told as what they are. The bodies of knowledge are in `formats` (the error is the number format's),
+`relations` (a function of the reference), `misplaced` (right numbers in wrong places), `places` (where the wrong
+elements are) and `nonfinite_pattern`.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from tensortriage.compare.patterns import misplaced, narrower_format, value_relations
+from tensortriage.compare.patterns.error_places import places, spread_words
+from tensortriage.compare.patterns.error_view import Specimen, lay_out
+from tensortriage.compare.patterns.finding import Finding, energy, number, percent
+from tensortriage.compare.patterns.nonfinite_pattern import nonfinite
+from tensortriage.errors import DataError
+from tensortriage.values.dtype import DType
+
+SLUGS = (
+    "shape", "nonfinite", "rounding", "constant", "stale", "sign", "scale", "offset", "saturation", "zeros", "shift",
+    "transposition", "layout", "reordering", "duplicate", "permutation", "wrong-axis", "slice-scale", "slice-offset",
+    "narrow-format", "axis", "tail", "border", "period", "outliers", "scattered", "noise",
+)  # fmt: skip
+"""Every kind of finding; ``docs/anatomy.md`` says what each usually means."""
+
+_SETTLED = 0.97
+"""Strength of a finding about the whole tensor from which the more general ones are not asked for."""
+
+_HEALTHY_FACTOR = 1.5
+"""An error up to this many times the floor is nothing to be dissected."""
+
+_FEWEST_IN_PART = 16
+_MINORITY = 0.25
+"""Share of elements up to which scattered ones are called wrong and the others not; more are noise."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Anatomy:
+    """What is peculiar about an error.
+
+    Attributes:
+        findings: Strongest first; empty when the tensors are equal, or when all is within the floor given.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(finding.sentence for finding in self.findings)
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        """The kinds of the findings."""
+        return tuple(finding.slug for finding in self.findings)
+
+
+def dissect(
+    reference: np.ndarray,
+    target: np.ndarray,
+    *,
+    others: Mapping[str, np.ndarray] | None = None,
+    floor: float = 0.0,
+) -> Anatomy:
+    """Say what is peculiar about the error of a tensor.
+
+    Time is bounded: beyond `specimen.MOST_ELEMENTS` a box of the tensor is examined (whole inner axes; of outer ones
+    the indices with the largest errors and as many evenly spaced ones), movements of elements are tried on 16384
+    places, and only up to 2**24 elements are sorted. Figures are those of what was examined.
+
+    Args:
+        reference: Tensor taken as right; any ONNX element type, any layout.
+        target: Tensor under suspicion; another type or shape is possible.
+        others: Further tensors by name, which the target may hold by mistake: results of an earlier run, operands.
+        floor: Relative RMS error that a healthy engine may have in this tensor; 0 when unknown, it is then estimated.
+
+    Returns:
+        The findings.
+
+    Raises:
+        DataError: When only one side holds strings (``dtype-mismatch``).
+        UsageError: For a numpy type without ONNX counterpart (``dtype-unknown``).
+
+    Example:
+        >>> x = np.linspace(-1, 1, 64, dtype=np.float32)
+        >>> dissect(x, 2 * x).sentences
+        ('the target is 2 times the reference (2**1)',)
+    """
+    reference, target = np.asarray(reference), np.asarray(target)
+    kinds = {DType.from_numpy(side.dtype) is DType.STRING for side in (reference, target)}
+    if len(kinds) > 1:
+        raise DataError(
+            f"types cannot be compared: reference {reference.dtype}, target {target.dtype}",
+            slug="dtype-mismatch",
+            cure="compare outputs of the same model",
+        )
+    if reference.shape != target.shape:
+        return Anatomy(tuple(_other_shape(reference, target)))
+    if reference.size == 0:
+        return Anatomy(())
+    specimen = lay_out(reference, target, floor=floor)
+    broken, found = nonfinite(specimen), list(_finite(specimen, others or {}))
+    if broken:  # Then noise in the rest is no news.
+        found = [finding for finding in found if finding.slug != "noise"]
+    found = [*broken, *found]
+    return Anatomy(tuple(sorted(found, key=lambda finding: -finding.strength)))
+
+
+def _other_shape(reference: np.ndarray, target: np.ndarray) -> Iterator[Finding]:
+    """Describe a target of another shape: reshaped, transposed, or something else."""
+    shapes = f"{list(target.shape)} instead of {list(reference.shape)}"
+    facts = {"reference": list(reference.shape), "target": list(target.shape)}
+    if reference.size == target.size > 0 and reference.dtype.kind not in "USOc":
+        flat = reference.reshape(-1)
+        if _agree(flat, target.reshape(-1)):
+            yield Finding("shape", f"the shape is {shapes}; the values agree in memory order", 1.0, facts)
+            return
+        for axes in misplaced.axis_orders(reference.shape):
+            transposed = tuple(reference.shape[axis] for axis in axes)
+            if transposed == target.shape and _agree(reference.transpose(axes), target):
+                sentence = (
+                    f"the target is the reference transposed: axes are in the order {axes}, the shape is {shapes}"
+                )
+                yield Finding("transposition", sentence, 1.0, {**facts, "axes": list(axes)})
+                return
+    yield Finding("shape", f"the shape is {shapes}", 1.0, facts)
+
+
+def _agree(reference: np.ndarray, target: np.ndarray) -> bool:
+    """Say whether two tensors agree to a few percent of their size, judged by some of their elements."""
+    spots = np.random.default_rng(0).integers(0, reference.size, 4096)
+    ours, theirs = misplaced.at(reference, spots), misplaced.at(target, spots)
+    with np.errstate(all="ignore"):
+        return energy(np.nan_to_num(theirs - ours)) <= 1e-3 * energy(np.nan_to_num(ours - ours.mean()))
+
+
+def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Finding]:
+    """Describe the errors of the elements that are finite on both sides."""
+    total = specimen.error_energy
+    if not total > 0.0 or not math.isfinite(total):
+        return
+    values = int(np.count_nonzero(specimen.finite))
+    relative = math.sqrt(total / values) / specimen.rms if specimen.rms > 0.0 else math.inf
+    if relative <= _HEALTHY_FACTOR * specimen.floor:
+        return
+    format_found = None if specimen.text else narrower_format.narrowed(specimen) or narrower_format.quantised(specimen)
+    if format_found and format_found.slug == "rounding":
+        yield format_found
+        return
+    whole = list(_of_the_whole(specimen, others))
+    yield from whole
+    if any(finding.strength >= _SETTLED and finding.slug not in _LOCAL for finding in whole):
+        return
+    if format_found:
+        yield format_found
+    local = list(_of_a_part(specimen, whole))
+    yield from local
+    if not whole and not local:
+        yield _noise(specimen, relative)
+
+
+_LOCAL = frozenset({"zeros"})
+"""Findings about some elements, whose places are worth telling even when they explain everything."""
+
+
+def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Finding]:
+    """Try every explanation of the whole error, the simplest first, until one explains nearly all of it."""
+    for question in _questions(specimen, others):
+        finding = question()
+        if finding is None:
+            continue
+        yield finding
+        if finding.strength >= _SETTLED:
+            return
+
+
+def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Callable[[], Finding | None]]:
+    numeric = not specimen.text
+    yield lambda: value_relations.constant(specimen)
+    if numeric and (zeros := value_relations.zeroed(specimen)):
+        yield lambda: zeros[0]
+    if numeric:
+        yield lambda: misplaced.stale(specimen, others)
+        yield lambda: value_relations.linear(specimen)
+        yield lambda: value_relations.folded(specimen)
+        yield lambda: value_relations.saturated(specimen)
+        yield lambda: value_relations.normalised_elsewhere(specimen)
+    probe = misplaced.Probe.of(specimen)
+    yield lambda: misplaced.shifted(probe)
+    yield lambda: misplaced.reversed_order(probe)
+    yield lambda: misplaced.transposed(probe)
+    yield lambda: misplaced.reordered(specimen)
+    yield lambda: misplaced.permuted(specimen)
+    if numeric:
+        yield lambda: value_relations.scaled_slices(specimen)
+
+
+def _of_a_part(specimen: Specimen, whole: list[Finding]) -> Iterator[Finding]:
+    """Describe where the wrong elements are, and what they are when they are not all."""
+    zeros = value_relations.zeroed(specimen) if any(finding.slug == "zeros" for finding in whole) else None
+    if zeros:
+        wrong, what = zeros[1], "wrongly zero elements"
+    elif specimen.whole_floats:
+        wrong, what = specimen.wrong, "wrong elements"
+    else:
+        wrong, what = specimen.unequal & specimen.finite, "unequal elements"
+    count = int(np.count_nonzero(wrong))
+    if not 0 < count < wrong.size:
+        return
+    share = zeros[0].strength if zeros else energy(specimen.error[wrong]) / specimen.error_energy
+    found = places(specimen, wrong, what=what, share=share)
+    yield from found
+    if zeros or whole:
+        return
+    if not found and count <= _MINORITY * wrong.size and (spread := spread_words(specimen, wrong, share)):
+        yield spread
+    if count >= _FEWEST_IN_PART and not specimen.text and (part := value_relations.linear(specimen, wrong)):
+        yield part
+
+
+def _noise(specimen: Specimen, relative: float) -> Finding:
+    """Describe an error without any pattern."""
+    share = float(np.count_nonzero(specimen.unequal)) / specimen.unequal.size
+    which = "all elements" if share == 1.0 else f"{percent(share)} of the elements"
+    sentence = f"{which} differ, without a pattern; the error is {number(relative)} of the tensor's RMS"
+    return Finding("noise", sentence, 0.2, {"share": share, "relative_rms_error": relative})

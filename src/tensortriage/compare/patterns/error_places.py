@@ -1,0 +1,168 @@
+"""Where the wrong elements are: in few indices of an axis, in its tail, at the border, in every n-th index, anywhere.
+
+A place is told only when so many wrong elements would not have fallen there by chance: less than once in a million
+tensors whose wrong elements are scattered at random.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensortriage.compare.patterns.error_view import Specimen
+from tensortriage.compare.patterns.finding import Finding, counted, listed, log10_binomial, percent
+
+_NEARLY_ALL = 0.99
+_LUCK = -6.0
+"""log10 of the chance below which a coincidence is none."""
+
+_TILES = (128, 64, 32, 16, 8)
+_LONGEST_PERIOD = 512
+_FEWEST_PERIODS = 3
+_WIDEST_BORDER = 8
+_FEWEST_ELEMENTS = 32
+"""Of fewer elements no few can be called exceptions."""
+
+
+def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) -> list[Finding]:
+    """Describe where some elements are.
+
+    Args:
+        specimen: The pair.
+        wrong: The elements, bool of the box's shape.
+        what: What they are, in the plural: ``wrong elements``.
+        share: Share of the error that they hold.
+    """
+    count = int(np.count_nonzero(wrong))
+    if count == 0 or wrong.size < 2:
+        return []
+    found: list[Finding] = []
+    coordinates = np.nonzero(wrong)
+    for axis, size in enumerate(specimen.shape):
+        if size < 2:
+            continue
+        hits = np.bincount(coordinates[axis], minlength=size)
+        finding = _periodic(specimen, hits, axis, what, share) or _concentrated(specimen, hits, axis, what, share)
+        if finding:
+            found.append(finding)
+    if not found and (finding := _border(specimen, coordinates, what, share)):
+        found.append(finding)
+    return sorted(found, key=lambda item: (-item.strength, item.evidence.get("indices_hit", 0)))
+
+
+def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> Finding | None:
+    """Are the elements in few indices of an axis?"""
+    size, count = hits.size, int(hits.sum())
+    order = np.argsort(-hits, kind="stable")
+    needed = int(np.searchsorted(np.cumsum(hits[order]), _NEARLY_ALL * count)) + 1
+    missed = count - int(hits[order[:needed]].sum())
+    places_hit = np.sort(order[:needed])
+    is_run = int(places_hit[-1] - places_hit[0]) == needed - 1
+    if needed == size or (2 * needed > size and not is_run):
+        return None
+    # Runs of indices are fewer than sets of indices: about size**2 / 2.
+    ways = 2.0 * math.log10(size) if is_run else log10_binomial(size, needed)
+    chance = ways + log10_binomial(count, missed) + (count - missed) * math.log10(needed / size)
+    if chance > _LUCK:
+        return None
+    chosen = specimen.indices[axis][places_hit].tolist()
+    length = specimen.whole_reference.shape[axis]
+    held = share * ((count - missed) / count)
+    facts = {"axis": axis, "indices": chosen[:64], "indices_hit": needed, "axis_length": length, "share": held}
+    tail = _tail_words(chosen, length, axis) if specimen.is_whole(axis) else ""
+    slug = "tail" if tail else "axis"
+    where = tail or f"in {listed(chosen, length)} along axis {axis}"
+    which = f"all {what}" if missed == 0 else f"{percent((count - missed) / count)} of the {what}"
+    return Finding(slug, f"{which} are {where}", held, facts)
+
+
+def _tail_words(chosen: Sequence[int], length: int, axis: int) -> str:
+    """Return where a tail begins; empty when the indices are not the last ones of the axis, or only the very last."""
+    first = chosen[0]
+    if first == 0 or chosen[-1] != length - 1 or len(chosen) != length - first:
+        return ""
+    tile = next((tile for tile in _TILES if first % tile == 0), 0)
+    if len(chosen) == 1 and not tile:
+        return ""
+    one = len(chosen) == 1
+    where = f"in the last {'index' if one else f'{len(chosen)} indices'} of axis {axis} "
+    where += f"({first})" if one else f"({first}..{length - 1})"
+    if not tile:
+        return where
+    partial = f", the tail that does not fill a tile of {tile}" if (length - first) < tile else ""
+    return f"{where}, beyond a multiple of {tile}{partial}"
+
+
+def _periodic(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> Finding | None:
+    """Are the elements in every n-th index of an axis?"""
+    size, count = hits.size, int(hits.sum())
+    if not specimen.is_whole(axis) or size < 2 * _FEWEST_PERIODS:
+        return None
+    hit = hits > 0
+    for period in range(2, min(size // _FEWEST_PERIODS, _LONGEST_PERIOD) + 1):
+        folded = np.bincount(np.arange(size) % period, weights=hits, minlength=period)
+        residues = np.flatnonzero(folded >= (1.0 - _NEARLY_ALL) * count)
+        if residues.size == 0 or 2 * residues.size > period or folded[residues].sum() < _NEARLY_ALL * count:
+            continue
+        covered = hit[np.isin(np.arange(size) % period, residues)].mean()
+        chance = log10_binomial(period, residues.size) + count * math.log10(residues.size / period)
+        if covered < 0.8 or chance + math.log10(period) > _LUCK:
+            continue
+        rests = ", ".join(str(int(rest)) for rest in residues[:8]) + (", ..." if residues.size > 8 else "")
+        which = (
+            f"where the index modulo {period} is {rests}" if residues.size > 1 else f"in every {ordinal(period)} index"
+        )
+        begin = f" (from {residues[0]} on)" if residues.size == 1 else ""
+        facts = {"axis": axis, "period": period, "residues": residues[:64].tolist(), "share": share}
+        return Finding("period", f"all {what} are {which}{begin} of axis {axis}", share, facts)
+    return None
+
+
+def ordinal(count: int) -> str:
+    """Return ``2nd``, ``3rd``, ``16th``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th") if count % 100 not in (11, 12, 13) else "th"
+    return f"{count}{ending}"
+
+
+def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, share: float) -> Finding | None:
+    """Are the elements within a few indices of either end of an axis, or of a pair of neighbouring axes?"""
+    shape, count = specimen.shape, coordinates[0].size
+    single = [(axis,) for axis in range(len(shape))]
+    pairs = [(axis, axis + 1) for axis in range(len(shape) - 1)]
+    for axes in [*single, *pairs]:
+        if not all(shape[axis] >= 5 and specimen.is_whole(axis) for axis in axes):
+            continue
+        depth = np.minimum.reduce([np.minimum(coordinates[axis], shape[axis] - 1 - coordinates[axis]) for axis in axes])
+        width = int(depth.max()) + 1
+        inner = math.prod(max(shape[axis] - 2 * width, 0) / shape[axis] for axis in axes)
+        if width > min(_WIDEST_BORDER, *(shape[axis] // 4 for axis in axes)) or inner <= 0.0:
+            continue
+        if count * math.log10(1.0 - inner) + math.log10(_WIDEST_BORDER) < _LUCK:
+            where = f"axis {axes[0]}" if len(axes) == 1 else f"axes {axes[0]} and {axes[1]}"
+            sentence = f"all {what} are at the border, within {counted(width, 'element')} of an end of {where}"
+            return Finding("border", sentence, share, {"axes": list(axes), "width": width, "share": share})
+    return None
+
+
+def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Finding | None:
+    """Describe wrong elements that are in no particular place: a few outliers, or many scattered ones."""
+    count, size = int(np.count_nonzero(wrong)), wrong.size
+    if size < _FEWEST_ELEMENTS:
+        return None
+    flat = np.flatnonzero(wrong.reshape(-1))
+    worst = flat[np.argsort(-np.abs(specimen.error.reshape(-1)[flat]), kind="stable")[:3]]
+    spots = [position(specimen, int(place)) for place in worst]
+    facts = {"wrong": count, "of": size, "share": share, "worst": [list(spot) for spot in spots]}
+    if count <= max(3, size // 100):
+        at = ", ".join(str(list(spot)) for spot in spots) + (", ..." if count > len(spots) else "")
+        looked_at = f"{size} examined" if size < specimen.whole_reference.size else str(size)
+        sentence = f"{counted(count, 'element')} of {looked_at} {'is' if count == 1 else 'are'} wrong, at {at}; "
+        return Finding("outliers", sentence + "the others are within the noise", share, facts)
+    sentence = f"{percent(count / size)} of the elements are wrong, scattered without a pattern"
+    return Finding("scattered", sentence, 0.3, facts)
+
+
+def position(specimen: Specimen, place: int) -> tuple[int, ...]:
+    """Return the index in the whole tensor of a flat index in the box."""
+    found = np.unravel_index(place, specimen.shape)
+    return tuple(int(indices[int(along)]) for indices, along in zip(specimen.indices, found, strict=True))

@@ -1,0 +1,335 @@
+"""Right numbers in wrong places: is the target the reference with its elements moved?
+
+Every way of moving is a map from places of the target to places of the reference. It is tried on a few thousand places,
+and believed when the error that is left is below a tenth: so it is recognised under the rounding of any format, and
+rounding alone, which no movement explains, never looks like one.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.metrics import ulp
+from tensortriage.compare.metrics.random_projection import project_rows
+from tensortriage.compare.patterns.error_view import Specimen, same_box
+from tensortriage.compare.patterns.finding import Finding, counted, energy, listed, percent, support
+
+_SURELY_MOVED = 0.95
+_PLACES = 16384
+_FIRST_PLACES = 1024
+_LONGEST_SHIFT = 8
+_MOST_SLICES = 2048
+_SMALLEST_SLICE = 8
+_PROJECTIONS = 16
+_MOST_AXES_PERMUTED = 5
+_MOST_SORTED = 1 << 24
+_LAYOUTS = {(0, 2, 3, 1): "NHWC data read as NCHW", (0, 3, 1, 2): "NCHW data read as NHWC"}
+
+
+def stale(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Finding | None:
+    """Does the target hold another tensor, in all of its elements or in the wrong ones?"""
+    best, best_share = "", 0.0
+    some = specimen.wrong if specimen.wrong.any() else None
+    for name, other in others.items():
+        if other.shape == specimen.whole_reference.shape and other.dtype.kind not in "USOc":
+            share = specimen.support(same_box(specimen, other), where=some)
+            if share > best_share:
+                best, best_share = name, share
+    if not best:
+        return None
+    which = "the target equals" if some is None or some.all() else "the wrong elements equal"
+    sentence = f"{which} tensor '{best}': a stale or wrong buffer, or an op that did nothing"
+    return Finding("stale", sentence, best_share, {"tensor": best, "explained": best_share})
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """Some places of a pair of whole tensors, the largest errors among them.
+
+    Attributes:
+        shape: Shape of the tensors.
+        places: Flat indices, int64.
+        reference: The whole reference.
+        target: The target's values at the places, float64.
+        error: Target minus reference there.
+    """
+
+    shape: tuple[int, ...]
+    places: np.ndarray
+    reference: np.ndarray
+    target: np.ndarray
+    error: np.ndarray
+
+    @classmethod
+    def of(cls, specimen: Specimen) -> "Probe":
+        """Choose places in random order; all when there are few."""
+        whole = specimen.whole_reference
+        rng = np.random.default_rng(0)
+        if whole.size <= _PLACES:
+            places = rng.permutation(whole.size)
+        else:
+            flat = np.abs(specimen.error).reshape(-1)
+            worst = np.argpartition(flat, -min(flat.size, _PLACES // 4))[-_PLACES // 4 :]
+            coordinates = np.unravel_index(worst, specimen.shape)
+            chosen = [indices[along] for indices, along in zip(specimen.indices, coordinates, strict=True)]
+            extremes = np.ravel_multi_index(chosen, whole.shape)
+            places = rng.permutation(np.unique(np.concatenate([rng.integers(0, whole.size, _PLACES), extremes])))
+        target, reference = at(specimen.whole_target, places), at(whole, places)
+        usable = np.isfinite(target) & np.isfinite(reference)
+        places, target, reference = places[usable], target[usable], reference[usable]
+        return cls(whole.shape, places, whole, target, target - reference)
+
+    def support(self, sources: np.ndarray, valid: np.ndarray | None = None) -> float:
+        """Return the share of the squared error that is gone when every place is compared with its source.
+
+        Args:
+            sources: Flat indices into the reference, one per place.
+            valid: Which places count; None for all.
+
+        Returns:
+            0 when the movement is not convincing (`finding.support`).
+        """
+        with np.errstate(all="ignore"):
+            rest = np.nan_to_num(self.target - at(self.reference, sources), nan=math.inf)
+        return support(self.error, rest) if valid is None else support(self.error[valid], rest[valid])
+
+    def first(self) -> "Probe":
+        """Return the first places only, for a quick look."""
+        some = slice(_FIRST_PLACES)
+        return Probe(self.shape, self.places[some], self.reference, self.target[some], self.error[some])
+
+
+def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return elements at flat indices in float64; of a tensor in any layout, without copying it."""
+    picked = array.reshape(-1)[places] if array.flags.c_contiguous else array[np.unravel_index(places, array.shape)]
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        return np.asarray(picked.astype(np.float64))
+
+
+def shifted(probe: Probe) -> Finding | None:
+    """Does every element hold a neighbour's value, along an axis or in memory?"""
+    quick = probe.first()
+    best: Finding | None = None
+    for axis in [*range(len(probe.shape)), None] if len(probe.shape) > 1 else range(len(probe.shape)):
+        length = probe.reference.size if axis is None else probe.shape[axis]
+        steps = [sign * step for step in range(1, min(_LONGEST_SHIFT, length // 2) + 1) for sign in (1, -1)]
+        for step in steps:
+            if not quick.support(*_shift_sources(quick, axis, step)):
+                continue
+            sources, inside = _shift_sources(probe, axis, step)
+            around, within = probe.support(sources), probe.support(sources, inside)
+            within *= energy(probe.error[inside]) / energy(probe.error)
+            if max(around, within) > (best.strength if best else 0.0):
+                best = _shift_finding(axis, step, max(around, within), wraps=around >= within)
+    return best
+
+
+def _shift_sources(probe: Probe, axis: int | None, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the source of every place, and where it lies within the tensor (elsewhere it is wrapped around)."""
+    if axis is None:
+        sources = probe.places - step
+        return sources % probe.reference.size, (sources >= 0) & (sources < probe.reference.size)
+    stride, length = math.prod(probe.shape[axis + 1 :]), probe.shape[axis]
+    index = probe.places // stride % length
+    inside = (index >= step) & (index < length + step)
+    return probe.places + ((index - step) % length - index) * stride, inside
+
+
+def _shift_finding(axis: int | None, step: int, share: float, *, wraps: bool) -> Finding:
+    where = "in memory, across rows" if axis is None else f"along axis {axis}"
+    around = ", wrapping around" if wraps else ""
+    neighbour = "before" if step > 0 else "after"
+    sentence = (
+        f"every element holds the value that belongs {counted(abs(step), 'place')} {neighbour} it {where}{around}: "
+        "an index is off by " + ("one" if abs(step) == 1 else str(abs(step)))
+    )
+    return Finding("shift", sentence, share, {"axis": axis, "step": step, "wraps": wraps, "explained": share})
+
+
+def reversed_order(probe: Probe) -> Finding | None:
+    """Is the order of the elements along an axis reversed?"""
+    for axis, length in enumerate(probe.shape):
+        stride = math.prod(probe.shape[axis + 1 :])
+        index = probe.places // stride % length
+        if share := probe.support(probe.places + (length - 1 - 2 * index) * stride) if length > 1 else 0.0:
+            return Finding("reordering", f"axis {axis} is in reverse order", share, {"axis": axis, "explained": share})
+    return None
+
+
+def transposed(probe: Probe) -> Finding | None:
+    """Does the target hold the reference with its axes in another order, under the same shape?"""
+    quick, best_share = probe.first(), 0.0
+    best: tuple[tuple[int, ...], bool] | None = None
+    for axes in axis_orders(probe.shape):
+        same_shape = tuple(probe.shape[axis] for axis in axes) == probe.shape
+        for read_back in (False,) if same_shape else (False, True):
+            if quick.support(_transposed_sources(quick, axes, read_back)):
+                share = probe.support(_transposed_sources(probe, axes, read_back))
+                if share > best_share:
+                    best, best_share = (axes, read_back), share
+    if best is None:
+        return None
+    axes, read_back = best
+    facts = {"axes": list(axes), "explained": best_share}
+    if tuple(probe.shape[axis] for axis in axes) == probe.shape:
+        moved = sorted(axis for place, axis in enumerate(axes) if place != axis)
+        how = f"axes {moved[0]} and {moved[1]} are swapped" if len(moved) == 2 else f"axes are in the order {axes}"
+        return Finding("transposition", f"the target is the reference transposed: {how}", best_share, facts)
+    seen = inverse(axes) if read_back else axes
+    hint = f" ({_LAYOUTS[seen]})" if seen in _LAYOUTS else ""
+    how = f"in the memory order of axes {seen}, under the shape of the original{hint}"
+    return Finding("layout", f"the target holds the reference's values {how}", best_share, facts)
+
+
+def axis_orders(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of axes that move elements: all for few axes, else swaps of two and moves of one."""
+    rank, long = len(shape), [axis for axis, size in enumerate(shape) if size > 1]
+    if len(long) <= _MOST_AXES_PERMUTED:
+        orders: Iterator[tuple[int, ...]] = itertools.permutations(long)
+    else:
+        orders = (_exchanged(long, *pair) for pair in itertools.combinations(range(len(long)), 2))
+        orders = itertools.chain(orders, (_moved(long, *pair) for pair in itertools.permutations(range(len(long)), 2)))
+    for order in orders:
+        if list(order) != long:
+            by_place = dict(zip(long, order, strict=True))
+            yield tuple(by_place.get(axis, axis) for axis in range(rank))
+
+
+def _exchanged(axes: Sequence[int], one: int, other: int) -> tuple[int, ...]:
+    order = list(axes)
+    order[one], order[other] = order[other], order[one]
+    return tuple(order)
+
+
+def _moved(axes: Sequence[int], origin: int, destination: int) -> tuple[int, ...]:
+    order = [axis for place, axis in enumerate(axes) if place != origin]
+    order.insert(destination, axes[origin])
+    return tuple(order)
+
+
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """Return the order of axes that undoes another."""
+    return tuple(sorted(range(len(axes)), key=lambda place: axes[place]))
+
+
+def _transposed_sources(probe: Probe, axes: tuple[int, ...], read_back: bool) -> np.ndarray:
+    """Return the sources for ``reference.transpose(axes)`` in memory order, or for the way back from that."""
+    permuted = tuple(probe.shape[axis] for axis in axes)
+    if read_back:
+        indices = np.unravel_index(probe.places, probe.shape)
+        return np.ravel_multi_index([indices[axis] for axis in axes], permuted)
+    indices = np.unravel_index(probe.places, permuted)
+    return np.ravel_multi_index([indices[place] for place in inverse(axes)], probe.shape)
+
+
+def reordered(specimen: Specimen) -> Finding | None:
+    """Are whole slices of an axis in another order, reversed, interleaved or repeated?"""
+    best: Finding | None = None
+    for axis, size in enumerate(specimen.shape):
+        wide = 2 <= size <= _MOST_SLICES and specimen.reference.size // size >= _SMALLEST_SLICE
+        if wide and specimen.is_whole(axis) and (found := _reordered_along(specimen, axis)):
+            best = found if best is None or found.strength > best.strength else best
+    return best
+
+
+def _reordered_along(specimen: Specimen, axis: int) -> Finding | None:
+    ours, theirs = (_slices(np.where(specimen.finite, side, 0.0), axis) for side in _sides(specimen))
+    size = ours.shape[0]
+    square = (energy_rows(ours)[None, :] + energy_rows(theirs)[:, None]) - 2.0 * theirs @ ours.T
+    square = np.maximum(square, 1e-14 * (energy(ours) + energy(theirs)) / size)
+    own, sources = square.diagonal(), square.argmin(axis=1)
+    total = float(own.sum())
+    moved = (sources != np.arange(size)) & (square[np.arange(size), sources] < (1.0 - _SURELY_MOVED) * own)
+    sources = np.where(moved, sources, np.arange(size))
+    share = 1.0 - float(square[np.arange(size), sources].sum()) / total if total > 0.0 else 0.0
+    if share < _SURELY_MOVED or not math.isfinite(share) or np.count_nonzero(moved) < 1:
+        return None
+    facts = {"axis": axis, "explained": share, "sources": sources[:64].tolist()}
+    repeated = [int(index) for index in np.flatnonzero(moved) if np.count_nonzero(sources == sources[index]) > 1]
+    if 2 * len(repeated) > np.count_nonzero(moved):
+        origin = sorted({int(sources[index]) for index in repeated})
+        sentence = f"axis {axis} has repeated slices: {listed(repeated, size)} hold copies of "
+        return Finding("duplicate", sentence + listed(origin, size), share, facts)
+    return Finding("reordering", f"slices of axis {axis} are {_order_words(sources)}", share, facts)
+
+
+def _sides(specimen: Specimen) -> tuple[np.ndarray, np.ndarray]:
+    return specimen.reference, specimen.target
+
+
+def _slices(array: np.ndarray, axis: int) -> np.ndarray:
+    rows = np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
+    return project_rows(rows, _PROJECTIONS)
+
+
+def energy_rows(rows: np.ndarray) -> np.ndarray:
+    """Return the sum of squares of every row."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def _order_words(sources: np.ndarray) -> str:
+    size = sources.size
+    places = np.arange(size)
+    moved = np.flatnonzero(sources != places)
+    steps = np.unique((places - sources)[moved] % size)
+    if steps.size == 1:
+        step = int(steps[0]) if 2 * int(steps[0]) <= size else int(steps[0]) - size
+        if moved.size == size:
+            return f"rotated by {step}"
+        which = listed(moved.tolist(), size)
+        return (
+            f"shifted: {which} hold what belongs {counted(abs(step), 'place')} {'before' if step > 0 else 'after'} them"
+        )
+    for groups in range(2, size // 2 + 1):
+        if size % groups == 0 and np.array_equal(sources, places.reshape(groups, -1).T.reshape(-1)):
+            return f"interleaved: {groups} groups of {size // groups} that should follow one another alternate"
+    shown = [f"{int(place)} holds {int(sources[place])}" for place in moved[:4]]
+    return "in another order: " + ", ".join(shown) + (", ..." if moved.size > 4 else "")
+
+
+def permuted(specimen: Specimen) -> Finding | None:
+    """Are the values the same, only in another order (equal when both are sorted)?"""
+    ours, theirs = specimen.whole_reference, specimen.whole_target
+    if not 16 <= ours.size <= _MOST_SORTED or not specimen.all_finite:
+        return None
+    ours, theirs = _comparable(ours, theirs)
+    if not _surprising(ours, theirs) or not _same_sorted(ours.reshape(1, -1), theirs.reshape(1, -1)):
+        return None
+    within = ""
+    for depth in range(ours.ndim - 1, 0, -1):
+        count = math.prod(ours.shape[:depth])
+        if count < ours.size and _same_sorted(ours.reshape(count, -1), theirs.reshape(count, -1)):
+            within = f" within each index of {'axis 0' if depth == 1 else f'axes 0..{depth - 1}'}"
+            break
+    moved = float(np.count_nonzero(ours != theirs)) / ours.size
+    sentence = f"the target holds the right values in wrong places{within}: equal once sorted, {percent(moved)} moved"
+    return Finding("permutation", sentence, _SURELY_MOVED, {"moved": moved})
+
+
+def _comparable(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both sides in a type that sorts fast, floats after rounding to the coarser format."""
+    coarse = ulp.coarser(ours.dtype, theirs.dtype)
+    if coarse is None:
+        same = ours.dtype == theirs.dtype and ours.dtype.kind in "iu"
+        return (ours, theirs) if same else (ours.astype(np.float64), theirs.astype(np.float64))
+    wide = np.dtype(np.float32) if coarse.itemsize < 4 else coarse
+    with np.errstate(all="ignore"):
+        one, other = (side.astype(np.float64).astype(coarse).astype(wide) for side in (ours, theirs))
+    return one, other
+
+
+def _surprising(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Say whether equal sorted values would be no coincidence: of few distinct values, counts are easily equal."""
+    unequal = ours != theirs
+    count = int(np.count_nonzero(unequal))
+    if count < 2:
+        return False
+    distinct = np.unique(theirs[unequal][: 1 << 16]).size
+    return 0.5 * distinct * math.log10(1.0 + count / distinct) > 6.0
+
+
+def _same_sorted(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    return bool(np.mean(np.sort(ours, axis=1) == np.sort(theirs, axis=1)) > 0.999)

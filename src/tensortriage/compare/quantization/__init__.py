@@ -1,0 +1,1 @@
+"""Errors of quantizers and of arithmetic in 8-bit integers."""

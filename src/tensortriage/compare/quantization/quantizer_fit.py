@@ -1,0 +1,233 @@
+"""Does a quantizer fit the numbers it meets? Its error on them against the least that as many bits allow.
+
+A scale that is too small cuts numbers off, one that is too large wastes steps: the squared error splits into what
+clipping costs and what rounding costs, and the best scale balances the two. The yardstick is measured on the same
+numbers: the same quantizer with scale and zero point chosen for them. So a quantizer is judged by a ratio, in dB, and
+says which part is to blame; other axes and zero points are tried to tell a wrong scale from a right one misplaced.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import PREDICTION_GAP_DB, decibels
+from tensortriage.values.dtype import DType
+
+KINDS = ("fits", "scale-not-positive", "scale-too-small", "scale-too-large", "zero-point", "axis")
+
+_FRACTIONS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+"""Shares of the observed range tried for the best scale: clipping few outliers may pay."""
+
+_EXPLAINS = 0.5
+"""Share of the avoidable squared error that one change must remove to be named as the mistake."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Calibration:
+    """How a quantizer fits some numbers.
+
+    Attributes:
+        kind: One of `KINDS`: what is wrong with it.
+        error: Relative RMS error of quantizing and dequantizing the numbers.
+        best_error: The same with the best scale and zero point of the same granularity.
+        clipped: Share of the numbers that are cut off.
+        clipping: Share of the squared error that the cut-off numbers hold.
+        observed: Smallest and largest number.
+        representable: Smallest and largest number that the quantizer can make (of any channel).
+        scale: Best scale, shaped as the given one.
+        zero_point: Best zero point, shaped as the given one.
+        words: What is wrong, for a sentence.
+        cure: What to do about it.
+    """
+
+    kind: str
+    error: float
+    best_error: float
+    clipped: float
+    clipping: float
+    observed: tuple[float, float]
+    representable: tuple[float, float]
+    scale: np.ndarray
+    zero_point: np.ndarray
+    words: str
+    cure: str
+
+    @property
+    def gap_db(self) -> float:
+        """How much larger the error is than the least, in dB."""
+        if self.error == 0.0:
+            return 0.0
+        return decibels(self.error / self.best_error) if self.best_error > 0.0 else math.inf
+
+
+def calibrate(
+    numbers: np.ndarray,
+    scale: np.ndarray,
+    zero_point: np.ndarray | None,
+    *,
+    axis: int,
+    dtype: DType,
+    symmetric: bool = False,
+) -> Calibration:
+    """Judge a quantizer by the numbers that it meets.
+
+    Args:
+        numbers: Floating-point tensor before quantization; finite.
+        scale: One number, or one per index of ``axis``.
+        zero_point: Of the same shape, of the quantized type; None for 0.
+        axis: Axis of several scales.
+        dtype: An integer type of at most 16 bits.
+        symmetric: Whether a zero point of 0 is known to be meant, whatever the numbers.
+    """
+    x = numbers.astype(np.float64)
+    scales = np.asarray(scale, np.float64)
+    zeros = (
+        np.zeros(scales.shape) if zero_point is None else np.broadcast_to(zero_point, scales.shape).astype(np.float64)
+    )
+    axis = axis % x.ndim if x.ndim else 0
+    limits = integer_range(dtype)
+    centred = dtype.name.startswith("INT") and not zeros.any()
+    best, best_zeros = _best(x, scales.shape, axis, limits, symmetric=centred)
+    least = _error(x, best, best_zeros, axis, limits)
+    observed = (float(x.min(initial=0.0)), float(x.max(initial=0.0)))
+    shaped = best.astype(np.asarray(scale).dtype), best_zeros.astype(dtype.numpy)
+    if not (np.isfinite(scales).all() and (scales > 0.0).all()):
+        words = f"its scale {_first_bad(scales):.3g} is not a positive number"
+        return Calibration(
+            "scale-not-positive", math.inf, least, 1.0, 1.0, observed, (0.0, 0.0), *shaped, words, _RECALIBRATE
+        )
+    error = _error(x, scales, zeros, axis, limits)
+    low, high = ((limit - zeros) * scales for limit in limits)
+    outside = (x < _spread(low - scales / 2, x, axis)) | (x > _spread(high + scales / 2, x, axis))
+    squared = np.square(_passed(x, scales, zeros, axis, limits) - x)
+    clipping = float(squared[outside].sum() / squared.sum()) if error else 0.0
+    fit = Calibration(
+        "fits", error, least, float(outside.mean()) if x.size else 0.0, clipping, observed,
+        (float(low.min()), float(high.max())), *shaped, "", "",
+    )  # fmt: skip
+    if fit.gap_db <= PREDICTION_GAP_DB:
+        return fit
+    kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits, meant=symmetric and centred)
+    return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
+
+
+_WIDE = 0.9
+"""A quantizer without zero point may be symmetric on purpose. Only if its range, were it shifted, would hold this share
+of what was observed is the zero point what is missing; a narrower range is a matter of the scale."""
+
+_RECALIBRATE = "calibrate again, on data like these"
+
+
+def integer_range(dtype: DType) -> tuple[float, float]:
+    """Return the smallest and largest number of an integer type."""
+    if dtype.name.startswith("INT"):
+        return -(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1) - 1.0
+    return 0.0, 2.0**dtype.bits - 1.0
+
+
+def _first_bad(scales: np.ndarray) -> float:
+    return float(scales[~(np.isfinite(scales) & (scales > 0.0))].flat[0])
+
+
+def _spread(values: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
+    """Return one number, or one per index of an axis, ready to broadcast over x."""
+    if values.size == 1:
+        return values.reshape(())
+    return values.reshape([-1 if along == axis else 1 for along in range(x.ndim)])
+
+
+def _passed(x: np.ndarray, scales: np.ndarray, zeros: np.ndarray, axis: int, limits: tuple[float, float]) -> np.ndarray:
+    """Return x quantized and dequantized, as ONNX defines both (rounding to nearest even, saturating)."""
+    scale, zero = _spread(scales, x, axis), _spread(zeros, x, axis)
+    with np.errstate(all="ignore"):
+        return np.asarray((np.clip(np.rint(x / scale) + zero, *limits) - zero) * scale)
+
+
+def _error(x: np.ndarray, scales: np.ndarray, zeros: np.ndarray, axis: int, limits: tuple[float, float]) -> float:
+    """Return the relative RMS error of passing x through."""
+    size = float(np.square(x).sum())
+    return math.sqrt(float(np.square(_passed(x, scales, zeros, axis, limits) - x).sum()) / size) if size else 0.0
+
+
+def _best(
+    x: np.ndarray, shape: tuple[int, ...], axis: int, limits: tuple[float, float], *, symmetric: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scales and zero points of a shape with the least error among some shares of the observed range."""
+    found: tuple[float, np.ndarray, np.ndarray] | None = None
+    for scales, zeros in _candidates(x, shape, axis, limits, symmetric=symmetric):
+        error = _error(x, scales, zeros, axis, limits)
+        if found is None or error < found[0]:
+            found = error, scales, zeros
+    assert found is not None
+    return found[1], found[2]
+
+
+def _candidates(
+    x: np.ndarray, shape: tuple[int, ...], axis: int, limits: tuple[float, float], *, symmetric: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    several = math.prod(shape) > 1
+    others = tuple(along for along in range(x.ndim) if not several or along != axis)
+    low = np.minimum(x.min(axis=others, initial=0.0), 0.0).reshape(shape)
+    high = np.maximum(x.max(axis=others, initial=0.0), 0.0).reshape(shape)
+    for share in _FRACTIONS:
+        if symmetric:
+            scales = share * np.maximum(-low, high) / limits[1]
+            scales = np.where(scales > 0.0, scales, 1.0)
+            yield scales, np.zeros(shape)
+        else:
+            scales = share * (high - low) / (limits[1] - limits[0])
+            scales = np.where(scales > 0.0, scales, 1.0)
+            yield scales, np.clip(np.rint(limits[0] - share * low / scales), *limits)
+
+
+def _mistake(
+    fit: Calibration,
+    x: np.ndarray,
+    scales: np.ndarray,
+    zeros: np.ndarray,
+    axis: int,
+    limits: tuple[float, float],
+    *,
+    meant: bool,
+) -> tuple[str, str, str]:
+    """Name the one change that removes most of the avoidable error: another axis, zero point if not meant, or scale."""
+    avoidable = fit.error**2 - fit.best_error**2
+    least_removed = _EXPLAINS * avoidable
+
+    def removes(error: float) -> bool:
+        return fit.error**2 - error**2 >= least_removed
+
+    fitting = [other for other in range(x.ndim) if scales.size > 1 and other != axis and x.shape[other] == scales.size]
+    for other in fitting:
+        if removes(_error(x, scales, zeros, other, limits)):
+            words = f"its {scales.size} scales fit axis {other}, but are applied along axis {axis}"
+            return "axis", words, f"set the attribute axis to {other}"
+    spans = f"it meets [{fit.observed[0]:.4g}, {fit.observed[1]:.4g}], and can represent [{fit.representable[0]:.4g}, "
+    spans += f"{fit.representable[1]:.4g}]"
+    shifted = np.clip(np.rint(limits[0] - np.minimum(x.min(initial=0.0), 0.0) / scales), *limits)
+    wide = float(scales.max()) * (limits[1] - limits[0]) >= _WIDE * (fit.observed[1] - fit.observed[0])
+    for zero in (shifted, np.zeros(scales.shape)) if scales.size == 1 and not meant and (wide or zeros.any()) else ():
+        if (zero != zeros).any() and removes(_error(x, scales, zero, axis, limits)):
+            words = f"its zero point {int(zeros.flat[0])} is wrong, {int(zero.flat[0])} fits: {spans}"
+            return (
+                "zero-point",
+                words,
+                f"set the zero point to {int(zero.flat[0])}, or calibrate again on data like these",
+            )
+    factor = float(np.median(scales / fit.scale.astype(np.float64)))
+    how = f"{fit.clipped:.0%} of the numbers are cut off, which is {fit.clipping:.0%} of its error"
+    if fit.clipping >= 0.5:
+        words = f"its scale is too small, by a factor of {1 / factor:.3g}: {spans}; {how}"
+        return "scale-too-small", words, f"calibrate again, on data like these: scale {_shown(fit.scale)}"
+    used = min(1.0, max(abs(v) for v in fit.observed) / max(abs(v) for v in fit.representable))
+    words = (
+        f"its scale is too large, by a factor of {factor:.3g}: {spans}, of which {used:.0%} is used; rounding is all "
+    )
+    return "scale-too-large", words + "of its error", f"calibrate again, on data like these: scale {_shown(fit.scale)}"
+
+
+def _shown(scale: np.ndarray) -> str:
+    flat = np.asarray(scale, np.float64).reshape(-1)
+    return f"{flat[0]:.4g}" if flat.size == 1 else f"{flat.min():.4g} to {flat.max():.4g} per channel"
