@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import click
 
 from tensortriage.cli.lazy import LazyGroup
+from tensortriage.cli.log_options import finish, to_file, unsilenced
 from tensortriage.errors import TriageError
 
 INTERRUPTED = 130
@@ -112,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
         code = tell(problem_of(cause), as_json="--json" in ours)
+    finish(code)
     sys.exit(code)
 
 
@@ -186,12 +188,15 @@ def tell(problem: Problem, *, as_json: bool) -> int:
     """
     from tensortriage.report.text import printable
 
+    lines = [f"triage: error[{problem.slug}]: {printable(problem.message)}"]
     if problem.exit_code == INTERRUPTED:
-        click.echo(f"triage: {problem.slug}; {problem.message}", err=True)
-    else:
-        click.echo(f"triage: error[{problem.slug}]: {printable(problem.message)}", err=True)
+        lines = [f"triage: {problem.slug}; {problem.message}"]
     if problem.cure:
-        click.echo(f"  cure: {printable(problem.cure)}", err=True)
+        lines.append(f"  cure: {printable(problem.cure)}")
+    with unsilenced():
+        for line in lines:
+            click.echo(line, err=True)
+    to_file(lines)
     if as_json:
         from tensortriage.cli.documents import print_document
         from tensortriage.values.serial import to_json

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.lazy import CommandGroup
 from tensortriage.cli.options import READ, WRITTEN, GuideCommand, common, option
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def runner_option(function: "click.decorators.FC") -> "click.decorators.FC":
                   help="Which runner's outputs to take from files that hold several.")(function)  # fmt: skip
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def data() -> None:
     """Merge, concatenate and convert feeds and saved outputs."""
 

@@ -7,8 +7,22 @@ from typing import Any
 
 import click
 
+from tensortriage.cli.log_options import before_the_command, log_parameters
 
-class LazyGroup(click.Group):
+
+class CommandGroup(click.Group):
+    """A group that takes the logging options in front of the command word too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += log_parameters(hidden=True)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Rewrite lists of values in front of the command word, then let click parse."""
+        return super().parse_args(ctx, before_the_command(args))
+
+
+class LazyGroup(CommandGroup):
     """A group with a table ``name -> ("module:attribute", one-line help)``."""
 
     def __init__(self, *args: Any, commands_table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 import click
 from click.core import ParameterSource
 
+from tensortriage.cli.log_options import LOG_LISTS, begin, given_to, log_parameters
 from tensortriage.errors import UsageError
 from tensortriage.workflows.output_files import Place, check_output
 
@@ -47,11 +48,14 @@ class GuideCommand(click.Command):
     def __init__(self, *args: Any, value_lists: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._value_lists = frozenset(value_lists)
+        self.params += log_parameters(GroupedOption, heading=OTHER, rare=True)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite the words, let click parse them, then look at the places that are to be written."""
         rest = super().parse_args(ctx, rewrite(args, self._value_lists))
         check_written(ctx, self.get_params(ctx))
+        check_output(given_to(ctx)["file"], *read_places(ctx, self.get_params(ctx)))
+        begin(ctx, args)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,17 +109,23 @@ def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:
         if word in RUNNER_FLAGS:
             done += ["--runner", RUNNER_FLAGS[word]]
             continue
-        if word not in value_lists:
+        if word not in value_lists and word not in LOG_LISTS:
             done.append(word)
             continue
+        belongs = LOG_LISTS.get(word, anything)
         start = position
-        while position < len(words) and not is_option(words[position]):
+        while position < len(words) and not is_option(words[position]) and belongs(words[position]):
             position += 1
         if position == start:
             done.append(word)  # click says that a value is missing
         for value in words[start:position]:
             done += [word, value]
     return done
+
+
+def anything(_: str) -> bool:
+    """Whether a word can be a value of a list that takes any."""
+    return True
 
 
 def is_option(word: str) -> bool:
@@ -157,12 +167,7 @@ def check_written(context: click.Context, parameters: Sequence[click.Parameter])
     Raises:
         UsageError: When one cannot be written, or is read by the same command, or is named twice (``output-twice``).
     """
-    inputs = [
-        Path(value)
-        for parameter in parameters
-        if isinstance(parameter.type, click.Path) and not isinstance(parameter.type, Written)
-        for value in _values(context, parameter)
-    ]
+    inputs = read_places(context, parameters)
     seen: dict[Path, str] = {}
     for parameter in parameters:
         if not isinstance(parameter.type, Written):
@@ -181,6 +186,16 @@ def check_written(context: click.Context, parameters: Sequence[click.Parameter])
                     cure="name a place for each",
                 )
             seen[path.absolute()] = parameter.opts[0]
+
+
+def read_places(context: click.Context, parameters: Sequence[click.Parameter]) -> list[Path]:
+    """Return every place that the options name to be read."""
+    return [
+        Path(value)
+        for parameter in parameters
+        if isinstance(parameter.type, click.Path) and not isinstance(parameter.type, Written)
+        for value in _values(context, parameter)
+    ]
 
 
 def _values(context: click.Context, parameter: click.Parameter) -> Sequence[Any]:

@@ -3,6 +3,7 @@
 What is under way goes to stderr, so that stdout can be piped; a terminal that cannot move its cursor is spared it.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tensortriage.cli.log_options import shows_progress
 from tensortriage.report.text import duration, printable
 
 if TYPE_CHECKING:
     from tensortriage.diagnose.verdict import Step
 
 _MOST_COLUMNS = 100
+_logger = logging.getLogger(__name__)
 
 
 class Teller:
@@ -28,16 +31,18 @@ class Teller:
 
     def __init__(self, *, err: bool) -> None:
         self._err = err
-        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and shows_progress()
         self._width = 0
         self._started = time.monotonic()
         self._left = ""
 
     def step(self, step: "Step") -> None:
         """Take a step of a diagnosis; only a diagnosis tells its steps."""
+        _logger.info("%s %s (%.1f s)", step.question, step.answer, step.seconds)
 
     def progress(self, text: str) -> None:
-        """Show what is under way, on a terminal only."""
+        """Show what is under way, on a terminal only, and log it."""
+        _logger.debug(text)
         if not self._live:
             return
         self.clear()
@@ -70,6 +75,7 @@ class StepTeller(Teller):
 
     def step(self, step: "Step") -> None:
         """Print an answered question."""
+        super().step(step)
         self.clear()
         seconds = f"  ({step.seconds:.1f} s)" if step.seconds >= 0.1 else ""
         mark = click.style("?", fg="cyan", bold=True)

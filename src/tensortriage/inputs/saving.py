@@ -8,6 +8,7 @@ without a notion of samples get numbered names ``0/NAME``, ``1/NAME``, ... when 
 import contextlib
 import dataclasses
 import itertools
+import logging
 import shutil
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from tensortriage.values.dtype import DType
 from tensortriage.values.store import INDEX_NAME, ShardWriter
 from tensortriage_worker.shards import write_shard
 
+_logger = logging.getLogger(__name__)
 SERIES_NAME = "series.json"
 _BY_SUFFIX = {
     ".json": Format.POLYGRAPHY, ".npz": Format.NPZ, ".safetensors": Format.SAFETENSORS, ".store": Format.STORE,
@@ -105,13 +107,15 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: Format | None = None)
     found = check_place(path, [name for name, _ in series], kind=kind, wanted=wanted)
     try:
         with _all_or_nothing(path):
-            return _save_as(found, path, series, kind)
+            count = _save_as(found, path, series, kind)
     except OSError as error:
         raise StoreError(
             f"{path} cannot be written: {error.strerror or error}",
             slug="file-unwritable",
             cure="free disk space or choose another directory",
         ) from error
+    _logger.info("wrote %d iterations of %s to %s as %s", count, kind.value, path, found.value)
+    return count
 
 
 def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: Format | None = None) -> Format:

@@ -12,6 +12,7 @@ What can be wrong with a file that `Model.load` is given, all as `ModelError`:
 | ``external-data-missing``, ``-outside``, ``-invalid``, ``-truncated``, ``-changed`` | its weights are not there |
 """
 
+import logging
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -35,6 +36,7 @@ from tensortriage.values.spec import ValueSpec
 __all__ = ["ExternalData", "ExternalLayout", "Model"]
 
 _CHECKED_BYTES = 1024
+_logger = logging.getLogger(__name__)
 
 
 class Model:
@@ -74,7 +76,9 @@ class Model:
         """
         path = Path(path)
         found = read_model(path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data)
-        return cls.from_ir(found, None if ignore_external_data else path)
+        model = cls.from_ir(found, None if ignore_external_data else path)
+        _logger.info("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
+        return model
 
     @classmethod
     def from_ir(cls, model: ir.Model, path: Path | None = None) -> Self:
@@ -98,6 +102,7 @@ class Model:
         """
         path = Path(path)
         save_model(self.ir, path, external_data)
+        _logger.debug("wrote %s", path)
         return path
 
     def clone(self) -> "Model":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,6 +29,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(slots=True)
@@ -103,8 +106,10 @@ class Runner:
             compile_it = self._compiling()
             started = time.perf_counter()
             self._session = compile_it()
+            seconds = time.perf_counter() - started
             self.tally.builds += 1
-            self.tally.build_seconds += time.perf_counter() - started
+            self.tally.build_seconds += seconds
+            _logger.info("%s: built in %.3f s", self.spec, seconds)
         return self._session
 
     def _compiling(self) -> Callable[[], Session]:
@@ -128,11 +133,14 @@ class Runner:
         outputs = session.run(tensors.tensors if isinstance(tensors, Feed) else tensors)
         if isinstance(session, RepeatsBuild) and (command := session.command()) not in ("", *self.tally.commands):
             self.tally.commands.append(command)
+        seconds = time.perf_counter() - started
         self.tally.checks += 1
-        self.tally.run_seconds += time.perf_counter() - started
+        self.tally.run_seconds += seconds
+        _logger.info("%s: ran in %.3f s, %d outputs", self.spec, seconds, len(outputs))
         for name, value in outputs.items():
             if not isinstance(value, np.ndarray):
                 raise RunFailed(f"{self.spec}: output '{name}' is not an array", slug="engine-output-not-array")
+            _logger.debug("%s: output %s %s %s", self.spec, name, value.dtype, list(value.shape))
         return outputs
 
     def plan(self) -> Plan | None:

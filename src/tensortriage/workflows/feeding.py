@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from tensortriage.inputs.feeds import load_feeds
 from tensortriage.inputs.random import polygraphy_feeds, random_feeds
 from tensortriage.inputs.script import script_feeds
 from tensortriage.model.model import Model
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +52,10 @@ def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
         raise DataError(
             "there is no sample to run on", slug="no-samples", cure="give --inputs with at least one sample"
         )
-    yield first
-    yield from found
+    for number, feed in enumerate(itertools.chain([first], found)):
+        for name, array in feed.tensors.items():
+            _logger.debug("feed %d: %s %s %s", number, name, array.dtype, list(array.shape))
+        yield feed
 
 
 def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:

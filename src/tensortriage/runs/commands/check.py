@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -45,6 +46,9 @@ class CheckSpec:
     def identity(self, files: Iterable[str] = ()) -> str:
         """Return a digest of all that an answer depends on: the command, the rules, and the content of these files."""
         return digest(self.words, dataclasses.asdict(self.rules), self.timeout_seconds, file_digests(files))
+
+
+_logger = logging.getLogger(__name__)
 
 
 class Checker:
@@ -91,6 +95,7 @@ class Checker:
             if info is not None:
                 info.unlink(missing_ok=True)
         ruling = self.spec.rules.judge(finished)
+        _logger.info("check %d%s: %s", iteration, f" {label}" if label else "", ruling.reason)
         wanted = {Shown.EVERYTHING: True, Shown.NOTHING: False, Shown.FAILURES: ruling.failed is not False}
         if wanted[self.spec.shown] and finished.printed.nbytes:
             self._tell(finished.printed.text.rstrip("\n"))

@@ -1,0 +1,36 @@
+"""Polygraphy's names of logging levels, and the steps between them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+LEVELS = {
+    "CRITICAL": 50, "ERROR": 40, "WARNING": 30, "FINISH": 28, "START": 22, "INFO": 20, "VERBOSE": 10,
+    "EXTRA_VERBOSE": 7, "SUPER_VERBOSE": 4, "ULTRA_VERBOSE": 1,
+}  # fmt: skip
+"""Polygraphy's names of levels, as numbers of `logging`; from SUPER_VERBOSE on the libraries used are heard too."""
+_STEPS = tuple(sorted(level for name, level in LEVELS.items() if name not in ("START", "FINISH")))
+
+
+def levels_of(words: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+    """Return the level of everything (None: not said), and those of parts by module (``runs.runner``).
+
+    Raises:
+        click.BadParameter: For a word that names no level.
+    """
+    whole, parts = None, {}
+    for word in words:
+        path, _, name = word.rpartition(":")
+        if name.upper() not in LEVELS:
+            raise click.BadParameter(f"'{word}' names no level; levels: {', '.join(LEVELS)}", param_hint="--verbosity")
+        if path:
+            parts[".".join(Path(path).with_suffix("").parts)] = LEVELS[name.upper()]
+        else:
+            whole = LEVELS[name.upper()]
+    return whole, parts
+
+
+def moved(level: int, steps: int) -> int:
+    """Return the named level that lies some steps above (below: negative) another."""
+    return _STEPS[min(max(_STEPS.index(level) + steps, 0), len(_STEPS) - 1)]
