@@ -23,8 +23,8 @@ import numpy as np
 import onnx
 
 from tensortriage.compare.judgement.relative_error import gap_allowance_db
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
-from tensortriage.engines.reference import ReferenceEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import TriageError
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, save_model
 from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose

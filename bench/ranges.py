@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
-from tensortriage.engines.reference import ReferenceEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.runs.ranges import range_scan

@@ -28,7 +28,7 @@ class Session:
 class Engine:
     def compile(self, model, options):
         {compile}
-        from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+        from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
         return Session(OnnxRuntimeEngine().compile(model, {{}}))
 """
 

@@ -149,7 +149,7 @@ def test_golden_inputs_of_the_repro_are_those_of_the_reference(tmp_path, faulty)
 
 
 FOLDS = """
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed
 import onnx
 import onnx.parser

@@ -91,7 +91,7 @@ def test_a_fault_of_one_op_at_high_optimization_is_told_with_the_level_that_work
 
 def test_a_fault_that_needs_the_whole_model_stays_open(tmp_path):
     (tmp_path / "whole.py").write_text(
-        "from tensortriage.engines.onnxruntime import OnnxRuntimeEngine\n"
+        "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
         "class Session:\n"
         "    def __init__(self, session): self.session = session\n"
         "    def run(self, feed):\n"

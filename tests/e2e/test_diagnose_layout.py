@@ -8,7 +8,7 @@ from tensortriage.testing import encoder, feed_for, save_model
 
 WRAPPED = """
 import numpy as np
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 class Session:
     def __init__(self, session): self.session = session

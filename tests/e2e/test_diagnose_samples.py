@@ -17,7 +17,7 @@ REAL = EXAMPLES / "digits.npz"
 FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 CLIPS = """
 import numpy as np
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 class Session:
     def __init__(self, session): self.session = session
@@ -163,7 +163,7 @@ def test_an_unknown_option_is_told_before_anything_runs(tmp_path):
 SHAPES = """
 import os
 import numpy as np
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 class Session:
     def __init__(self, session): self.session = session

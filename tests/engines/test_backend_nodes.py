@@ -147,7 +147,7 @@ def run(path, feed, names):
 
 def engine_run(session, names, fed):
     """Run through OrtValues, which know the element types that numpy lacks."""
-    from tensortriage.engines import onnxruntime as engine
+    from tensortriage.engines.onnxruntime import engine
 
     values = {name: engine._value(array) for name, array in fed.items()}
     places = {value.data_ptr() for value in values.values()}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tensortriage.engines.base import Availability, Plan, Region
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, UsageError

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import models
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.cutting.extract import extract

@@ -14,10 +14,10 @@ import onnx
 import pytest
 from onnx import parser
 
-from tensortriage.engines import workers
 from tensortriage.engines.base import Limits
-from tensortriage.engines.isolated import IsolatedEngine
 from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage.engines.process import workers
+from tensortriage.engines.process.isolated import IsolatedEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
 from tensortriage.values.dtype import DType
@@ -37,7 +37,7 @@ HOST = """
 import os, sys, time
 from tensortriage.engines.base import Limits
 from tensortriage.engines.script import ScriptEngine
-from tensortriage.engines import workers
+from tensortriage.engines.process import workers
 import numpy as np
 session = ScriptEngine(limits=Limits(20, 60)).compile(__import__("pathlib").Path({model!r}), {{"file": {script!r}}})
 worker = session._conversation.worker

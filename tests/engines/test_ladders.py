@@ -7,7 +7,7 @@ import pytest
 
 import models
 from tensortriage.engines.base import NamesPasses, OffersLadder
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.openvino import OpenVinoEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.testing import FaultyEngine

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 
 from engines.onnx_models import F, conv_net, parsed, save, value
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed, EngineOutOfMemory, RunFailed, UsageError
 from tensortriage.values.dtype import DType
 
@@ -161,7 +161,8 @@ def test_nothing_is_written_to_the_terminal(tmp_path):
     path = parsed(tmp_path / "m.onnx", "g (float[n] x, int64[k] i) => (float[k] y) { y = Gather(x, i) }")
     code = (
         "import sys, numpy as np\nfrom pathlib import Path\n"
-        "from tensortriage.engines.onnxruntime import OnnxRuntimeEngine\nfrom tensortriage.errors import RunFailed\n"
+        "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
+        "from tensortriage.errors import RunFailed\n"
         "session = OnnxRuntimeEngine().compile(Path(sys.argv[1]), {})\n"
         "try: session.run({'x': np.zeros(3, np.float32), 'i': np.array([7])})\nexcept RunFailed: sys.exit(7)\n"
     )

@@ -7,7 +7,7 @@ from onnx import helper
 
 from engines.onnx_models import F, parsed, save, value
 from tensortriage.engines.base import ReportsPrecision
-from tensortriage.engines.reference import ReferenceEngine
+from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.values.dtype import DType
 

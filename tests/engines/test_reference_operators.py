@@ -11,8 +11,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from tensortriage.engines.kernels import kernel_names
-from tensortriage.engines.reference import BORROWED, ReferenceSession
+from tensortriage.engines.reference.engine import BORROWED, ReferenceSession
+from tensortriage.engines.reference.kernels import kernel_names
 from tensortriage.errors import BuildFailed, EngineError
 from tensortriage.model.model import Model
 

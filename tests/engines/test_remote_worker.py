@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import parser
 
-from tensortriage.engines import transport, workers
 from tensortriage.engines.base import Limits
 from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage.engines.process import transport, workers
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import EngineCrashed, EngineMissing, StoreError
 from tensortriage_worker import exchange, supervisor

@@ -12,8 +12,8 @@ import onnx
 import pytest
 from onnx import parser
 
-from tensortriage.engines import workers
 from tensortriage.engines.base import Limits, Plan, Region
+from tensortriage.engines.process import workers
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import (
     BuildFailed,
@@ -382,6 +382,6 @@ def gone(pid: int, seconds: float = 5) -> bool:
 
 def test_a_script_around_onnx_runtime_conforms(tmp_path):
     script = tmp_path / "wrapper.py"
-    script.write_text("from tensortriage.engines.onnxruntime import OnnxRuntimeEngine as Engine\n")
+    script.write_text("from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine as Engine\n")
     report = check_engine_conformance(ScriptEngine(limits=FAST), {"file": str(script)})
     assert set(report.refused) <= {"model bfloat16"}  # ONNX Runtime's CPU provider has no bfloat16 Add

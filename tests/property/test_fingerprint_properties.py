@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tensortriage.compare.alignment.tensor_fingerprint import fingerprint
 from tensortriage.compare.alignment.value_matching import match
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing import conv_net, encoder, feed_for, save_model

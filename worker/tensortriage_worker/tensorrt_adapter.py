@@ -1,8 +1,8 @@
 """TensorRT: builds an engine from an ONNX file, says how, and runs it. The parts are in the modules ``tensorrt_*``.
 
 Everything that TensorRT does happens here, in the engine's process: a crash of the builder or a CUDA error that stays
-ends this process and nothing else. Options are those of `tensortriage.engines.tensorrt`, already checked there; what a
-release cannot do is refused here, by name.
+ends this process and nothing else. Options are those of `tensortriage.engines.tensorrt.engine`, already checked there;
+what a release cannot do is refused here, by name.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tensortriage.diagnose.investigation import Investigation
 from tensortriage.diagnose.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.suggest import reduce_command
 from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
-from tensortriage.engines.cpu import sums_in_int16
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeSession, open_rewritten
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, OnnxRuntimeSession, open_rewritten
+from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
 from tensortriage.engines.options import read_options
-from tensortriage.engines.ortsettings import UNOPTIMIZED
 from tensortriage.values.dtype import Precision
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tensortriage.engines.base import Availability, Limits, Plan
-from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
@@ -126,7 +126,7 @@ def _declared_inputs(model: Path) -> Sequence[ValueSpec]:
 
 def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
     """Return the plan with names of ONNX nodes instead of OpenVINO's, and labels of element types."""
-    from tensortriage.engines.placing import place
+    from tensortriage.engines.region_nodes import place
     from tensortriage.model.model import Model
 
     loaded = Model.load(model)

@@ -21,11 +21,11 @@ GROUP = "tensortriage.engines"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
-        "onnxruntime": "tensortriage.engines.onnxruntime:OnnxRuntimeEngine",
-        "reference": "tensortriage.engines.reference:ReferenceEngine",
+        "onnxruntime": "tensortriage.engines.onnxruntime.engine:OnnxRuntimeEngine",
+        "reference": "tensortriage.engines.reference.engine:ReferenceEngine",
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
-        "tensorrt": "tensortriage.engines.tensorrt:TensorRtEngine",
+        "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }
 )

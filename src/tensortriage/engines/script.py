@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tensortriage.engines.base import Availability, Limits
-from tensortriage.engines.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.errors import TriageError, UsageError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec

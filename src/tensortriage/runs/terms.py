@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.engines.kernels import Call, kernel_for
+from tensortriage.engines.reference.kernels import Call, kernel_for
 from tensortriage.model.ir.graph import Node
 
 _LINEAR = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum")

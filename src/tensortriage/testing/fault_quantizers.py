@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tensortriage.engines.kernels import Call, kernel_for
+from tensortriage.engines.reference.kernels import Call, kernel_for
 from tensortriage.errors import UsageError
 from tensortriage.testing.fault_numbers import Site
 

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan, Region, Session
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
 from tensortriage.model.mixed_precision.emulate_rounding import round_results

@@ -34,7 +34,7 @@ ENGINES = {
     "faulty.py": "from tensortriage.testing import FaultyEngine as Engine\n",
     "varying.py": "from tensortriage.testing import VaryingEngine as Engine\n",
     "swapping.py": '''"""ONNX Runtime that confuses the first output with the second."""
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 
 class Session:

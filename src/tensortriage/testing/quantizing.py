@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing.models import save_model

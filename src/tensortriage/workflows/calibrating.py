@@ -24,7 +24,7 @@ def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder
     scaled = {"calibration_cache", "calibration_feeds", "load_engine"} & options.keys()
     if spec.name != "tensorrt" or options.get("precision") != "int8" or scaled:
         return spec
-    from tensortriage.engines.tensorrt_preparing import is_quantized  # with all that prepares a model for TensorRT
+    from tensortriage.engines.tensorrt.build_inputs import is_quantized  # with all that prepares a model for TensorRT
 
     loaded = Model.load(model)
     if is_quantized(loaded):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.tensorrt import TensorRtEngine
+from tensortriage.engines.tensorrt.engine import TensorRtEngine
 from tensortriage.errors import EngineMissing
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import PREDICTION_GAP_DB, decibels, say
-from tensortriage.engines.cpu import sums_in_int16
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from tensortriage.diagnose.investigation import Investigation
-from tensortriage.engines.cpu import sums_in_int16
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench
 from tensortriage.precision.goal import Sample

@@ -15,7 +15,7 @@ CHAIN = """main (float[4, 8] x) => (float[4, 8] y) {
 NAMES = ("sin", "mul", "tanh", "add", "exp", "sub")
 
 UNMARKED = """
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.model.model import Model
 
 

@@ -52,7 +52,7 @@ def test_independent_origins_are_all_listed_and_harmless_ones_apart(tmp_path):
         shape = Shape(three)
     }"""
     (tmp_path / "engine.py").write_text(
-        "import numpy as np\nfrom tensortriage.engines.onnxruntime import OnnxRuntimeEngine\n"
+        "import numpy as np\nfrom tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
         "class Session:\n"
         "    def __init__(self, session): self.session = session\n"
         "    def run(self, feed):\n"
@@ -106,7 +106,7 @@ def test_an_infinity_that_the_target_lacks_is_not_called_one_that_it_makes(tmp_p
     }"""
     x = np.array([[1, 2, 3], [-np.inf] * 3], np.float32)
     (tmp_path / "engine.py").write_text(
-        "import numpy as np\nfrom tensortriage.engines.onnxruntime import OnnxRuntimeEngine\n"
+        "import numpy as np\nfrom tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
         "class Session:\n"
         "    def __init__(self, session): self.session = session\n"
         "    def run(self, feed):\n"

@@ -6,7 +6,7 @@ from onnx import numpy_helper
 
 from diagnosing import ask, step
 from quantization_aware import SATURATING, scaled, trained
-from tensortriage.engines.cpu import sums_in_int16
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
 
 MODELS = {

@@ -5,7 +5,7 @@ import pytest
 
 from models import parse
 from tensortriage.engines.base import Availability
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed

@@ -12,7 +12,7 @@ from onnx import parser
 from onnx.numpy_helper import from_array, to_array
 
 from tensortriage.engines.base import Limits
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.script import ScriptEngine
 from tensortriage.errors import BuildFailed, EngineCrashed, EngineError, EngineHung, EngineOutOfMemory, UsageError
 from tensortriage.model.cutting.explode import explode

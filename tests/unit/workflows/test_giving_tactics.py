@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from models import write
-from tensortriage.engines import tensorrt
 from tensortriage.engines.base import Choice
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.engines.tensorrt import TensorRtEngine
+from tensortriage.engines.tensorrt import engine as tensorrt
+from tensortriage.engines.tensorrt.engine import TensorRtEngine
 from tensortriage.errors import DataError
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.workflows.giving_tactics import with_tactics

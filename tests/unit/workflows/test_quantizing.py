@@ -6,7 +6,7 @@ import pytest
 from onnx import numpy_helper
 
 import models
-from tensortriage.engines.cpu import sums_in_int16
+from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.errors import DataError, ModelError
 from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.precision.quantizing import ALWAYS, Calibration

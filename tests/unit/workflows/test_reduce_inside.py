@@ -15,7 +15,7 @@ from tensortriage.workflows.reduce import ReduceRequest, reduce
 ENGINE = """
 from pathlib import Path
 import onnx
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 def graphs(graph):
     yield graph

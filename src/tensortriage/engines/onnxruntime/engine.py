@@ -1,0 +1,397 @@
+"""ONNX Runtime: the embedded default engine, as reference (optimizations off) and as target (all levels and providers).
+
+Tensors cross the border without a copy both ways: feeds as `OrtValue` on the caller's memory, outputs as arrays on the
+memory of an `OrtValue` that lives as long as the array. That also makes every ONNX element type work, those that
+ONNX Runtime's own numpy bridge does not know (bfloat16, float8, int4) included. The memory arena is off: with it a
+session keeps the memory of all outputs it ever gave (1 GB for a model with every value marked), and its first run is
+slower. ONNX Runtime's own log is silenced, since every failure arrives as a typed error.
+"""
+
+import contextlib
+import ctypes
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tensortriage.engines.base import Availability, Limits, Plan
+from tensortriage.engines.feed_checks import (
+    build_failed,
+    checked_feed,
+    closed,
+    one_line,
+    pack,
+    run_failed,
+    unpack,
+    without_source_place,
+)
+from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
+from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, Settings, nominal_precision, read_settings
+from tensortriage.engines.options import read_options
+from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.spec import ValueSpec
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
+    from tensortriage.model.model_message import InPlace
+
+NAME = "ONNX Runtime"
+_BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DType.STRING)
+_TYPE_NAMES = {f"tensor({d.name.lower()})": d for d in DType}
+_SILENT = 4
+BUILD_LOG_LEVEL = _SILENT
+"""Severity from which a build logs to standard error; `ortpasses` lowers it in a process of its own."""
+_WEIGHTS = "session.model_external_initializers_file_folder_path"
+_AS_THEY_ARE = "session.disable_prepacking"
+_SPINNING = "session.intra_op.allow_spinning"
+_NOTHING = ctypes.c_uint8()
+
+
+class OnnxRuntimeEngine(InSteps):
+    """The engine ``onnxruntime``. It works in this process, so `Limits` do not apply."""
+
+    name: ClassVar[str] = "onnxruntime"
+    options: ClassVar[Mapping[str, str]] = {
+        "optimization": "graph optimization level: none, basic, extended, layout or all (default all)",
+        "precision": "fp32; fp16 or bf16 convert the model before it runs; tf32 needs a CUDA provider",
+        "providers": "execution providers, partial names joined with +: cpu, cuda, tensorrt, ... (default cpu)",
+        "provider_option.KEY": "option of the first provider, e.g. provider_option.device_id=1",
+        "threads": "threads within one operator (default: all cores)",
+        "inter_threads": "operators run at a time (default 1)",
+        "deterministic": "true for deterministic kernels (default false)",
+        "disabled_optimizers": "graph transformers left out, joined with +, e.g. GeluFusionL2",
+        "config.KEY": "session config entry, e.g. config.session.disable_prepacking=1",
+        "custom_ops": "shared library with custom operators",
+    }
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+
+    def availability(self) -> Availability:
+        """Say whether ONNX Runtime can be imported, which version it is and which devices its providers drive."""
+        try:
+            ort = library()
+        except EngineMissing as error:
+            return Availability(usable=False, reason=error.message, cure=error.cure)
+        names = [name.removesuffix("ExecutionProvider") for name in ort.get_available_providers()]
+        return Availability(
+            usable=True, version=ort.__version__, device=", ".join(name for name in names if name != "Azure")
+        )
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return the precision word for these options.
+
+        ONNX Runtime's CUDA and TensorRT providers use TF32 for float32 unless told otherwise. With ``precision=fp16``
+        on the CPU provider weights and inputs are float16, but most kernels compute in float32.
+        """
+        return nominal_precision(read_options(options, self.options))
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> "OnnxRuntimeSession":
+        """Build a session.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
+            BuildFailed: When ONNX Runtime refuses the model, with its reason; also for inputs and outputs that are no
+                tensors (sequences, optionals, maps).
+        """
+        given = read_options(options, self.options)
+        precision = given.precision("precision", PRECISIONS, Precision.FP32)
+        settings = read_settings(given, library())
+        if precision not in CONVERTED:
+            return OnnxRuntimeSession(model, settings)
+        from tensortriage.model.mixed_precision.convert_precision import convert
+
+        try:
+            return open_rewritten(
+                model, settings, lambda original, specs: convert(original, precision, specs=specs), engine=self.name
+            )
+        except BuildFailed as error:
+            if "Could not find an implementation" in error.message:
+                error.cure = (
+                    f"this provider cannot compute in {precision.value}; emulate:precision={precision.value} can"
+                )
+            raise
+
+    def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> "OnnxRuntimeSession":
+        """Build a session on a message whose weights are mapped from the files where they are, and used as they are.
+
+        Kernels that would rather have their weights in another order add in another order then, so results may differ
+        from those of `compile` by rounding.
+
+        Raises:
+            UsageError: For options under which the model would be rewritten (slug ``engine-option-value``).
+            EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
+            BuildFailed: When ONNX Runtime refuses the model.
+        """
+        given = read_options(options, self.options)
+        given.precision("precision", [p for p in PRECISIONS if p not in CONVERTED], Precision.FP32)
+        return OnnxRuntimeSession(model, read_settings(given, library()))
+
+
+class OnnxRuntimeSession:
+    """A model built by ONNX Runtime.
+
+    Args:
+        model: The ONNX file, or a message with the directory of its external data.
+        settings: How to build it.
+        folder: Temporary directory that holds the file, removed on close; None when the file is the user's.
+        original: The file that the model was made from, whose nodes `plan` names; None when it is the model itself.
+
+    Raises:
+        EngineMissing: When ONNX Runtime or a provider is not usable here.
+        BuildFailed: When the model is refused.
+    """
+
+    def __init__(
+        self,
+        model: "Path | InPlace",
+        settings: Settings,
+        *,
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+        original: Path | None = None,
+    ) -> None:
+        self._model = model
+        self._original = original or model
+        self._settings = settings
+        self._folder = folder
+        self._session: Any = _build(model, settings)
+        self.inputs: Sequence[ValueSpec] = tuple(_spec(arg, "input") for arg in self._session.get_inputs())
+        self.outputs: Sequence[ValueSpec] = tuple(_spec(arg, "output") for arg in self._session.get_outputs())
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once; outputs own their memory and stay valid after `close`.
+
+        Raises:
+            DataError: When the feed does not fit the inputs.
+            RunFailed: When a kernel fails, or the session is closed.
+            EngineOutOfMemory: When an allocation fails.
+        """
+        if self._session is None:
+            raise closed(NAME)
+        arrays = checked_feed(feed, self.inputs)
+        names = [spec.name for spec in self.outputs]
+        options = library().RunOptions()
+        options.log_severity_level = _SILENT
+        try:
+            if any(spec.dtype is DType.STRING for spec in self.inputs):
+                return dict(zip(names, self._session.run(names, _mixed(arrays), options), strict=True))
+            values = {name: _value(array) for name, array in arrays.items()}
+            results = self._session.run_with_ort_values(names, values, options)
+            fed = {value.data_ptr() for value in values.values()}
+            return {name: _array(value, fed) for name, value in zip(names, results, strict=True)}
+        except Exception as error:
+            raise _translated(error, run_failed(NAME, _reason(error))) from error
+
+    def plan(self) -> Plan | None:
+        """Return the optimized graph, each kernel with the original nodes fused into it.
+
+        Costs one more build: ONNX Runtime tells its optimized graph only by writing it to a file. None for a model that
+        is in no file.
+        """
+        if self._session is None:
+            raise closed(NAME)
+        if not isinstance(self._original, Path):
+            return None
+        from tensortriage.engines.onnxruntime.node_map import fused_regions
+        from tensortriage.model.model import Model
+
+        with tempfile.TemporaryDirectory(prefix="triage-onnxruntime-") as folder:
+            optimized = Path(folder) / "optimized.onnx"
+            _build(self._model, self._settings, save_to=optimized)
+            try:
+                return Plan(fused_regions(Model.load(self._original), Model.load(optimized)))
+            except TriageError:
+                return None
+
+    def close(self) -> None:
+        """Release the session, its temporary files, and the heap that its runs left free."""
+        if self._session is None:
+            return
+        self._session = None
+        if self._folder is not None:
+            self._folder.cleanup()
+        _trim_heap()
+
+
+def open_rewritten(
+    model: Path,
+    settings: Settings,
+    rewrite: Callable[["Model", Mapping[str, ValueSpec]], "Model"],
+    *,
+    engine: str,
+) -> OnnxRuntimeSession:
+    """Return a session on a rewritten copy of a model, which lives in a temporary directory until the session closes.
+
+    Args:
+        model: The user's file; `OnnxRuntimeSession.plan` speaks of its nodes.
+        settings: How to build the copy.
+        rewrite: From the model and its value specs to the copy.
+        engine: Name for messages.
+
+    Raises:
+        BuildFailed: When the file is no model, cannot be rewritten, or its copy is refused.
+    """
+    from tensortriage.model.model import Model
+    from tensortriage.model.shape_inference.value_specs import value_specs
+
+    folder = tempfile.TemporaryDirectory(prefix=f"triage-{engine}-")
+    try:
+        original = Model.load(model)
+        path = rewrite(original, value_specs(original)).save(Path(folder.name) / "model.onnx")
+        return OnnxRuntimeSession(path, settings, folder=folder, original=model)
+    except BaseException as error:
+        folder.cleanup()
+        if isinstance(error, ModelError):
+            raise build_failed(engine, error.message, cure=error.cure) from error
+        raise
+
+
+def library() -> Any:
+    """Return the onnxruntime module, its global log silenced.
+
+    Raises:
+        EngineMissing: When it cannot be imported.
+    """
+    try:
+        import onnxruntime
+    except Exception as error:  # besides ImportError, a broken shared library raises what it likes
+        raise EngineMissing(
+            f"ONNX Runtime cannot be imported: {one_line(error)}",
+            slug="engine-not-installed",
+            cure="pip install onnxruntime",
+        ) from error
+    onnxruntime.set_default_logger_severity(_SILENT)
+    onnxruntime.disable_telemetry_events()  # `silence` came too late if the caller had imported it before us
+    return onnxruntime
+
+
+def _build(model: "Path | InPlace", settings: Settings, *, save_to: Path | None = None) -> Any:
+    ort = library()
+    try:
+        options = _session_options(ort, settings, save_to)
+        if not isinstance(model, Path):
+            options.add_session_config_entry(_WEIGHTS, str(model.folder))
+            options.add_session_config_entry(_AS_THEY_ARE, "1")
+            options.add_session_config_entry(_SPINNING, "0")  # threads that wait for a next run, which seldom comes
+        session = ort.InferenceSession(
+            str(model) if isinstance(model, Path) else model.message,
+            options,
+            providers=[(name, dict(own)) for name, own in settings.providers],
+            disabled_optimizers=list(settings.disabled_optimizers) or None,
+            enable_fallback=0,
+        )
+    except Exception as error:
+        raise _translated(error, build_failed(NAME, _reason(error))) from error
+    started = session.get_providers()
+    absent = [name for name, _ in settings.providers if name not in started]
+    if absent:
+        raise EngineMissing(
+            f"ONNX Runtime could not start {absent[0]}",
+            slug="provider-missing",
+            cure="check the device, its driver and the libraries this provider needs",
+        )
+    return session
+
+
+def _session_options(ort: Any, settings: Settings, save_to: Path | None) -> Any:
+    options = ort.SessionOptions()
+    options.log_severity_level = BUILD_LOG_LEVEL
+    levels = ort.GraphOptimizationLevel  # older releases lack the one between extended and all
+    options.graph_optimization_level = getattr(levels, settings.level, levels.ORT_ENABLE_ALL)
+    options.enable_cpu_mem_arena = False
+    options.intra_op_num_threads = settings.threads
+    if settings.inter_threads:
+        options.inter_op_num_threads = settings.inter_threads
+    if settings.inter_threads > 1:
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+    options.use_deterministic_compute = settings.deterministic
+    for key, value in settings.config.items():
+        options.add_session_config_entry(key, value)
+    if settings.custom_ops:
+        options.register_custom_ops_library(settings.custom_ops)
+    if save_to is not None:
+        options.optimized_model_filepath = str(save_to)
+        head = "session.optimized_model_external_initializers_"
+        options.add_session_config_entry(head + "file_name", save_to.name + ".data")
+        options.add_session_config_entry(head + "min_size_in_bytes", "1024")
+    return options
+
+
+def _spec(arg: Any, role: str) -> ValueSpec:
+    if arg.type not in _TYPE_NAMES:
+        raise BuildFailed(
+            f"{role} '{arg.name}' is {arg.type}, not a tensor",
+            slug="value-not-a-tensor",
+            cure="cut the model before it, e.g. with triage surgeon extract",
+        )
+    shape = tuple(dim if isinstance(dim, str) or (dim is not None and dim >= 0) else None for dim in arg.shape)
+    return ValueSpec(arg.name, _TYPE_NAMES[arg.type], shape)
+
+
+def _value(array: np.ndarray) -> Any:
+    """Return an OrtValue on an array's memory; sub-byte elements are packed into memory of its own."""
+    values = library().OrtValue
+    dtype = DType.from_numpy(array.dtype)
+    if dtype in _BRIDGED:
+        return values.ortvalue_from_numpy(array)
+    if dtype.bits >= 8:
+        return values.ortvalue_from_numpy_with_onnx_type(array, dtype.value)
+    value = values.ortvalue_from_shape_and_type(list(array.shape), dtype.value)
+    packed = pack(array, dtype)
+    ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
+    return value
+
+
+def _mixed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return a feed for ``InferenceSession.run``, the only door for strings: they as arrays, all else as OrtValue."""
+    return {
+        name: array.astype(object) if array.dtype.kind in "USO" else _value(array) for name, array in arrays.items()
+    }
+
+
+def _array(value: Any, fed: set[int]) -> np.ndarray:
+    """Return a result's memory as an array that keeps it alive; a copy where it is the caller's own feed."""
+    dtype = DType(value.element_type())
+    if dtype in _BRIDGED or dtype is DType.STRING:
+        array: np.ndarray = value.numpy()
+    else:
+        raw = np.asarray(_Memory(value))
+        shape = tuple(value.shape())
+        array = unpack(raw, dtype, shape) if dtype.bits < 8 else raw.view(dtype.numpy).reshape(shape)
+    return array.copy() if dtype is not DType.STRING and value.data_ptr() in fed else array
+
+
+class _Memory:
+    """The bytes of a tensor OrtValue, as an object that numpy can make an array on and keep alive with it."""
+
+    def __init__(self, value: Any) -> None:
+        self.owner = value
+        size = value.tensor_size_in_bytes()
+        place = value.data_ptr() if size else ctypes.addressof(_NOTHING)
+        self.__array_interface__ = {"data": (place, False), "shape": (size,), "typestr": "|u1", "version": 3}
+
+
+def _reason(error: Exception) -> str:
+    text = re.sub(r"^(\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : )?(Load model from .*? failed:)?", "", str(error))
+    return one_line(without_source_place(text))
+
+
+def _translated(error: Exception, otherwise: TriageError) -> TriageError:
+    if isinstance(error, TriageError):
+        return error
+    if isinstance(error, MemoryError) or re.search(r"Failed to allocate memory|bad_alloc|out of memory", str(error)):
+        return EngineOutOfMemory(
+            f"{NAME} ran out of memory: {_reason(error)}", slug="engine-out-of-memory", cure="use a smaller input"
+        )
+    return otherwise
+
+
+def _trim_heap() -> None:
+    """Give the heap's free pages back to the system where the C library can (glibc keeps them otherwise)."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)

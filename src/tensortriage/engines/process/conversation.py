@@ -1,0 +1,249 @@
+"""Talking to an engine process about one model, and what its answers and its silences mean.
+
+A conversation holds a worker for itself, from the first question until `end`. Whatever happens over there arrives here
+as an error of this package: a refusal, a crash with the last words of the process, a hang, a lack of memory. After the
+process has died a conversation is over; the next one starts another process.
+"""
+
+import contextlib
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.feed_checks import MAX_REASON, build_failed, one_line, run_failed
+from tensortriage.engines.process.workers import Worker, WorkerDied, WorkerTimeout, give_back
+from tensortriage.errors import (
+    BuildFailed,
+    DataError,
+    EngineCrashed,
+    EngineError,
+    EngineHung,
+    EngineMissing,
+    EngineOutOfMemory,
+    ModelError,
+    RunFailed,
+    StoreError,
+    TriageError,
+    UsageError,
+)
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.shards import ShardError
+
+CLOSE_SECONDS = 10.0
+RETIRED_BYTES = 1 << 30
+"""An engine process that holds more than this after its model is closed is not reused."""
+
+_ERRORS: dict[str, type[TriageError]] = {
+    "usage": UsageError,
+    "missing": EngineMissing,
+    "build": BuildFailed,
+    "run": RunFailed,
+    "NoRoom": StoreError,
+} | {
+    error.__name__: error
+    for error in (BuildFailed, RunFailed, EngineMissing, EngineOutOfMemory, UsageError, ModelError, DataError)
+}
+_DOING = {
+    "probe": "starting", "compile": "building the model", "run": "running", "plan": "telling its plan",
+    "answer": "answering",
+}  # fmt: skip
+_LAST_WORDS = 6
+
+
+class Conversation:
+    """Questions to one engine process.
+
+    Args:
+        worker: Leased for this conversation, which gives it back.
+        title: What messages call the engine.
+        limits: Bounds on time and memory of every answer.
+    """
+
+    def __init__(self, worker: Worker, title: str, limits: Limits) -> None:
+        self.worker = worker
+        self.title = title
+        self.limits = limits
+        self._delivered: list[str] = []
+        self._over = ""
+
+    def deliver(self, path: Path) -> str:
+        """Return where the engine process finds an ONNX file or a script.
+
+        Raises:
+            StoreError: When the worker's machine has no room for it.
+            EngineCrashed: When the connection breaks.
+        """
+        with self._told("compile"):
+            self._delivered.append(self.worker.transport.deliver(path))
+        return self._delivered[-1]
+
+    def deliver_file(self, path: Path) -> str:
+        """Return where the engine process finds a file that is no model.
+
+        Raises:
+            StoreError: When the worker's machine has no room for it.
+            EngineCrashed: When the connection breaks.
+        """
+        with self._told("compile"):
+            self._delivered.append(self.worker.transport.deliver_file(path))
+        return self._delivered[-1]
+
+    def ask(self, operation: str, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
+        """Ask the engine process to do something and return its answer.
+
+        Args:
+            operation: ``probe``, ``compile``, ``run``, ``plan``, ``answer`` or ``close``.
+            seconds: Longest wait; None for what the limits say.
+            fields: What the operation needs, JSON types only.
+
+        Raises:
+            TriageError: For every way of not doing it, one of its kinds.
+        """
+        if seconds is None:
+            seconds = self.limits.build_seconds if operation in ("compile", "probe") else self.limits.longest_run()
+        with self._told(operation, seconds):
+            answer = self.worker.ask(
+                {"op": operation, **fields}, seconds=seconds, memory_bytes=self.limits.memory_bytes
+            )
+        if "error" in answer:
+            raise self._failure(answer["error"], operation)
+        return answer
+
+    def run(self, items: Iterable[Item]) -> list[Item]:
+        """Hand inputs over, let the engine run once, and return what it wrote.
+
+        Raises:
+            StoreError: When there is no room for the inputs or the outputs.
+            RunFailed: When the engine fails, or what it wrote is no shard.
+            EngineError: When it crashes, hangs or runs out of memory.
+        """
+        return self._exchange("run", items)[1]
+
+    def answer(
+        self, question: str, items: Iterable[Item] = (), *, seconds: float | None = None, **fields: Any
+    ) -> tuple[Mapping[str, Any], dict[str, np.ndarray]]:
+        """Ask the adapter a question of its own and return what it tells, and arrays by name.
+
+        Raises:
+            TriageError: As for `ask` and `run`.
+        """
+        answer, found = self._exchange("answer", items, seconds=seconds, question=question, **fields)
+        return answer["info"], {item.name: item.array for item in found}
+
+    def _exchange(self, operation: str, items: Iterable[Item], **fields: Any) -> tuple[Mapping[str, Any], list[Item]]:
+        transport = self.worker.transport
+        paths: list[str] = []
+        try:
+            with self._told("run"):
+                paths = transport.put(items)
+            answer = self.ask(operation, shards=paths, folders=self.worker.folders, **fields)
+            paths = []
+            with self._told("run"):
+                return answer, list(transport.take(answer["shards"]))
+        except ShardError as error:
+            raise wrong_outputs(self.title, str(error)) from error
+        finally:
+            with contextlib.suppress(WorkerDied):
+                transport.discard(paths)
+
+    def end(self) -> None:
+        """Close the model over there and let the worker go."""
+        if self.worker.alive:
+            with contextlib.suppress(TriageError):
+                held = self.ask("close", seconds=CLOSE_SECONDS)["resident_bytes"]
+                if held > min(RETIRED_BYTES, (self.limits.memory_bytes or RETIRED_BYTES) // 2):
+                    self.worker.kill("it holds too much memory")
+        with contextlib.suppress(WorkerDied):
+            for path in self._delivered:
+                self.worker.transport.withdraw(path)
+        give_back(self.worker)
+
+    @contextlib.contextmanager
+    def _told(self, operation: str, seconds: float = 0.0) -> Iterator[None]:
+        """Turn the end of the process into an error, and remember it."""
+        if self._over:
+            raise EngineCrashed(
+                f"the {self.title} session is over: {self._over}", slug="session-dead", cure="compile the model again"
+            )
+        try:
+            yield
+        except WorkerTimeout:
+            self._over = "it hung"
+            raise EngineHung(
+                f"{self.title} was still {_DOING[operation]} after {seconds:g} s",
+                slug="engine-hung",
+                cure="raise --timeout if it may need longer",
+            ) from None
+        except WorkerDied as error:
+            self._over = "its process died"
+            raise self._obituary(error.death, operation) from None
+        except KeyboardInterrupt:  # in the middle of an exchange, whose rest would be taken for the next one
+            self._over = "it was interrupted"
+            self.worker.close()
+            raise
+
+    def _obituary(self, death: Mapping[str, Any], operation: str) -> EngineError:
+        doing, tail, limit = _DOING.get(operation, operation), str(death["tail"]), self.limits.memory_bytes
+        if death["cause"] == "memory" and limit is not None:
+            return _out_of_memory(f"{self.title} needed more than {limit >> 20} MB while {doing}")
+        if death.get("oom_killed") or ("bad_alloc" in tail and death["code"] == -signal.SIGABRT):
+            return _out_of_memory(f"{self.title} ran out of memory while {doing}")
+        words = _last_words(tail)
+        return EngineCrashed(
+            f"{self.title} crashed while {doing}: {_ending(death)}" + (f"; its last words: {words}" if words else ""),
+            slug="engine-crashed",
+            cure="compile again for a fresh process; triage debug reduce finds the smallest model that crashes it",
+        )
+
+    def _failure(self, error: Mapping[str, str], operation: str) -> TriageError:
+        kind, message, slug, cure = (error[field] for field in ("kind", "message", "slug", "cure"))
+        if kind == "memory":
+            self._over = "it ran out of memory"
+            self.worker.kill(self._over)
+            return _out_of_memory(f"{self.title} ran out of memory while {_DOING[operation]}: {one_line(message)}")
+        if slug:
+            return _ERRORS.get(kind, RunFailed)(one_line(message), slug=slug, cure=cure)
+        if kind == "build":
+            return build_failed(self.title, message)
+        return run_failed(self.title, message)
+
+
+def wrong_outputs(title: str, what: str) -> RunFailed:
+    """Return the error for results that are not the model's outputs."""
+    return RunFailed(
+        f"{title} returned something else than the model's outputs: {what}",
+        slug="engine-outputs-wrong",
+        cure="return one array per model output, by its name, in the dtype the model declares",
+    )
+
+
+def _out_of_memory(message: str) -> EngineOutOfMemory:
+    return EngineOutOfMemory(
+        message, slug="engine-out-of-memory", cure="raise --memory-limit, or use a smaller model or input"
+    )
+
+
+def _ending(death: Mapping[str, Any]) -> str:
+    code = death["code"]
+    if code is None:
+        return str(death["cause"]) or "its process ended"
+    if code >= 0:
+        return f"its process ended with exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def _last_words(tail: str) -> str:
+    """Return the telling lines of a log's end on one line: those about a fatal error, else the last ones."""
+    lines = [" ".join(line.split()) for line in tail.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Extension modules:")]
+    fatal = next((index for index, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if fatal is None:
+        return " | ".join(lines[-_LAST_WORDS:])[-MAX_REASON:]
+    return " | ".join(lines[max(0, fatal - 2) : fatal + 3])[:MAX_REASON]

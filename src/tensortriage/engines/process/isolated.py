@@ -1,0 +1,303 @@
+"""An engine in a process of its own: whatever becomes of it is an answer, and this process goes on.
+
+`IsolatedEngine` is what engine modules build on: it knows an adapter's name (see `tensortriage_worker.adapter`), and
+its sessions are as good as those of an engine in this process. A session holds its worker until it is closed, so a
+crash ends one session and no other. What `IsolatedSession.run` returns is mapped from files that are already unlinked:
+no copy, no lifetime to think about.
+"""
+
+import dataclasses
+import sys
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensortriage.engines.base import Choice, Limits, Plan, Region
+from tensortriage.engines.feed_checks import checked_feed, closed
+from tensortriage.engines.input_names import matched_inputs
+from tensortriage.engines.process.conversation import Conversation, wrong_outputs
+from tensortriage.engines.process.workers import check_interpreter, lease
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+from tensortriage_worker.exchange import Item
+
+WORKER_OPTION = "Python that runs the engine: a path or ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON] (default: this one)"
+_RAW_KINDS = "ui"
+
+
+class IsolatedEngine:
+    """An adapter of the worker package, run in a process of its own.
+
+    Args:
+        adapter: Name of the adapter.
+        title: What messages call the engine.
+        limits: Bounds on time and memory.
+    """
+
+    def __init__(self, adapter: str, *, title: str, limits: Limits) -> None:
+        self.adapter = adapter
+        self.title = title
+        self.limits = limits
+
+    def probe(self, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what the adapter tells about this place: version, device, precision.
+
+        Raises:
+            EngineMissing: When it cannot be used here.
+            EngineError: When it fails in another way.
+        """
+        conversation, rest = self._begin(options, affinity="")
+        try:
+            info: Mapping[str, Any] = conversation.ask("probe", adapter=self.adapter, options=rest)["info"]
+        finally:
+            conversation.end()
+        return info
+
+    def answer(
+        self, question: str, model: Path, options: Mapping[str, str], *, files: Sequence[str] = ()
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Ask the adapter something of its own about a model; return what it tells, and arrays (bytes as uint8).
+
+        Args:
+            question: One that the adapter knows.
+            model: ONNX file.
+            options: Options for the adapter, already checked.
+            files: Options whose values are files that the worker needs.
+
+        Raises:
+            TriageError: As for `compile`.
+        """
+        conversation, rest = self._begin(options, affinity="")
+        try:
+            rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
+            there = conversation.deliver(model.absolute())
+            return conversation.answer(
+                question, seconds=self.limits.build_seconds, adapter=self.adapter, model=there, options=rest
+            )
+        finally:
+            conversation.end()
+
+    def compile(
+        self,
+        model: Path,
+        options: Mapping[str, str],
+        *,
+        affinity: str = "",
+        files: Sequence[str] = (),
+        declared: Callable[[Path], tuple[Sequence[ValueSpec], Sequence[ValueSpec]]] | None = None,
+        declared_inputs: Callable[[Path], Sequence[ValueSpec]] | None = None,
+        translate: Callable[[Plan, Path], Plan] = lambda plan, _: plan,
+    ) -> "IsolatedSession":
+        """Build a model in a worker.
+
+        Args:
+            model: ONNX file.
+            options: Options for the adapter, already checked; ``worker`` names the interpreter.
+            affinity: A worker is reused only by compiles of the same affinity.
+            files: Options whose values are files that the worker needs.
+            declared: Finds input and output specs where the adapter's session does not tell them.
+            declared_inputs: Finds the inputs that the model declares, for engines that rename or drop some.
+            translate: Turns the adapter's plan, given the model, into the one to show.
+
+        Raises:
+            EngineMissing: When the worker or the engine cannot be used here.
+            UsageError: For option values that only the engine can judge.
+            StoreError: When the worker's machine has no room for the model.
+            EngineError: When the build fails, crashes, hangs or runs out of memory.
+        """
+        conversation, rest = self._begin(options, affinity=affinity)
+        try:
+            model = model.absolute()
+            there = conversation.deliver(model)
+            rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
+            answer = conversation.ask("compile", adapter=self.adapter, model=there, options=rest)
+            inputs, outputs = _specs(answer["inputs"]), _specs(answer["outputs"])
+            if declared is not None and (inputs is None or outputs is None):
+                known_inputs, known_outputs = declared(model)
+                inputs = known_inputs if inputs is None else inputs
+                outputs = known_outputs if outputs is None else outputs
+            wanted = declared_inputs(model) if declared_inputs else None
+            inputs, fed_as = _as_declared(inputs or (), answer["inputs"], wanted)
+        except BaseException:
+            conversation.end()
+            raise
+        return IsolatedSession(
+            conversation,
+            inputs=inputs,
+            fed_as=fed_as,
+            outputs=outputs or (),
+            info=answer["info"],
+            translate=lambda plan: translate(plan, model),
+        )
+
+    def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
+        rest = dict(options)
+        word = rest.pop("worker", "")
+        worker = lease(check_interpreter(word) if word else sys.executable, f"{self.adapter} {affinity}")
+        return Conversation(worker, self.title, self.limits), rest
+
+
+class IsolatedSession:
+    """A model built in a worker; made by `IsolatedEngine.compile`.
+
+    Attributes:
+        inputs: What `run` must be fed.
+        outputs: What it returns.
+        info: What the adapter tells about the build, e.g. the effective ``precision``.
+        pid: Process id of the engine, on its machine.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        inputs: Sequence[ValueSpec],
+        fed_as: Mapping[str, str],
+        outputs: Sequence[ValueSpec],
+        info: Mapping[str, Any],
+        translate: Callable[[Plan], Plan],
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self._fed_as = fed_as
+        self.outputs = tuple(outputs)
+        self.info = info
+        self.pid: int = conversation.worker.hello["pid"]
+        self._title = conversation.title
+        self._raw = not conversation.worker.hello["ml_dtypes"]
+        self._conversation: Conversation | None = conversation
+        self._translate = translate
+        self._finalizer = weakref.finalize(self, conversation.worker.close)
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once; the arrays returned are read-only and stay valid after `close`.
+
+        Raises:
+            DataError: When the feed does not fit the inputs.
+            StoreError: When neither shared memory nor the temporary folder has room for it (``exchange-full``).
+            EngineError: When the run fails, crashes, hangs or runs out of memory, or its outputs are not those of the
+                model. After a crash, a hang or memory trouble the session is of no more use.
+        """
+        conversation = self._open()
+        arrays = checked_feed(feed, self.inputs)
+        results = conversation.run(self._items(arrays))
+        return self._named(results)
+
+    def answer(
+        self, question: str, feed: Mapping[str, np.ndarray] | None = None, **arguments: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
+        """Ask the adapter's session something of its own; return what it tells, and arrays (bytes as uint8).
+
+        Raises:
+            TriageError: As for `run`.
+        """
+        arrays = {} if feed is None else checked_feed(feed, self.inputs)
+        return self._open().answer(question, self._items(arrays), arguments=arguments)
+
+    def _items(self, arrays: Mapping[str, np.ndarray]) -> list[Item]:
+        """Return a feed under the names the engine knows, without what it dropped."""
+        return [Item(self._fed_as[name], array) for name, array in arrays.items() if name in self._fed_as]
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds before it counts as a hang."""
+        conversation = self._open()
+        conversation.limits = dataclasses.replace(conversation.limits, run_seconds=run_seconds)
+
+    def plan(self) -> Plan | None:
+        """Return what the engine really runs, or None when it cannot tell."""
+        rows = self._open().ask("plan")["plan"]
+        if rows is None:
+            return None
+        return self._translate(Plan(tuple(_region(row) for row in rows)))
+
+    def tactics(self) -> Sequence[Choice]:
+        """Return what the engine chose while building, as its adapter told; empty when it did not."""
+        return tuple(_choice(row) for row in self.info.get("tactics", ()))
+
+    def close(self) -> None:
+        """Let the worker go; calling it twice is harmless."""
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            self._finalizer.detach()
+            conversation.end()
+
+    def _open(self) -> Conversation:
+        if self._conversation is None:
+            raise closed(self._title)
+        return self._conversation
+
+    def _named(self, results: Sequence[Item]) -> dict[str, np.ndarray]:
+        """Return results in the order and dtypes that the model declares, or say what is wrong with them."""
+        found = {item.name: item.array for item in results}
+        missing = [spec.name for spec in self.outputs if spec.name not in found]
+        unknown = sorted(found.keys() - {spec.name for spec in self.outputs})
+        told = [
+            f"{word} {', '.join(map(repr, names[:5]))}"
+            for word, names in (("lacks", missing), ("has unknown", unknown))
+            if names
+        ]
+        if told:
+            raise wrong_outputs(self._title, "the result " + " and ".join(told))
+        return {spec.name: self._typed(found[spec.name], spec) for spec in self.outputs}
+
+    def _typed(self, array: np.ndarray, spec: ValueSpec) -> np.ndarray:
+        declared, given = spec.dtype, DType.from_numpy(array.dtype)
+        if declared is None or given is declared:
+            return array
+        wanted = declared.numpy
+        same_size = array.dtype.kind in _RAW_KINDS and array.dtype.itemsize == wanted.itemsize
+        if self._raw and wanted.kind == "V" and same_size:  # a worker without ml_dtypes has bfloat16 as uint16
+            return array.view(wanted)
+        widens = given.is_float is declared.is_float and DType.STRING not in (given, declared)
+        if widens and np.can_cast(array.dtype, wanted, "safe"):
+            return array.astype(wanted)
+        raise wrong_outputs(self._title, f"output '{spec.name}' is {given.label}, the model declares {declared.label}")
+
+
+def _as_declared(
+    inputs: Sequence[ValueSpec], rows: Sequence[Mapping[str, Any]] | None, declared: Sequence[ValueSpec] | None
+) -> tuple[Sequence[ValueSpec], Mapping[str, str]]:
+    """Return the inputs that the model declares, and the engine's name of each that the engine has."""
+    names = {row["name"]: row.get("names", ()) for row in rows or ()}
+    fed_as = None if declared is None else matched_inputs([spec.name for spec in declared], names)
+    if declared is None or fed_as is None:
+        return inputs, {spec.name: spec.name for spec in inputs}
+    own = {spec.name: spec for spec in inputs}
+    return [
+        dataclasses.replace(own[fed_as[spec.name]], name=spec.name) if spec.name in fed_as else spec
+        for spec in declared
+    ], fed_as
+
+
+def _choice(row: Mapping[str, Any]) -> Choice:
+    inputs, outputs, nodes = (tuple(map(str, row.get(field, ()))) for field in ("inputs", "outputs", "nodes"))
+    return Choice(
+        layer=str(row["layer"]),
+        tactic=str(row["tactic"]),
+        implementation=str(row.get("implementation", "")),
+        inputs=inputs,
+        outputs=outputs,
+        nodes=nodes,
+        milliseconds=row.get("milliseconds"),
+        key=str(row.get("key", "")),
+    )
+
+
+def _region(row: Mapping[str, Any]) -> Region:
+    lists = {key: tuple(row.get(key, ())) for key in ("nodes", "inputs", "outputs")}
+    return Region(**{**row, **lists})
+
+
+def _specs(rows: Sequence[Mapping[str, Any]] | None) -> Sequence[ValueSpec] | None:
+    if rows is None:
+        return None
+    return tuple(
+        ValueSpec(
+            row["name"],
+            None if row["dtype"] is None else DType.parse(row["dtype"]),
+            None if row["shape"] is None else tuple(row["shape"]),
+        )
+        for row in rows
+    )

@@ -1,0 +1,318 @@
+"""Worker processes as the host sees them: started through execnet, asked one thing at a time, pooled, never abandoned.
+
+A `Worker` is a supervisor (see `tensortriage_worker.supervisor`), which lives as long as the connection, and an engine
+process, which may die any number of times. The engine's side of the package travels as text, so the interpreter may be
+another one that sees nothing of ours. Starting costs a few tenths of a second, so idle workers are kept for the next
+compile in this process, whichever engine object asks.
+"""
+
+import atexit
+import contextlib
+import functools
+import importlib.resources
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import threading
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
+from tensortriage.errors import EngineMissing, UsageError
+
+MAX_IDLE = 2
+START_SECONDS = 60.0
+KILL_SECONDS = 15.0
+REMOTE = "ssh://"
+_PACKAGE = "tensortriage_worker"
+_CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
+
+
+class WorkerDied(Exception):
+    """The engine process ended without an answer.
+
+    Args:
+        death: What the supervisor tells: ``code`` (exit status, negative for a signal, None when unknown), ``cause``
+            (why it was killed, empty when nobody did), ``tail`` (end of its log), ``oom_killed``.
+    """
+
+    def __init__(self, death: Mapping[str, Any]) -> None:
+        super().__init__(str(death))
+        self.death = death
+
+
+class WorkerTimeout(Exception):
+    """No answer within the time allowed; the engine process has been killed."""
+
+
+class Worker:
+    """One supervisor and its engine process; used by one thread at a time.
+
+    Args:
+        interpreter: The Python to run: a path, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
+        affinity: What the worker may be reused for; see `lease`.
+
+    Attributes:
+        folders: Where it exchanges tensors, on its machine, best first.
+        transport: How files and tensors get there and back.
+        hello: What the engine process told about itself: ``python``, ``executable``, ``numpy``, ``ml_dtypes``, ``pid``.
+        alive: Whether the engine process runs.
+        closed: Whether it has ended for good.
+        supervisor_pid: Process id of the supervisor, on its host.
+
+    Raises:
+        EngineMissing: When the interpreter cannot be used (``worker-unusable``).
+    """
+
+    def __init__(self, interpreter: str, affinity: str) -> None:
+        import execnet  # 20 ms that only isolated engines need to spend
+
+        self.interpreter = interpreter
+        self.affinity = affinity
+        self.hello: Mapping[str, Any] = {}
+        self.alive = False
+        self.closed = False
+        self.owner = os.getpid()
+        self.folders: tuple[str, ...] = ()
+        self._timeout_error: type[Exception] = execnet.TimeoutError
+        self._group = execnet.Group()
+        self.transport: Transport = SharedFolder(())
+        try:
+            gateway = self._group.makegateway(_execnet_spec(interpreter))
+            self._channel = gateway.remote_exec(_package_texts()["supervisor.py"])
+            self._channel.send(json.dumps({"files": dict(_package_texts()), "working_folder": os.getcwd()}))
+            answer = json.loads(self._channel.receive(timeout=START_SECONDS))
+        except (OSError, EOFError, AssertionError, execnet.RemoteError, execnet.HostNotFound) as error:
+            self.close()
+            raise _unusable(interpreter, str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+        self.folders = tuple(answer["folders"])
+        self.transport = Wire(self) if interpreter.startswith(REMOTE) else SharedFolder(self.folders)
+        self.supervisor_pid: int = answer["pid"]
+        self._watches_memory: bool = answer["watches_memory"]
+
+    def ask(self, request: Mapping[str, Any], *, seconds: float, memory_bytes: int | None = None) -> dict[str, Any]:
+        """Send one request to the engine process, started if need be, and return its answer.
+
+        Args:
+            request: ``op`` and what that operation needs, JSON types only.
+            seconds: Longest wait for the answer.
+            memory_bytes: Largest resident set of the engine process and its children while it works on this.
+
+        Raises:
+            WorkerTimeout: The engine process has been killed for being late.
+            WorkerDied: It ended by itself or was killed for its memory.
+            EngineMissing: It cannot be started.
+            UsageError: There is a memory limit, and the system of the worker has no /proc to watch it by.
+        """
+        if memory_bytes is not None and not self._watches_memory:
+            raise UsageError("memory can be limited on Linux only", slug="memory-limit-unsupported")
+        try:
+            if not self.alive:
+                self._start()
+            self.send({**request, "memory": memory_bytes})
+            answer: dict[str, Any] = self._answer(seconds)
+            return answer
+        except self._timeout_error:
+            self.kill("time limit")
+            raise WorkerTimeout from None
+        except KeyboardInterrupt:  # what the engine is doing is of no more use, and its answer would be the next one's
+            self.close()
+            raise
+
+    def settle(self) -> bool:
+        """Make sure of a live engine process, whatever happened while nobody asked; return whether that succeeded."""
+        with contextlib.suppress(WorkerDied, WorkerTimeout, EngineMissing):
+            self.ask({"op": "close"}, seconds=KILL_SECONDS)
+        return not self.closed
+
+    def kill(self, cause: str) -> None:
+        """Kill the engine process; the supervisor stays and can start another."""
+        if not self.alive:
+            return
+        try:
+            self.send({"op": "kill", "cause": cause})
+            while self.alive:
+                self._answer(KILL_SECONDS)
+        except WorkerDied:
+            pass
+        except self._timeout_error:
+            self.close()
+
+    def close(self) -> None:
+        """End supervisor and engine process and remove their folders; calling it twice is harmless."""
+        self.alive, self.closed = False, True
+        if self.owner != os.getpid():
+            return  # a forked child does not own its parent's workers
+        self._group.terminate(timeout=KILL_SECONDS)
+        self.transport.close()
+        if not self.interpreter.startswith(REMOTE):
+            for folder in self.folders:  # the supervisor has done this unless it was killed
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        try:
+            self.send({"op": "start"})
+            self.alive = True
+            self.hello = self._answer(START_SECONDS)
+        except WorkerDied as error:
+            raise _unusable(self.interpreter, str(error.death["tail"])) from error
+        except self._timeout_error as error:
+            self.close()
+            raise _unusable(self.interpreter, f"its engine process said nothing for {START_SECONDS:g} s") from error
+        if not self.hello["numpy"]:
+            self.close()
+            raise _unusable(self.interpreter, self.hello["reason"])
+
+    def send(self, message: Mapping[str, Any] | bytes) -> None:
+        """Send a message or a chunk of a file to the supervisor.
+
+        Raises:
+            WorkerDied: When the connection is lost.
+        """
+        try:
+            self._channel.send(message if isinstance(message, bytes) else json.dumps(message))
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def receive(self, seconds: float) -> Any:
+        """Wait for a message or a chunk of a file from the supervisor.
+
+        Raises:
+            WorkerDied: When the engine process ended meanwhile, or the connection is lost or silent for too long.
+        """
+        try:
+            return self._answer(seconds)
+        except self._timeout_error as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> WorkerDied:
+        self.close()
+        return WorkerDied({"code": None, "cause": "the connection to its process is lost", "tail": str(error)})
+
+    def _answer(self, seconds: float) -> Any:
+        try:
+            item = self._channel.receive(timeout=min(seconds, threading.TIMEOUT_MAX))
+        except self._timeout_error:
+            raise
+        except (EOFError, OSError, self._channel.RemoteError) as error:
+            raise self._lost(error) from error
+        if isinstance(item, bytes):
+            return item
+        answer = json.loads(item)
+        if "died" in answer:
+            self.alive = False
+            raise WorkerDied(answer["died"])
+        return answer
+
+
+_idle: list[Worker] = []
+_lock = threading.Lock()
+
+
+def lease(interpreter: str, affinity: str) -> Worker:
+    """Return an idle worker, or a new one, for the exclusive use of the caller until `give_back`.
+
+    Args:
+        interpreter: Path of the Python to run; checked once per process unless it is our own.
+        affinity: Workers are reused only for the same affinity, so that one script's leftovers never meet another's.
+
+    Raises:
+        EngineMissing: When the interpreter cannot be used (``worker-unusable``).
+    """
+    while True:
+        with _lock:
+            fitting = [w for w in _idle if (w.interpreter, w.affinity, w.owner) == (interpreter, affinity, os.getpid())]
+            if not fitting:
+                break
+            _idle.remove(fitting[-1])
+        if fitting[-1].settle():
+            return fitting[-1]
+        fitting[-1].close()
+    return Worker(interpreter, affinity)
+
+
+def give_back(worker: Worker) -> None:
+    """Keep a worker for the next `lease`; the oldest idle one is ended when there are more than `MAX_IDLE`."""
+    if worker.closed:
+        return
+    with _lock:
+        _idle.append(worker)
+        surplus = [_idle.pop(0) for _ in range(len(_idle) - MAX_IDLE)]
+    for old in surplus:
+        old.close()
+
+
+@atexit.register
+def close_idle() -> None:
+    """End every idle worker."""
+    with _lock:
+        workers, _idle[:] = list(_idle), []
+    for worker in workers:
+        worker.close()
+
+
+@functools.cache
+def check_interpreter(word: str) -> str:
+    """Try another Python and return its absolute path, or its address when it is behind ssh.
+
+    Args:
+        word: A path, a program on the PATH, or ``ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]``.
+
+    Raises:
+        EngineMissing: When it is no Python >= 3.8 with numpy (``worker-unusable``).
+    """
+    if word.startswith(REMOTE):
+        where, python = _behind_ssh(word)
+        address, command = word, ["ssh", *where.split(), f"{python} -c {shlex.quote(_CHECK)}"]
+    else:
+        path = shutil.which(os.path.expanduser(word))
+        if path is None:
+            raise _unusable(word, "there is no such program")
+        address, command = os.path.abspath(path), [path, "-c", _CHECK]
+    try:
+        trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unusable(word, str(error)) from error
+    if trial.stdout.strip() != "usable":
+        raise _unusable(word, (trial.stderr or trial.stdout).strip())
+    return address
+
+
+def _execnet_spec(interpreter: str) -> str:
+    # Python looks for modules in the current folder first, where the user may have a queue.py: hence the `cd /`.
+    if interpreter.startswith(REMOTE):
+        return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
+    return f"""popen//python=/bin/sh -c 'cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
+
+
+def _behind_ssh(word: str) -> tuple[str, str]:
+    """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there."""
+    parts = urllib.parse.urlsplit(word)
+    user = f"{parts.username}@" if parts.username else ""
+    try:
+        port = f"-p {parts.port} " if parts.port else ""
+    except ValueError as error:
+        raise _unusable(word, str(error)) from error
+    python = shlex.quote(parts.path) if parts.path.strip("/") else "python3"
+    return f"-o BatchMode=yes {port}{user}{parts.hostname}", python
+
+
+@functools.cache
+def _package_texts() -> Mapping[str, str]:
+    files = importlib.resources.files(_PACKAGE).iterdir()
+    return {file.name: file.read_text(encoding="utf-8") for file in files if file.name.endswith(".py")}
+
+
+def _unusable(interpreter: str, reason: str) -> EngineMissing:
+    lines = reason.splitlines()
+    return EngineMissing(
+        f"no worker can be run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",
+        slug="worker-unusable",
+        cure="name a Python >= 3.8 that has numpy and the engine: worker=/path/to/python",
+    )

@@ -1,0 +1,1 @@
+"""The engine ``reference``: float64 arithmetic in numpy."""

@@ -1,0 +1,269 @@
+"""The engine ``reference``: the model in float64, as close to its exact answer as plain numpy gets.
+
+Whatever real floating-point type the model declares, weights, constants, casts and results are float64; integers,
+booleans and the narrow formats (float8, int4, ...) behind quantizers are what the model says. That is why outputs that
+the model declares as float16, bfloat16 or float32 come back as float64: rounding them would lose what the reference is
+for. Most operators have kernels of our own (`tensortriage.engines.reference.kernels`); for rare ones the reference
+implementations of the onnx package serve, but only those that were found to keep float64: some drop to float32 inside
+(GridSample, AffineGrid, window functions, LinearAttention), others ignore what older operator sets mean or are slow.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from tensortriage.engines.base import Availability, Limits, Plan, Region
+from tensortriage.engines.feed_checks import build_failed, checked_feed, closed, run_failed
+from tensortriage.engines.options import read_options
+from tensortriage.engines.reference.interpreter import CONTROL_FLOW, Fetch, NodeFailed, Program, Step, run
+from tensortriage.engines.reference.kernels import Call, Kernel, kernel_for
+from tensortriage.engines.reference.kernels.casting import WIDE, to_float64
+from tensortriage.errors import BuildFailed, ModelError
+from tensortriage.model.model import Model
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+NAME = "reference"
+OLDEST_OPSET = 7
+BORROWED = frozenset(
+    {
+        "Attention", "Col2Im", "ConcatFromSequence", "DeformConv", "DFT", "MaxUnpool", "NegativeLogLikelihoodLoss",
+        "NonMaxSuppression", "Optional", "OptionalGetElement", "OptionalHasElement", "RegexFullMatch", "RoiAlign",
+        "RotaryEmbedding", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert",
+        "SequenceLength", "SoftmaxCrossEntropyLoss", "SplitToSequence", "STFT", "StringConcat", "StringNormalizer",
+        "StringSplit", "SwiGLU",
+    }
+)  # fmt: skip
+"""Operators run by the onnx package's reference implementation, all seen to keep float64."""
+_NARROWING = frozenset({"softmax_precision"})
+"""Attributes that would make a borrowed implementation round to a narrower type."""
+_STANDARD = ("", "ai.onnx")
+_DEEPEST_CALL = 64
+
+
+class ReferenceEngine:
+    """The engine ``reference``, in this process; it has no options."""
+
+    name: ClassVar[str] = NAME
+    options: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+
+    def availability(self) -> Availability:
+        """Say that it is usable: it needs only what TensorTriage itself needs."""
+        return Availability(usable=True, version=np.__version__, device="CPU")
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return ``fp64``."""
+        read_options(options, self.options)
+        return "fp64"
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> "ReferenceSession":
+        """Prepare the model.
+
+        Raises:
+            UsageError: For any option.
+            BuildFailed: When the file is no model, uses an operator that has no float64 arithmetic here, an operator
+                set before 7, or inputs or outputs that are no tensors.
+        """
+        read_options(options, self.options)
+        try:
+            loaded = Model.load(model)
+        except ModelError as error:
+            raise build_failed(NAME, error.message, cure=error.cure) from error
+        return ReferenceSession(loaded)
+
+
+class ReferenceSession:
+    """A model as a program of float64 kernels.
+
+    Raises:
+        BuildFailed: When it cannot be one.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.inputs: Sequence[ValueSpec] = model.inputs
+        self.outputs: Sequence[ValueSpec] = tuple(_answered(spec) for spec in model.outputs)
+        for value in (*model.ir.graph.inputs, *model.ir.graph.outputs):
+            if not isinstance(value.type, ir.TensorType | None):
+                raise BuildFailed(
+                    f"'{value.name}' is {value.type}, not a tensor",
+                    slug="value-not-a-tensor",
+                    cure="cut the model before it, e.g. with triage surgeon extract",
+                )
+        self._program: Program | None = _Builder(model.ir).main()
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once.
+
+        Returns:
+            One array per output; float64 for every real floating-point output.
+
+        Raises:
+            DataError: When the feed does not fit the inputs.
+            RunFailed: When an operator cannot be computed, or the session is closed.
+            EngineOutOfMemory: When an allocation fails.
+        """
+        found = dict(self.stream(feed))
+        return {spec.name: found[spec.name] for spec in self.outputs}
+
+    def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(output name, array)`` in execution order, so that no more than one output need be held at a time.
+
+        Raises:
+            As `run`.
+        """
+        if self._program is None:
+            raise closed(NAME)
+        fed = checked_feed(feed, self.inputs)
+        try:
+            for name, value in run(self._program, {name: to_float64(array) for name, array in fed.items()}):
+                yield name, _owned(value, fed)
+        except NodeFailed as error:
+            raise run_failed(NAME, error) from error
+
+    def plan(self) -> Plan | None:
+        """Return one region per node that outputs need, in execution order; computed in float64."""
+        if self._program is None:
+            raise closed(NAME)
+        return Plan(tuple(Region(s.node, (s.node,), s.op_type, "float64", "numpy") for s in self._program.steps))
+
+    def close(self) -> None:
+        """Release the weights."""
+        self._program = None
+
+
+def _answered(spec: ValueSpec) -> ValueSpec:
+    return ValueSpec(spec.name, DType.DOUBLE if spec.dtype in WIDE else spec.dtype, spec.shape)
+
+
+def _owned(value: Any, fed: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return a result as a contiguous array that shares no memory with the feed."""
+    if not isinstance(value, np.ndarray):
+        raise NodeFailed("an output is a sequence or an absent optional, not a tensor")
+    if not value.flags.c_contiguous or any(np.may_share_memory(value, array) for array in fed.values()):
+        return value.copy()
+    return value
+
+
+class _Builder:
+    """From onnx_ir graphs to programs."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._model = model
+
+    def main(self) -> Program:
+        return self._program(self._model.graph, dict(self._model.opset_imports), {}, 0)
+
+    def _program(self, graph: ir.Graph, opsets: Mapping[str, int], given: Mapping[str, ir.Attr], depth: int) -> Program:
+        weights = {name: _fetch(value.const_value) for name, value in graph.initializers.items()}
+        return Program.of(
+            [value.name or "" for value in graph.inputs if value.name not in weights],
+            [value.name or "" for value in graph.outputs],
+            weights,
+            [self._step(node, opsets, given, depth) for node in graph],
+            [_empty(value) for value in graph.outputs],
+        )
+
+    def _step(self, node: ir.Node, opsets: Mapping[str, int], given: Mapping[str, ir.Attr], depth: int) -> Step:
+        attributes = {name: given.get(attr.ref_attr_name or "") if attr.is_ref() else attr for name, attr in
+                      node.attributes.items()}  # fmt: skip
+        present = {name: attr for name, attr in attributes.items() if attr is not None}
+        bodies = {
+            name: self._program(attr.as_graph(), opsets, given, depth)
+            for name, attr in present.items()
+            if attr.type == ir.AttributeType.GRAPH
+        }
+        function = self._model.functions.get(node.op_identifier())
+        kernel: Kernel | None = None
+        if function is not None:
+            bodies = {"": self._called(function, node, present, depth)}
+        elif node.domain not in _STANDARD or node.op_type not in CONTROL_FLOW:
+            kernel = _kernel(node, opsets, present)
+        version = opsets.get("", 0) or opsets.get("ai.onnx", 0)
+        if node.op_type == "Scan" and version < 9:
+            raise build_failed(NAME, f"node '{node.name}': Scan of operator set 8", cure="convert to operator set 9")
+        if version < OLDEST_OPSET and node.domain in _STANDARD and function is None:
+            raise build_failed(
+                NAME, f"it uses operator set {version}", cure="convert the model to operator set 13 or later"
+            )
+        return Step(
+            node=node.name or node.op_type,
+            op_type=node.op_type,
+            version=version,
+            inputs=tuple("" if value is None else value.name or "" for value in node.inputs),
+            outputs=tuple(value.name or "" for value in node.outputs),
+            attributes={name: _plain(attr) for name, attr in present.items() if attr.type != ir.AttributeType.GRAPH},
+            kernel=kernel,
+            bodies=bodies,
+        )
+
+    def _called(self, function: ir.Function, node: ir.Node, present: Mapping[str, ir.Attr], depth: int) -> Program:
+        if depth >= _DEEPEST_CALL:
+            raise build_failed(NAME, f"function {function.name} calls itself")
+        defaults = {name: attr for name, attr in function.attributes.items() if attr.value is not None}
+        opsets = {**self._model.opset_imports, **function.opset_imports}
+        return self._program(function.graph, opsets, {**defaults, **present}, depth + 1)
+
+
+def _fetch(tensor: Any) -> Fetch:
+    return lambda: to_float64(_strings(tensor.numpy()))
+
+
+def _strings(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind not in "SO":
+        return array
+    words = [word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word) for word in array.ravel()]
+    return np.array(words, dtype=object).reshape(array.shape)
+
+
+def _plain(attr: ir.Attr) -> Any:
+    if attr.type == ir.AttributeType.TENSOR:
+        return _strings(attr.as_tensor().numpy())
+    return tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value
+
+
+def _empty(value: ir.Value) -> np.ndarray:
+    """Return an array of the type and shape of a value, symbolic dimensions taken as 0."""
+    shape = [dim if isinstance(dim, int) else 0 for dim in value.shape] if value.shape is not None else []
+    dtype = DType(value.dtype.value) if value.dtype is not None else DType.DOUBLE
+    return np.zeros(shape, np.float64 if dtype in WIDE else dtype.numpy)
+
+
+def _kernel(node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str, ir.Attr]) -> Kernel:
+    own = kernel_for(node.op_type) if node.domain in _STANDARD else None
+    if own is not None:
+        return own
+    if node.domain in _STANDARD and node.op_type in BORROWED:
+        return _borrowed(node, opsets, attributes)
+    full = f"{node.domain}.{node.op_type}" if node.domain not in _STANDARD else node.op_type
+    raise build_failed(
+        NAME,
+        f"node '{node.name}': {full} has no float64 arithmetic here",
+        cure="use --reference onnxruntime:optimization=none",
+    )
+
+
+def _borrowed(node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str, ir.Attr]) -> Kernel:
+    """Return the onnx package's implementation of an operator as a kernel."""
+    from onnx.reference.ops import load_op
+
+    proto = onnx.NodeProto(op_type=node.op_type, domain="", name=node.name or "")
+    proto.input.extend("" if value is None else value.name or "" for value in node.inputs)
+    proto.output.extend(value.name or "" for value in node.outputs)
+    proto.attribute.extend(ir.to_proto(attr) for name, attr in attributes.items() if name not in _NARROWING)
+    parameters = {"log": lambda *_: None, "opsets": dict(opsets), "new_ops": None, "verbose": 0}
+    try:
+        implementation = load_op("", node.op_type, opsets.get("", 0))(proto, parameters)
+    except Exception as error:  # older releases of the package lack some operators and say so in several ways
+        raise build_failed(NAME, f"node '{node.name}': {error}") from error
+
+    def kernel(call: Call) -> tuple[Any, ...]:
+        return tuple(implementation.run(*call.inputs))
+
+    return kernel

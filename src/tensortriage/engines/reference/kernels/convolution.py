@@ -1,0 +1,108 @@
+"""Convolutions, as one matrix product per tap of the kernel."""
+
+import numpy as np
+
+from tensortriage.engines.reference.kernels.call import Call, Output, kernel
+from tensortriage.engines.reference.kernels.windows import Windows, last_axes
+
+
+def convolve(call: Call, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the convolution of x (N, C, ...) with weight (M, C / group, ...), without bias.
+
+    Args:
+        call: Where strides, pads, dilations and groups come from.
+        x: Input, float64 or an integer type that holds the sums.
+        weight: Kernels, of the same type.
+    """
+    groups = call.get("group", 1)
+    windows = Windows.of(call, x.shape[2:], call.get("kernel_shape") or weight.shape[2:])
+    n, c = x.shape[:2]
+    m = weight.shape[0]
+    shaped = weight.reshape(groups, m // groups, c // groups, *windows.kernel)
+    total = np.zeros((n, groups, m // groups, int(np.prod(windows.counts, dtype=np.int64))), x.dtype)
+    depthwise = c == groups
+    for place, view in windows.taps(windows.padded(x, 0)):
+        seen = view.reshape(n, groups, c // groups, -1)
+        tap = last_axes(shaped, place)
+        total += tap * seen if depthwise else np.matmul(tap, seen)
+    return total.reshape(n, m, *windows.counts)
+
+
+@kernel("Conv")
+def _conv(call: Call) -> Output:
+    return _with_bias(convolve(call, call[0], call[1]), call[2])
+
+
+@kernel("ConvInteger")
+def _conv_integer(call: Call) -> Output:
+    x, weight = call[0].astype(np.int32), call[1].astype(np.int32)
+    if call[2] is not None:
+        x = x - call[2].astype(np.int32).reshape(())
+    if call[3] is not None:
+        weight = weight - _per_kernel(call[3].astype(np.int32), weight.ndim)
+    return convolve(call, x, weight)
+
+
+def _per_kernel(values: np.ndarray, rank: int) -> np.ndarray:
+    """Return one number for all kernels, or one per kernel, ready to broadcast over weights of some rank."""
+    return values.reshape(()) if values.size == 1 else values.reshape(-1, *[1] * (rank - 1))
+
+
+@kernel("QLinearConv")
+def _qlinear_conv(call: Call) -> Output:
+    x, x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero = call.inputs[:8]
+    # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly.
+    wide = weight.astype(np.float64) - _per_kernel(w_zero.astype(np.float64), weight.ndim)
+    total = convolve(call, x.astype(np.float64) - float(x_zero.reshape(())), wide)
+    total = _with_bias(total, None if call[8] is None else call[8].astype(np.float64))
+    scale = (w_scale * float(np.reshape(x_scale, ())) / float(np.reshape(y_scale, ()))).reshape(-1)
+    rounded = np.rint(total * _per_kernel(scale, total.ndim - 1)) + float(y_zero.reshape(()))
+    limits = np.iinfo(y_zero.dtype)
+    return np.clip(rounded, limits.min, limits.max).astype(y_zero.dtype)
+
+
+def _with_bias(total: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    return total if bias is None else total + bias.reshape(-1, *[1] * (total.ndim - 2))
+
+
+@kernel("ConvTranspose")
+def _conv_transpose(call: Call) -> Output:
+    x, weight = call[0], call[1]
+    groups, rank = call.get("group", 1), call[0].ndim - 2
+    kernel_shape = weight.shape[2:]
+    strides = call.get("strides") or [1] * rank
+    dilations = call.get("dilations") or [1] * rank
+    extra = call.get("output_padding") or [0] * rank
+    full = [
+        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], strides, kernel_shape, dilations, strict=True)
+    ]
+    n, c, m = x.shape[0], x.shape[1], weight.shape[1] * groups
+    shaped = weight.reshape(groups, c // groups, m // groups, *kernel_shape)
+    flat = x.reshape(n, groups, c // groups, -1)
+    total = np.zeros((n, m, *(f + e for f, e in zip(full, extra, strict=True))))
+    for place in np.ndindex(*kernel_shape):
+        spread = np.matmul(np.swapaxes(last_axes(shaped, place), 1, 2), flat).reshape(n, m, *x.shape[2:])
+        starts = [o * d for o, d in zip(place, dilations, strict=True)]
+        cut = [slice(b, b + (i - 1) * s + 1, s) for b, i, s in zip(starts, x.shape[2:], strides, strict=True)]
+        view = last_axes(total, cut)
+        view += spread
+    pads = _transposed_pads(call, x.shape[2:], strides, full, extra)
+    total = np.pad(total, ((0, 0), (0, 0), *((max(0, -low), max(0, -high)) for low, high in pads)))
+    crop = [slice(max(0, low), size - max(0, high)) for (low, high), size in zip(pads, total.shape[2:], strict=True)]
+    return _with_bias(last_axes(total, crop), call[2])
+
+
+def _transposed_pads(
+    call: Call, spatial: tuple[int, ...], strides: list[int], full: list[int], extra: list[int]
+) -> list[tuple[int, int]]:
+    rank, auto = len(spatial), call.get("auto_pad", "NOTSET")
+    wanted = call.get("output_shape")
+    if auto.startswith("SAME") and not wanted:
+        wanted = [n * s for n, s in zip(spatial, strides, strict=True)]
+    if not wanted:
+        flat = call.get("pads") or [0] * (2 * rank)
+        return [(0, 0)] * rank if auto == "VALID" else [(flat[i], flat[i + rank]) for i in range(rank)]
+    totals = [f + e - w for f, e, w in zip(full, extra, list(wanted)[-rank:], strict=True)]
+    if auto == "SAME_UPPER":
+        return [(t // 2, t - t // 2) for t in totals]
+    return [(t - t // 2, t // 2) for t in totals]

@@ -1,0 +1,101 @@
+"""Normalizations; the precision that a model asks for inside them (stash_type) is float64 like everything."""
+
+import numpy as np
+
+from tensortriage.engines.reference.kernels.call import Call, Output, kernel
+
+
+def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
+    return values.reshape(1, -1, *[1] * (rank - 2))
+
+
+def _standardized(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (x - mean) * factor, mean, and factor = 1 / sqrt(variance + epsilon) over axes."""
+    mean = np.mean(x, axis=axes, keepdims=True)
+    centred = x - mean
+    factor = 1.0 / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
+    centred *= factor
+    return centred, mean, factor
+
+
+@kernel("BatchNormalization")
+def _batch_normalization(call: Call) -> Output:
+    x, scale, bias, mean, variance = call.inputs[:5]
+    training = call.get("training_mode", 0) if call.version >= 14 else call.outputs > 1
+    running: tuple[np.ndarray, ...] = ()
+    if training:
+        if call.version < 14:
+            raise ValueError("training outputs of operator sets before 14 are not supported")
+        axes = tuple(i for i in range(x.ndim) if i != 1)
+        old_mean, old_variance, momentum = mean, variance, call.get("momentum", 0.9)
+        mean, variance = np.mean(x, axis=axes), np.var(x, axis=axes)
+        running = (
+            old_mean * momentum + mean * (1.0 - momentum),
+            old_variance * momentum + variance * (1.0 - momentum),
+        )
+    factor = scale / np.sqrt(variance + call.get("epsilon", 1e-5))
+    y = (x - _per_channel(mean, x.ndim)) * _per_channel(factor, x.ndim) + _per_channel(bias, x.ndim)
+    return (y, *running)[: call.outputs]
+
+
+@kernel("LayerNormalization")
+def _layer_normalization(call: Call) -> Output:
+    x, scale, bias = call[0], call[1], call[2]
+    axis = call.get("axis", -1)
+    axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
+    y, mean, factor = _standardized(x, axes, call.get("epsilon", 1e-5))
+    y = y * scale
+    return (y if bias is None else y + bias, mean, factor)[: call.outputs]
+
+
+@kernel("RMSNormalization")
+def _rms_normalization(call: Call) -> Output:
+    x, axis = call[0], call.get("axis", -1)
+    axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
+    mean_square = np.mean(x * x, axis=axes, keepdims=True)
+    return x / np.sqrt(mean_square + call.get("epsilon", 1e-5)) * call[1]
+
+
+@kernel("InstanceNormalization")
+def _instance_normalization(call: Call) -> Output:
+    x = call[0]
+    y, _, _ = _standardized(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
+    return y * _per_channel(call[1], x.ndim) + _per_channel(call[2], x.ndim)
+
+
+@kernel("GroupNormalization")
+def _group_normalization(call: Call) -> Output:
+    x, groups = call[0], call.get("num_groups")
+    y, _, _ = _standardized(x.reshape(x.shape[0], groups, -1), (2,), call.get("epsilon", 1e-5))
+    scale, bias = call[1], call[2]
+    if call.version < 21:  # one number per group, later one per channel
+        scale, bias = (np.repeat(values, x.shape[1] // groups) for values in (scale, bias))
+    return y.reshape(x.shape) * _per_channel(scale, x.ndim) + _per_channel(bias, x.ndim)
+
+
+@kernel("MeanVarianceNormalization")
+def _mean_variance_normalization(call: Call) -> Output:
+    axes = tuple(call.get("axes") or (0, 2, 3))
+    x = call[0]
+    centred = x - np.mean(x, axis=axes, keepdims=True)
+    return centred / (np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True)) + 1e-9)
+
+
+@kernel("LpNormalization")
+def _lp_normalization(call: Call) -> Output:
+    x, axis = call[0], call.get("axis", -1)
+    if call.get("p", 2) == 1:
+        norm = np.sum(np.abs(x), axis=axis, keepdims=True)
+    else:
+        norm = np.sqrt(np.sum(x * x, axis=axis, keepdims=True))
+    return np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)
+
+
+@kernel("LRN")
+def _lrn(call: Call) -> Output:
+    x, size = call[0], call.get("size")
+    alpha, beta, bias = call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
+    before = (size - 1) // 2
+    squares = np.pad(x * x, ((0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)))
+    total = sum(squares[:, i : i + x.shape[1]] for i in range(size))
+    return x / (bias + alpha / size * total) ** beta

@@ -1,0 +1,1 @@
+"""TensorRT and TensorRT-RTX, in a worker process."""

@@ -1,0 +1,151 @@
+"""What is handed to the adapter: the model's file, converted when need be, and the words that say how to build it.
+
+Which way a format is reached is decided here, by what the release offers; see `tensortriage.engines.tensorrt.engine`.
+"""
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tensortriage.engines.feed_checks import build_failed
+from tensortriage.engines.tensorrt.options import AUTO, MIXED, Range, Settings, kept_words, range_words
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.values.dtype import DType, Precision
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
+
+_CONVERTED = {"fp16": Precision.FP16, "bf16": Precision.BF16}
+_QUANTIZED = ("fp8", "int8")
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+_LOW = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2, DType.FLOAT4E2M1})
+
+
+class Prepared:
+    """The file to build and the words for the adapter; a converted model lives as long as the context.
+
+    Args:
+        loaded: The model.
+        model: Its file.
+        settings: What the options ask for.
+        ranges: Shape ranges beside those of the options.
+        features: Asks what the release offers.
+    """
+
+    def __init__(
+        self,
+        loaded: "Model",
+        model: Path,
+        settings: Settings,
+        ranges: Mapping[str, Range],
+        features: Callable[[Settings], Mapping[str, Any]],
+    ) -> None:
+        self._loaded, self._model, self._settings = loaded, model, settings
+        self._ranges, self._features = ranges, features
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-tensorrt-")
+
+    def __enter__(self) -> tuple[Path, dict[str, str]]:
+        try:
+            return self._choose()
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def _choose(self) -> tuple[Path, dict[str, str]]:
+        settings = self._settings
+        words = {**settings.words, **range_words({**settings.ranges, **self._ranges})}
+        if "load_engine" in words:
+            return self._model, words
+        weak = self._features(settings)["weak"] if settings.typing != "strong" else []
+        precision = settings.precision
+        if precision == AUTO:
+            precision = MIXED if is_typed(self._loaded) else "tf32"
+        words["precision"] = precision
+        words["model_name"] = str(self._model)
+        if words.get("observe") == "debug":
+            words["observe"] = json.dumps(
+                [value for node in self._loaded.graph.nodes for value in node.outputs if value]
+            )
+        if precision in weak or (precision in ("fp32", "tf32") and weak and not is_typed(self._loaded)):
+            words["typing"] = "weak"
+            if settings.kept:
+                words["kept"] = kept_words(self._known(settings.kept), _makers(self._loaded))
+            return self._model, words
+        if settings.typing == "weak":
+            raise no_weak(precision)
+        words["typing"] = "strong"
+        if precision in _CONVERTED:
+            words["model_name"] = f"{self._model.stem}.{precision}.onnx"
+            return self._converted(_CONVERTED[precision]), words
+        if precision in _QUANTIZED and not is_quantized(self._loaded):
+            raise UsageError(
+                f"this TensorRT takes {precision} from quantizers in the model, and there are none",
+                slug="quantizers-missing",
+                cure="quantize the model first (QuantizeLinear and DequantizeLinear), or use TensorRT 8.5 to 10",
+            )
+        return self._model, words
+
+    def _converted(self, precision: Precision) -> Path:
+        from tensortriage.model.mixed_precision.convert_precision import convert
+        from tensortriage.model.shape_inference.value_specs import value_specs
+
+        try:
+            converted = convert(
+                self._loaded,
+                precision,
+                specs=value_specs(self._loaded),
+                kept_nodes=self._known(self._settings.kept),
+            )
+            return converted.save(Path(self._folder.name) / self._model.name)
+        except ModelError as error:
+            raise build_failed("TensorRT", error.message, cure=error.cure) from error
+
+    def _known(self, names: Sequence[str]) -> Sequence[str]:
+        unknown = [name for name in names if name not in self._loaded.graph]
+        if unknown:
+            raise UsageError(
+                f"the model has no node '{unknown[0]}' to keep",
+                slug="node-unknown",
+                cure="triage inspect model MODEL --show layers lists its nodes",
+            )
+        return names
+
+
+def is_typed(model: "Model") -> bool:
+    """Say whether a model says by itself what runs in a lower precision: low types, or quantizers."""
+    types = {spec.dtype for spec in (*model.inputs, *model.outputs, *model.graph.initializers.values())}
+    casts = {node.attributes.get("to") for node in model.graph.nodes if node.op_type == "Cast"}
+    return bool(types & _LOW) or bool({DType(to) for to in casts if isinstance(to, int)} & _LOW) or is_quantized(model)
+
+
+def is_quantized(model: "Model") -> bool:
+    """Say whether a model has quantizers of its own."""
+    return any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
+
+
+def _makers(model: "Model") -> dict[str, str]:
+    return {value: node.name for node in model.graph.nodes for value in node.outputs}
+
+
+def converting(model: Path, settings: Settings, words: Mapping[str, str]) -> str:
+    """Return the command that makes the model that is really built; empty when that is the user's."""
+    if words.get("model_name", str(model)) == str(model):
+        return ""
+    kept = ["--keep-nodes", *settings.kept] if settings.kept else []
+    command = ["triage", "convert", str(model), "--precision", words["precision"], *kept, "-o", words["model_name"]]
+    return shlex.join(command) + " && "
+
+
+def no_weak(precision: str) -> UsageError:
+    """Return the error for a format without weak typing."""
+    return UsageError(
+        f"this TensorRT has no weak typing for {precision}",
+        slug="typing-unavailable",
+        cure="leave typing out: the model is converted instead",
+    )
