@@ -33,19 +33,22 @@ used here, 4 inconclusive, 130 interrupted (state is kept).
 """
 
 COMMANDS = {
-    "diagnose": ("tensortriage.cli.diagnose:diagnose", "Why is a model wrong on an engine? One verdict."),
-    "run": ("tensortriage.cli.run:run", "Run on one or more engines, compare outputs or every layer, validate."),
+    "diagnose": ("tensortriage.cli.diagnose.command:diagnose", "Why is a model wrong on an engine? One verdict."),
+    "run": (
+        "tensortriage.cli.run.command:run",
+        "Run on one or more engines, compare outputs or every layer, validate.",
+    ),
     "debug": ("tensortriage.cli.groups:debug", "Reduce a failing model, study builds and precision, repeat a check."),
     "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert, prune, weights."),
     "convert": (
-        "tensortriage.cli.convert:convert",
+        "tensortriage.cli.convert.command:convert",
         "Write a model in fp16, bf16 or int8, or of a later opset.",
     ),
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
     "check": ("tensortriage.cli.groups:check", "Known traps of a model; saved results by other limits."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),
-    "demo": ("tensortriage.cli.demo:demo", "The main job on a bundled model and real data."),
+    "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
 }
 
 
@@ -134,7 +137,7 @@ def exit_code_of(words: list[str]) -> int:
 
 def own_words(words: Sequence[str]) -> Sequence[str]:
     """Return the words that are neither those of a check nor behind a lone ``--``."""
-    from tensortriage.cli.checking import split_check
+    from tensortriage.cli.debug.check_options import split_check
 
     ours, _ = split_check(words)
     return ours[: ours.index("--")] if "--" in ours else ours

@@ -5,40 +5,40 @@ import click
 from tensortriage.cli.lazy import LazyGroup
 
 INSPECT = {
-    "model": ("tensortriage.cli.inspect_model:inspect_model", "Operators, interface, parameters, repeated blocks."),
-    "plan": ("tensortriage.cli.inspect_plan:inspect_plan", "What an engine really runs for a model."),
-    "capability": ("tensortriage.cli.inspect_capability:inspect_capability", "What of a model an engine can build."),
-    "sparsity": ("tensortriage.cli.inspect_sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
+    "model": ("tensortriage.cli.inspect.model:inspect_model", "Operators, interface, parameters, repeated blocks."),
+    "plan": ("tensortriage.cli.inspect.plan:inspect_plan", "What an engine really runs for a model."),
+    "capability": ("tensortriage.cli.inspect.capability:inspect_capability", "What of a model an engine can build."),
+    "sparsity": ("tensortriage.cli.inspect.sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
     "quantizers": (
-        "tensortriage.cli.inspect_quantizers:inspect_quantizers",
+        "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",
     ),
-    "tactics": ("tensortriage.cli.inspect_tactics:inspect_tactics", "Which tactics a file says were chosen."),
+    "tactics": ("tensortriage.cli.inspect.tactics:inspect_tactics", "Which tactics a file says were chosen."),
     "diff-tactics": (
-        "tensortriage.cli.inspect_diff_tactics:inspect_diff_tactics",
+        "tensortriage.cli.inspect.diff_tactics:inspect_diff_tactics",
         "What bad builds chose that good ones did not.",
     ),
-    "data": ("tensortriage.cli.inspect_data:inspect_data", "Statistics and values of feeds and saved outputs."),
+    "data": ("tensortriage.cli.inspect.data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
-    "lint": ("tensortriage.cli.check_lint:check_lint", "What is known to go wrong with a model, and where."),
-    "accuracy": ("tensortriage.cli.check_accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
+    "lint": ("tensortriage.cli.check.lint:check_lint", "What is known to go wrong with a model, and where."),
+    "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
 DEBUG = {
-    "reduce": ("tensortriage.cli.debug_reduce:debug_reduce", "The smallest piece of a model that still fails."),
-    "build": ("tensortriage.cli.debug_build:debug_build", "Build again and again: which choice makes a build bad?"),
-    "precision": ("tensortriage.cli.debug_precision:debug_precision", "The nodes that need more bits, and the model."),
-    "repeat": ("tensortriage.cli.debug_repeat:debug_repeat", "How often does a check fail?"),
+    "reduce": ("tensortriage.cli.debug.reduce:debug_reduce", "The smallest piece of a model that still fails."),
+    "build": ("tensortriage.cli.debug.build:debug_build", "Build again and again: which choice makes a build bad?"),
+    "precision": ("tensortriage.cli.debug.precision:debug_precision", "The nodes that need more bits, and the model."),
+    "repeat": ("tensortriage.cli.debug.repeat:debug_repeat", "How often does a check fail?"),
 }
 SURGEON = {
-    "sanitize": ("tensortriage.cli.surgeon_sanitize:sanitize", "Fold constants, infer shapes, clean up."),
-    "extract": ("tensortriage.cli.surgeon_extract:extract", "Cut a part out, with its golden inputs if wanted."),
-    "insert": ("tensortriage.cli.surgeon_insert:insert", "Insert one node."),
-    "prune": ("tensortriage.cli.surgeon_prune:prune", "Make the weights 2:4 sparse (loses accuracy)."),
-    "weight-strip": ("tensortriage.cli.surgeon_weight_strip:weight_strip", "Take the numbers of the weights out."),
+    "sanitize": ("tensortriage.cli.surgeon.sanitize:sanitize", "Fold constants, infer shapes, clean up."),
+    "extract": ("tensortriage.cli.surgeon.extract:extract", "Cut a part out, with its golden inputs if wanted."),
+    "insert": ("tensortriage.cli.surgeon.insert:insert", "Insert one node."),
+    "prune": ("tensortriage.cli.surgeon.prune:prune", "Make the weights 2:4 sparse (loses accuracy)."),
+    "weight-strip": ("tensortriage.cli.surgeon.weight_strip:weight_strip", "Take the numbers of the weights out."),
     "weight-reconstruct": (
-        "tensortriage.cli.surgeon_weight_reconstruct:weight_reconstruct", "Make up numbers for stripped weights.",
+        "tensortriage.cli.surgeon.weight_reconstruct:weight_reconstruct", "Make up numbers for stripped weights.",
     ),
 }  # fmt: skip
 

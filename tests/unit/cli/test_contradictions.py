@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from models import chain, write
-from tensortriage.cli.convert import convert
-from tensortriage.cli.debug_build import debug_build
-from tensortriage.cli.debug_precision import debug_precision
-from tensortriage.cli.diagnose import diagnose
+from tensortriage.cli.convert.command import convert
+from tensortriage.cli.debug.build import debug_build
+from tensortriage.cli.debug.precision import debug_precision
+from tensortriage.cli.diagnose.command import diagnose
 from tensortriage.errors import TriageError
 
 EMULATE = ["--target", "emulate:precision=fp16"]

@@ -1,0 +1,1 @@
+"""``triage check``: lint and saved accuracy results."""

@@ -1,0 +1,55 @@
+"""From the words of ``triage convert --convert-to trt`` to an engine file."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.surgeon.options import feeding_of
+from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.values.serial import to_json
+from tensortriage.workflows.calibrating import with_calibration
+from tensortriage.workflows.engine_files import build_engine
+from tensortriage.workflows.giving_tactics import with_tactics
+
+ONNX_ONLY = ("opset", "embed_weights", "external_location", "mark", "exclude", "by_type", "infer_shapes")
+
+
+def build_and_show(model: Path, given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Build an engine and say what was built, and how a vendor can repeat it."""
+    wrong = next((name for name in ONNX_ONLY if given.get(name)), None)
+    if wrong is not None:
+        raise UsageError(
+            "an engine is built from the model as it is", slug="engine-not-edited",
+            cure="edit the model first: triage convert MODEL -o edited.onnx",
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        spec = EngineSpec("tensorrt", _words(given))
+        feeding = feeding_of(dict(given), shapes=given["input_shapes"])
+        spec = with_tactics(with_calibration(spec, model, feeding, Path(folder)), Path(folder))
+        built = build_engine(model, given["output"], spec.options)
+    if as_json:
+        print_document(to_json(built))
+        return
+    click.echo(
+        f"wrote {built.output}: TensorRT {built.version}, {built.precision}, {built.bytes} bytes, {built.seconds} s"
+    )
+    for kind, found in built.findings.items():
+        click.echo(f"  {kind}: {found['count']}x, e.g. {found['lines'][0]}")
+    click.echo(f"built as: {built.command}")
+
+
+def _words(given: Mapping[str, Any]) -> dict[str, str]:
+    words = tensorrt_words(given)
+    word = given["precision"] or ("fp16" if given["to_fp16"] else "")
+    if word:
+        words["precision"] = word
+    elif not any_given(given):
+        del words["precision"]  # as the model is typed
+    kept = [*given["keep_nodes"], *filter(None, [words.get("kept", "")])]
+    return {**words, "kept": "+".join(kept)} if kept else words

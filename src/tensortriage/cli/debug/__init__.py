@@ -1,0 +1,1 @@
+"""``triage debug``: reduce, build, precision, repeat."""

@@ -1,0 +1,108 @@
+"""``triage debug build``: build again and again, sort good from bad, name the choice that makes the difference."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.debug.check_options import (
+    CHECK_LISTS,
+    CheckingCommand,
+    artifact_options,
+    check_options,
+    check_words,
+)
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    TOLERANCE_LISTS,
+    WRITTEN_FILE,
+    case_option,
+    common,
+    data_options,
+    external_data_option,
+    limit_options,
+    option,
+    reference_option,
+    samples_option,
+    together,
+    tolerance_options,
+)
+from tensortriage.cli.tensorrt_options import LISTS as TENSORRT_LISTS
+from tensortriage.cli.tensorrt_options import tensorrt_flags
+
+EPILOG = """\b
+Examples:
+  triage debug build model.onnx --target tensorrt:precision=fp16 --inputs real.npz
+  triage debug build model.onnx --fp16 --until 10 --save-tactics replay.json --artifacts replay.json \\
+      --check ./run_engine.sh polygraphy_debug.engine
+  triage debug build model.onnx --target tensorrt:precision=fp16 --inputs real.npz -o pinned.engine
+
+\b
+Exit codes: 0 what --until asks for was reached, 4 it was not, 2 usage, 3 the engine cannot be used here,
+130 interrupted (run again to go on).
+"""
+LISTS = (*DATA_LISTS, *CHECK_LISTS, *TENSORRT_LISTS, *TOLERANCE_LISTS)
+ENGINES, STOPPING, RESULT = "Engines", "Stopping", "Result"
+
+
+stopping_options = together(
+    option("--until", default="sure", show_default=True, metavar="WHEN", heading=STOPPING,
+           help="good or bad: the first such build; N: that many builds; sure: enough is known."),
+    option("--rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.2, show_default=True,
+           metavar="SHARE", heading=STOPPING,
+           help="sure, with all builds alike: the share of other builds to exclude with 95 % confidence."),
+    option("--max-builds", type=click.IntRange(1), default=50, show_default=True, metavar="N",
+           heading=STOPPING, help="Most builds that choose freely, whatever --until says."),
+    option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=STOPPING,
+           help="Time after which no new build begins."),
+    option("--no-tactics", is_flag=True, heading=STOPPING,
+           help="Build exactly as deployed: recording tactics may change what an engine builds."),
+    option("--no-pin", is_flag=True, heading=STOPPING,
+           help="Do not look for the guilty choice by giving tactics to builds."),
+)  # fmt: skip
+"""When enough is known."""
+
+
+engine_options = together(
+    option("--target", "-t", metavar="ENGINE", heading=ENGINES, help="Engine to build, NAME[:key=value,...]."),
+    reference_option(ENGINES, "Engine taken as right (without --check)."),
+    tolerance_options(ENGINES, "Absolute tolerance instead of the noise floor."),
+    samples_option(ENGINES, 2, "Most feeds to run every build on."),
+    external_data_option(ENGINES),
+)  # fmt: skip
+"""Which engines, and what is good enough."""
+
+
+result_options = together(
+    option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=RESULT,
+           help="The good engine that can be built again."),
+    case_option(),
+    artifact_options(RESULT, "polygraphy_debug.engine", "The engine that the check is to judge."),
+)  # fmt: skip
+"""Where things go."""
+
+
+@click.command(cls=CheckingCommand, value_lists=LISTS, epilog=EPILOG)
+@click.argument("model", type=READ)
+@engine_options
+@stopping_options
+@check_options
+@result_options
+@tensorrt_flags
+@data_options
+@limit_options
+@common
+def debug_build(model: Path, target: str | None, as_json: bool, **given: Any) -> None:
+    """Build MODEL again and again, sort good builds from bad ones, and find the choice that makes the difference.
+
+    A build is judged by what it computes, against the reference; with --check by a command. Where the engine tells its
+    tactics and takes them back, the guilty one is found by giving it to a good build, and a good build is made again.
+
+    Without --target, Polygraphy's TensorRT flags say what is built. --save-tactics FILE tells the check the tactics of
+    the build before it, and ends as those of a good one; every build is given those of --load-tactics FILE.
+    """
+    from tensortriage.cli.debug.build_request import build_and_show, target_of
+
+    words = check_words()
+    build_and_show(model, target_of(model, target, words, given), words, given, as_json=as_json)

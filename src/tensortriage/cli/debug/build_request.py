@@ -1,0 +1,127 @@
+"""From the words of ``triage debug build`` to a study of builds, and from it to terminal and exit code."""
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from tensortriage.builds.study import BuildGoal
+from tensortriage.builds.trial import BuildTrial, Judgement
+from tensortriage.cli.debug.check_spec import spec_of
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.inspect.engine_arguments import required_target
+from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.report.builds_text import WORDS, study_lines
+from tensortriage.report.text import count, duration
+from tensortriage.search.result import Progress
+from tensortriage.search.stopping import Until
+from tensortriage.values.serial import to_json
+from tensortriage.workflows.builds import BuildRequest, study_builds
+
+
+class BuildTeller(Teller):
+    """Tells how a study goes on: a line for every build.
+
+    Args:
+        err: Write to stderr (stdout then holds one JSON document).
+        most: Most free builds, for the time that is left.
+    """
+
+    def __init__(self, *, err: bool, most: int) -> None:
+        super().__init__(err=err)
+        self._most = most
+
+    def built(self, trial: BuildTrial, trials: Sequence[BuildTrial]) -> None:
+        """Print a line for a free build."""
+        mean = sum(one.seconds for one in trials) / len(trials)
+        self._left = f", at most {duration(mean * (self._most - len(trials)))} to go"
+        detail = f" ({trial.reason})" if trial.reason else ""
+        outputs = f", outputs {trial.outputs[:8]}" if trial.outputs else ""
+        self.tell(f"build {trial.name}: {WORDS[trial.judgement]}{detail}{outputs}, {duration(trial.seconds)}")
+
+    def searched(self, progress: Progress[str]) -> None:
+        """Print a line for a build with given tactics."""
+        step, words = progress.step, {"same": "bad", "pass": "good"}
+        what = words.get(step.outcome.value, "cannot be told")
+        known = "known already" if step.cached else duration(step.seconds)
+        self._left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} to go"
+        self.tell(f"  with {count(step.items, 'choice')} of the bad build: {what}, {known}")
+
+
+def build_and_show(
+    model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool
+) -> NoReturn:
+    """Study the builds of a model, show what came of it and exit."""
+    request = request_of(model, target, words, given)
+    teller = BuildTeller(err=as_json, most=request.goal.most)
+    with contextlib.closing(teller):
+        study = study_builds(request, teller)
+    if as_json:
+        print_document(to_json(study))
+    bad = any(trial.judgement is Judgement.BAD for trial in study.trials)
+    for line in study_lines(study, case=str(request.case)):
+        teller.tell(line, bold=bad and line.startswith("guilty"))
+    sys.exit(study.exit_code)
+
+
+def target_of(model: Path, target: str | None, check: Sequence[str] | None, given: Mapping[str, Any]) -> str:
+    """Return the engine to build: the one named, else what Polygraphy's flags for TensorRT stand for.
+
+    Raises:
+        UsageError: When neither says, or both do (``target-missing``, ``usage``).
+    """
+    flags = {**given, "save_tactics": None, "load_tactics": None}
+    flag = any_given(flags)
+    if target and flag:
+        raise click.UsageError(f"{flag} and --target exclude each other: say it in the engine spec")
+    if not target and (flag or check is not None):
+        return str(EngineSpec("tensorrt", tensorrt_words(flags)))
+    return required_target(target, "debug build", model)
+
+
+def request_of(model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any]) -> BuildRequest:
+    """Return the request that a command line stands for."""
+    return BuildRequest(
+        model=model,
+        target=target,
+        goal=goal_of(given),
+        check=None if words is None else spec_of(words, given),
+        reference=given["reference"],
+        feeding=feed_request(given, most=given["samples"]),
+        case=given["case"],
+        tolerance=tolerance_of(given),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
+        artifact=given["iter_artifact"],
+        keep_artifact=given["no_remove_intermediate"],
+        output=given["output"],
+        save_tactics=given["save_tactics"],
+        load_tactics=given["load_tactics"],
+        record=not given["no_tactics"],
+        external_data_dir=given["external_data_dir"],
+    )
+
+
+def goal_of(given: Mapping[str, Any]) -> BuildGoal:
+    """Return the goal that the options stand for.
+
+    Raises:
+        UsageError: When ``--until`` is no known word and no number (``build-until-unknown``).
+    """
+    text = given["until"].lower()
+    limits = {"rate": given["rate"], "seconds": given["budget"], "pin": not given["no_pin"]}
+    if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
+        return BuildGoal(Until(text), given["max_builds"], **limits)
+    if text.isdecimal() and int(text) > 0:
+        return BuildGoal(Until.COUNT, int(text), **limits)
+    raise UsageError(
+        f"--until {given['until']} means nothing",
+        slug="build-until-unknown",
+        cure="give good, bad, sure, or a number of builds of at least 1",
+    )

@@ -1,0 +1,175 @@
+"""From the words of ``triage debug precision`` to a search, and from its result to terminal and exit code."""
+
+import contextlib
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tensortriage.cli.debug.check_spec import spec_of
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.script import load_function
+from tensortriage.precision.plan import Point, PrecisionPlan
+from tensortriage.report.text import count, duration
+from tensortriage.runs.runner import precision_of
+from tensortriage.values.dtype import Precision
+from tensortriage.values.serial import to_json
+from tensortriage.workflows.precision import find_precision
+from tensortriage.workflows.precision_request import GoalRequest, Mode, PrecisionRequest
+
+SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
+
+
+def search_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+    """Search, tell how it goes on, show what came of it and exit."""
+    teller = Teller(err=as_json)
+    request = request_of(model, words, given)
+    with contextlib.closing(teller):
+        plan = find_precision(request, listener=teller)
+    if as_json:
+        print_document(to_json(plan))
+    teller.tell("\n".join(summary(plan)))
+    sys.exit(130 if plan.interrupted else 0)
+
+
+def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) -> PrecisionRequest:
+    """Return the request that a command line stands for."""
+    metric = given["metric"]
+    return PrecisionRequest(
+        model=model,
+        output=given["output"],
+        target=given["target"],
+        check=None if words is None else spec_of(words, given),
+        reference=given["reference"],
+        low=Precision.parse(given["low"]) if given["low"] else None,
+        mode=Mode(given["mode"]),
+        reverse=given["direction"] == "reverse",
+        goal=GoalRequest(
+            tolerance=tolerance_of(given),
+            sqnr_db=given["sqnr"],
+            floor_factor=given["floor_factor"],
+            metric=load_function(metric, "metric") if metric else None,
+            metric_words=metric,
+            metric_min=given["metric_min"],
+        ),
+        feeding=feed_request(given, most=given["samples"]),
+        case=given["case"],
+        limits=limits_of(given["timeout"], given["memory_limit"]),
+        max_builds=given["max_builds"],
+        budget_seconds=given["budget"],
+        latency=given["latency"],
+        remedies=given["remedies"],
+        artifact=given["iter_artifact"],
+        keep_artifact=given["no_remove_intermediate"],
+        save_replay=given["save_debug_replay"],
+        load_replay=given["load_debug_replay"],
+        external_data_dir=given["external_data_dir"],
+    )
+
+
+def summary(plan: PrecisionPlan) -> Iterator[str]:
+    """Yield the lines that end a search."""
+    yield ""
+    yield from _nodes(plan)
+    yield from _outputs(plan)
+    yield from _curve(plan)
+    yield from _read_back(plan)
+    for remedy in plan.remedies:
+        where = f", {remedy.file}" if remedy.file else ""
+        left = f"then {count(remedy.kept, 'node')} kept, error {remedy.error:.1e}"
+        yield f"remedy {remedy.name}: {remedy.what}; {left}{where}"
+    if plan.kept:
+        yield "the same for other tools:"
+        yield from (f"  {tool}: {text}" for tool, text in plan.settings.items() if len(text) < LONGEST_SETTING)
+        if long := [tool for tool, text in plan.settings.items() if len(text) >= LONGEST_SETTING]:
+            yield f"  {', '.join(long)}: too long to show, in precision.json"
+    for path in plan.files.values():
+        yield f"written: {path}"
+    judge = "build" if plan.asked == "engine" else "check"
+    yield f"{count(plan.builds, judge)}, {count(plan.emulated, 'emulated run')}, {duration(plan.seconds)}"
+    for command in plan.next:
+        yield f"next: {command}"
+
+
+def _nodes(plan: PrecisionPlan) -> Iterator[str]:
+    if not plan.nodes:
+        yield f"good enough with every node in {plan.precision}: none of {plan.candidates} has to be kept"
+        return
+    share = (
+        "" if plan.low_share is None else f"; {plan.low_share:.0%} of MatMul, Gemm and Conv work in {plan.precision}"
+    )
+    yield f"keep {len(plan.nodes)} of {plan.candidates} nodes in {plan.higher}, the others in {plan.precision}{share}:"
+    for node in plan.nodes[:SHOWN_NODES]:
+        yield f"  {node.op_type} '{node.node}': {node.reason}" + (
+            f" (without it: {node.without})" if node.without else ""
+        )
+    if len(plan.nodes) > SHOWN_NODES:
+        yield f"  ... and {len(plan.nodes) - SHOWN_NODES} more, in precision.json"
+    between = len(plan.kept) - len(plan.nodes)
+    if between:
+        yield f"  with {count(between, 'node')} between them that only hand numbers on"
+    if plan.fixed:
+        yield f"{count(len(plan.fixed), 'node')} more cannot be written in {plan.precision} and stay as they are"
+    word = {"one-minimal": "none of them can be left out", "prefix": "all up to the last one needed"}
+    yield "minimal: " + word.get(plan.minimality, "not shown; more builds may find fewer")
+
+
+def _outputs(plan: PrecisionPlan) -> Iterator[str]:
+    error = plan.error
+    if error.measured is not None:
+        yield (
+            f"outputs: error {_number(error.measured)} on {plan.deployed}, {_number(error.predicted)} predicted, "
+            f"{_number(error.as_asked)} on {plan.target}; wanted: {error.goal}"
+        )
+    asked, measured = error.as_asked, error.measured
+    own = plan.target and precision_of(EngineSpec.parse(plan.target)).value == plan.precision
+    if own and not plan.nodes and asked is not None and measured is not None and asked <= measured:
+        yield f"{plan.target} does as well with the model as it is: the typed one is for engines that follow types"
+    if error.metric is not None:
+        yield f"metric: {error.metric:.6g}, of the reference {error.metric_reference:.6g}"
+    if not error.explained:
+        yield (
+            "the target is worse than rounding to the format explains (by more than 3 dB): something else is wrong as "
+            "well, and triage debug reduce finds it"
+        )
+    if plan.inputs == "random":
+        yield "on random inputs, which prove little: give --inputs"
+
+
+def _curve(plan: PrecisionPlan) -> Iterator[str]:
+    if len(plan.pareto) < 2:
+        return
+    yield "accuracy against nodes kept:"
+    for point in plan.pareto[:SHOWN_POINTS]:
+        yield "  " + _point(point)
+
+
+def _point(point: Point) -> str:
+    metric = "" if point.metric is None else f", metric {point.metric:.6g}"
+    latency = "" if point.latency_ms is None else f", {point.latency_ms:.3g} ms"
+    where = "measured" if point.measured else "emulated"
+    decibels = "-inf" if math.isinf(point.error) else f"{point.sqnr_db:.1f}"
+    return f"{point.kept:4d} kept: {decibels} dB{metric}{latency}  ({where}{', good enough' if point.within else ''})"
+
+
+def _read_back(plan: PrecisionPlan) -> Iterator[str]:
+    found = plan.honoured
+    if found is None or not found.told:
+        return
+    if found.narrower:
+        yield f"the engine ignores it for {count(len(found.narrower), 'kept node')}: " + ", ".join(found.narrower[:5])
+    else:
+        kept = f"every kept node computes in {plan.higher}, " if plan.kept else ""
+        yield f"read back from the engine: {kept}{count(found.regions, 'region')} judged"
+    if found.wider:
+        yield f"  wider than asked all the same: {count(len(found.wider), 'other node')}, e.g. '{found.wider[0]}'"
+
+
+def _number(error: float | None) -> str:
+    if error is None:
+        return "not measured"
+    return "NaN or Inf" if math.isinf(error) else f"{error:.1e}"

@@ -1,0 +1,178 @@
+"""From the words of ``triage debug reduce`` to a reduction, and from its result to terminal and exit code."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from tensortriage.cli.debug.check_spec import spec_of
+from tensortriage.cli.debug.prompt import Reply, ask
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.errors import UsageError
+from tensortriage.inputs.syntax import parse_shapes
+from tensortriage.reduce.pieces import Ends
+from tensortriage.reduce.result import Reduction
+from tensortriage.report.text import count, duration, printable
+from tensortriage.search.problem import Outcome
+from tensortriage.search.result import Budget, Progress
+from tensortriage.values.serial import to_json
+from tensortriage.workflows.piece_shapes import ShapeSource
+from tensortriage.workflows.reduce import Mode, ReduceRequest, reduce
+from tensortriage.workflows.reduce_staged import UndoError
+
+WORDS = {
+    Outcome.SAME: "fails the same way",
+    Outcome.OTHER: "fails in another way",
+    Outcome.PASS: "passes",
+    Outcome.UNRESOLVED: "cannot be told",
+}
+MINIMALITY = {
+    "one-minimal": "no node of it can be left out (each was tried)",
+    "block-minimal": "no block of {size} nodes of it can be left out (each was tried)",
+    "budget": "the smallest found so far; not shown to be minimal",
+}
+
+
+class ReduceTeller(Teller):
+    """Tells how a reduction goes on: a line for every check, and what is left to do."""
+
+    def checked(self, progress: Progress[str]) -> None:
+        """Print a line for a check, with what is left to do."""
+        step, verdict = progress.step, progress.verdict
+        again = f", run {step.attempt + 1}" if step.attempt else ""
+        known = ", known already" if step.cached else f", {duration(step.seconds)}"
+        detail = f": {verdict.detail}" if verdict.detail else ""
+        self.tell(
+            f"check {progress.checks}: {count(step.items, 'node')}{again}, {WORDS[verdict.outcome]}{detail}{known}"
+        )
+        left = "" if progress.seconds_left is None else f", {duration(progress.seconds_left)}"
+        self.progress(
+            f"{len(progress.kept)} nodes left, {progress.checks} checks, {progress.cache_hits} known already, "
+            f"about {progress.checks_left:.0f} to go{left}"
+        )
+
+
+class Asked:
+    """The person at the terminal."""
+
+    def judge(self, model: Path, nodes: int) -> bool | None:
+        """Ask whether a model fails; see `tensortriage.workflows.reduce_staged.Person`."""
+        replies = {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.SKIP: "skip", Reply.UNDO: "undo", Reply.QUIT: "quit"}
+        reply = ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
+        if reply is Reply.UNDO:
+            raise UndoError
+        if reply is Reply.QUIT:
+            raise KeyboardInterrupt
+        return None if reply is Reply.SKIP else reply is Reply.FAIL
+
+
+def reduce_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+    """Reduce, tell how it goes on, show what came of it and exit."""
+    teller = ReduceTeller(err=as_json)
+    request = request_of(model, words, given)
+    with contextlib.closing(teller):
+        reduction = reduce(request, listener=teller)
+    if as_json:
+        print_document(to_json(reduction))
+    teller.tell("\n".join(summary(reduction)))
+    if reduction.stop == "interrupted":
+        sys.exit(130)
+    sys.exit(4 if reduction.verified is False else 0)
+
+
+def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) -> ReduceRequest:
+    """Return the request that a command line stands for."""
+    if given["no_reduce_inputs"] and given["no_reduce_outputs"]:
+        raise UsageError(
+            "--no-reduce-inputs and --no-reduce-outputs exclude each other",
+            slug="reduce-nothing-left",
+            cure="keep one of both ends",
+        )
+    ends = Ends.KEEP_INPUTS if given["no_reduce_inputs"] else Ends.BOTH
+    ends = Ends.KEEP_OUTPUTS if given["no_reduce_outputs"] else ends
+    return ReduceRequest(
+        model=model,
+        output=given["output"],
+        min_good=given["min_good"],
+        target=given["target"],
+        reference=given["reference"],
+        check=None if words is None else spec_of(words, given),
+        person=Asked(),
+        feeding=feed_request(given, most=given["samples"]),
+        mode=Mode(given["mode"]),
+        ends=ends,
+        input_shapes=parse_shapes(given["model_input_shapes"]),
+        shape_source=shape_source(given),
+        artifact=given["iter_artifact"],
+        keep_artifact=given["no_remove_intermediate"],
+        jobs=given["jobs"],
+        premise=given["premise"],
+        save_replay=given["save_debug_replay"],
+        load_replay=given["load_debug_replay"],
+        case=given["case"],
+        tolerance=tolerance_of(given),
+        limits=limits_of(given["timeout"], given["memory_limit"]),
+        budget=Budget(given["max_checks"], given["budget"]),
+        shrink_seconds=given["shrink_budget"],
+        external_data_dir=given["external_data_dir"],
+    )
+
+
+def shape_source(given: Mapping[str, Any]) -> ShapeSource:
+    """Return how shapes become known."""
+    if given["force_fallback_shape_inference"] and given["no_shape_inference"]:
+        raise click.UsageError("--force-fallback-shape-inference and --no-shape-inference exclude each other")
+    if given["force_fallback_shape_inference"]:
+        return ShapeSource.RUN
+    return ShapeSource.DECLARED if given["no_shape_inference"] else ShapeSource.INFERENCE
+
+
+def summary(reduction: Reduction) -> Iterator[str]:
+    """Yield the lines that end a reduction."""
+    kept = reduction.kept
+    yield ""
+    yield f"{reduction.nodes_before} nodes -> {len(kept)}:"
+    for node in kept[:20]:
+        yield f"  {node.op_type} '{node.name}' -> " + ", ".join(f"'{name}'" for name in node.outputs if name)
+    if len(kept) > 20:
+        yield f"  ... and {len(kept) - 20} more"
+    if reduction.local is not None:
+        yield f"failure: {reduction.local.describe()}" + _in_the_whole(reduction)
+    else:
+        yield f"failure: {reduction.signature or 'as you said'}"
+    yield "minimal: " + MINIMALITY[reduction.minimality].format(size=reduction.block_items)
+    if reduction.confidence is not None:
+        yield (
+            f"it comes and goes: failed in {reduction.failed_runs} of {reduction.runs} runs; "
+            f"every node is needed with {reduction.confidence:.0%} confidence"
+        )
+    for opened in reduction.opened:
+        yield f"{'opened' if opened.done else 'not opened'}: {opened.op_type} '{opened.node}': {opened.detail}"
+    for shrunk in reduction.shrunk:
+        yield f"{shrunk.what}: {shrunk.detail}"
+    for other in reduction.others:
+        where = f", in {other.path} of the case" if other.path else ""
+        yield f"also interesting: {count(other.nodes, 'node')} fail in another way ({other.signature}){where}"
+    yield "written: " + ", ".join(f"{path} ({what})" for what, path in reduction.files.items())
+    if reduction.verified is not None:
+        yield "the result failed again in a fresh process" if reduction.verified else "the result did NOT fail again"
+    if reduction.stop == "interrupted":
+        yield "interrupted: the same command goes on from here"
+    elif reduction.stop != "finished":
+        yield "out of budget: the same command with more of it goes on from here"
+    yield (
+        f"{count(reduction.checks, 'check')} of {count(reduction.candidates, 'piece')}, "
+        f"{reduction.cache_hits} known already, {duration(reduction.seconds)}"
+    )
+
+
+def _in_the_whole(reduction: Reduction) -> str:
+    failure = reduction.failure
+    if failure is None or not failure.kind.numeric or not failure.output:
+        return ""
+    return f"; in the whole model '{failure.output}' is wrong by {failure.influence:.2g} on {failure.sample}"

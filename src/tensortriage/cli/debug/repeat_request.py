@@ -1,0 +1,141 @@
+"""From the words of ``triage debug repeat`` to runs, and from them to terminal and exit code."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from tensortriage.cli.debug.check_spec import spec_of
+from tensortriage.cli.debug.prompt import Reply, ask
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
+from tensortriage.errors import UsageError
+from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
+from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+from tensortriage.runs.commands.rules import Ruling
+from tensortriage.search.stopping import Stop, Until
+from tensortriage.values.serial import to_json
+from tensortriage.workflows.repeat import Goal, Repeated, repeat
+
+CANDIDATE = "repeat"
+"""What the replay of a repetition calls its subject: there is only one."""
+
+_ENDED = {
+    Stop.REACHED: "",
+    Stop.MOST_RUNS: "; stopped at the most runs allowed",
+    Stop.BUDGET: "; stopped by the budget",
+    Stop.INTERRUPTED: "; interrupted",
+}
+
+
+def repeat_and_show(words: Sequence[str] | None, given: Mapping[str, Any], *, as_json: bool) -> NoReturn:
+    """Repeat a check (or ask, when there is none), show what came of it and exit."""
+    goal = goal_of(given)
+    spec = spec_of(words or (), given)
+    tell = Teller(err=as_json).tell
+    with contextlib.closing(Checker(spec, tell=tell)) as checker, _replayed(spec, given) as (known, replay):
+        run = _run(checker, asked=words is None)
+        result = repeat(_with_replay(run, known, replay), goal, observe=_observer(tell))
+    if as_json:
+        print_document(to_json(result))
+    for line in summary(result):
+        tell(line)
+    sys.exit(130 if result.stop is Stop.INTERRUPTED else result.exit_code)
+
+
+def goal_of(given: Mapping[str, Any]) -> Goal:
+    """Return the goal that the options stand for.
+
+    Raises:
+        UsageError: When ``--until`` is no known word and no number (``repeat-until-unknown``).
+    """
+    text = given["until"].lower()
+    limits = {"width": given["width"], "seconds": given["budget"]}
+    if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
+        return Goal(Until(text), given["max_runs"], **limits)
+    if text.isdecimal() and int(text) > 0:
+        return Goal(Until.COUNT, int(text), **limits)
+    raise UsageError(
+        f"--until {given['until']} means nothing",
+        slug="repeat-until-unknown",
+        cure="give good, bad, sure, or a number of runs of at least 1",
+    )
+
+
+def summary(result: Repeated) -> Iterator[str]:
+    """Yield the lines that end a repetition."""
+    made = result.passed + result.failed + result.unresolved
+    told = result.passed + result.failed
+    yield (
+        f"{made} runs, {result.passed} passed, {result.failed} failed"
+        + (f", {result.unresolved} told nothing" if result.unresolved else "")
+        + f", {result.seconds:.1f} s"
+        + _ENDED[result.stop]
+    )
+    if result.rate is not None:
+        yield (
+            f"failure rate {result.rate:.0%} of {told}; between {result.low:.0%} and {result.high:.0%} "
+            f"with {result.confidence:.0%} confidence"
+        )
+    if len(result.signatures) > 1:
+        yield "ways of failing: " + ", ".join(f"{word} ({many}x)" for word, many in result.signatures.items())
+
+
+def _run(checker: Checker, *, asked: bool) -> Callable[[int], Ruling]:
+    def run(iteration: int) -> Ruling:
+        ruling = _asked(iteration) if asked else checker.check(iteration)
+        checker.sort(verdict_word(ruling.failed), iteration)
+        return ruling
+
+    return run
+
+
+def _asked(iteration: int) -> Ruling:
+    reply = ask(f"Did run {iteration + 1}", {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.QUIT: "quit"})
+    if reply is Reply.QUIT:
+        raise KeyboardInterrupt
+    failed = reply is Reply.FAIL
+    return Ruling(failed, "failed" if failed else "", "as you said")
+
+
+def _with_replay(
+    run: Callable[[int], Ruling], known: Mapping[int, Ruling], replay: Replay | None
+) -> Callable[[int], Ruling]:
+    def replayed(iteration: int) -> Ruling:
+        if replay is not None and iteration not in known:
+            replay.about_to_check(_entry(iteration, Ruling(True, "skipped", "the check did not come back")))
+        ruling = known.get(iteration) or run(iteration)
+        if replay is not None:
+            replay.add(_entry(iteration, ruling))
+        return ruling
+
+    return replayed
+
+
+@contextlib.contextmanager
+def _replayed(spec: CheckSpec, given: Mapping[str, Any]) -> Iterator[tuple[Mapping[int, Ruling], Replay | None]]:
+    """Give the verdicts of the replay to load and the replay to write."""
+    known: dict[int, Ruling] = {}
+    if given["load_debug_replay"] is not None:
+        for entry in load_replay(given["load_debug_replay"], spec.identity()):
+            failed = None if entry.outcome == "unresolved" else not entry.success
+            known[entry.iteration] = Ruling(failed, entry.signature, "from the replay")
+    replay = None if given["save_debug_replay"] is None else Replay(given["save_debug_replay"], spec.identity())
+    try:
+        yield known, replay
+    finally:
+        if replay is not None:
+            replay.close()
+
+
+def _entry(iteration: int, ruling: Ruling) -> Entry:
+    outcome = "unresolved" if ruling.failed is None else "same" if ruling.failed else "pass"
+    return Entry(iteration, "", CANDIDATE, iteration, None, not ruling.failed, outcome, ruling.signature)
+
+
+def _observer(tell: Callable[[str], None]) -> Callable[[int, Ruling], None]:
+    def observe(iteration: int, ruling: Ruling) -> None:
+        word = "told nothing" if ruling.failed is None else "failed" if ruling.failed else "passed"
+        tell(f"run {iteration + 1}: {word} ({ruling.reason})")
+
+    return observe

@@ -1,0 +1,1 @@
+"""``triage diagnose`` and ``triage demo``."""

@@ -1,0 +1,112 @@
+"""``triage diagnose``: walk the whole guide and end with one verdict."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.options import (
+    DATA_LISTS,
+    READ,
+    TOLERANCE_LISTS,
+    WRITTEN_FILE,
+    GuideCommand,
+    case_option,
+    common,
+    data_options,
+    external_data_option,
+    limit_options,
+    option,
+    reference_option,
+    samples_option,
+    tolerance_options,
+)
+
+EPILOG = """\b
+Examples:
+  triage diagnose model.onnx --target openvino:precision=bf16 --inputs real.npz
+  triage diagnose model.onnx --target emulate:precision=fp16 --inputs test_data_set_0
+  triage diagnose model.onnx --target onnxruntime --target-model optimized.onnx
+  triage diagnose model.onnx --target script:my_engine.py:MyEngine --case study
+
+\b
+Exit codes: 0 match, rounding that the format explains, or input-sensitive; 1 a fault was found; 2 usage or bad
+input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run again to go on).
+"""
+
+
+@click.command(cls=GuideCommand, value_lists=(*DATA_LISTS, *TOLERANCE_LISTS), epilog=EPILOG)
+@click.argument("model", type=READ)
+@option("--target", "-t", metavar="ENGINE", heading="Engines", help="Engine under suspicion, NAME[:key=value,...].")
+@reference_option("Engines")
+@option(
+    "--target-model",
+    type=READ,
+    metavar="FILE",
+    heading="Engines",
+    help="ONNX file that the target runs, when it is another.",
+)
+@external_data_option("Engines")
+@data_options
+@samples_option("Inputs", 8, "Most feeds to look at.")
+@option(
+    "--sweep",
+    multiple=True,
+    metavar="DIM=SIZE,SIZE...",
+    heading="Inputs",
+    help="At which shapes does it fail? Sizes of an open dimension, e.g. batch=1,2,8.",
+)
+@option(
+    "--no-random-data",
+    is_flag=True,
+    heading="Inputs",
+    rare=True,
+    help="Leave random data alone when real data pass.",
+)
+@case_option("--output", "-o")
+@option(
+    "--emit-breakers",
+    type=WRITTEN_FILE,
+    metavar="FILE",
+    heading="Result",
+    help="Write the model whose fusion breakers are outputs, when that cures it.",
+)
+@tolerance_options("Judgement", "Absolute tolerance instead of the noise floor.")
+@option(
+    "--builds",
+    type=click.IntRange(0),
+    metavar="N",
+    heading="Judgement",
+    help="How often to build the target again; default: 1 (2 if it fails) where the engine's builds may differ.",
+)
+@option(
+    "--fix",
+    type=WRITTEN_FILE,
+    metavar="FILE",
+    heading="Result",
+    help="Write the model with a remedy that was seen to work on the target.",
+)
+@option(
+    "--no-repro", is_flag=True, heading="Result", rare=True, help="Do not cut the culprit out as a case of its own."
+)
+@limit_options
+@option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    heading="Limits",
+    help="Time the whole may take; what is not asked for lack of it is said.",
+)
+@option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
+@common
+def diagnose(model: Path, target: str | None, as_json: bool, **given: Any) -> None:
+    """Find out why MODEL gives wrong numbers on an engine: one verdict, the culprit, the next command.
+
+    Runs MODEL on a reference and on the target, then asks the questions of the guide in order of cost, until one
+    answer is decisive. Everything is kept in the case directory; report.html in it shows where the error is born.
+    """
+    from tensortriage.cli.diagnose.request import diagnose_and_show, no_target, request_of
+
+    if not target:
+        raise no_target(model)
+    diagnose_and_show(request_of(model, target, given), as_json=as_json)

@@ -1,0 +1,1 @@
+"""``triage inspect``: models, engines, tactics and data."""

@@ -1,0 +1,71 @@
+"""``triage inspect capability``: what of a model an engine can build."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import click
+
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.inspect.engine_arguments import engine_options, required_target
+from tensortriage.cli.options import READ, WRITTEN_FOLDER, GuideCommand, common, option
+
+EPILOG = """\b
+Examples:
+  triage inspect capability model.onnx --target openvino
+  triage inspect capability model.onnx --target onnxruntime:providers=cuda --with-partitioning
+  triage inspect capability model.onnx --target openvino -o pieces --timeout 30
+  triage inspect capability model.onnx --target tensorrt
+
+\b
+Exit codes: 0 the engine builds the whole model, 1 it does not.
+"""
+
+
+@click.command(cls=GuideCommand, epilog=EPILOG)
+@click.argument("model", type=READ)
+@engine_options
+@option("--output", "-o", type=WRITTEN_FOLDER, metavar="DIR", heading="Pieces",
+        help="Write what builds and what does not there, an ONNX file each, with results.json.")  # fmt: skip
+@option("--with-partitioning", "partition", is_flag=True, heading="Pieces",
+        help="Find the largest ranges of nodes that build as one model (-o does too).")  # fmt: skip
+@common
+def inspect_capability(
+    model: Path,
+    target: str | None,
+    external_data_dir: Path | None,
+    timeout: float | None,
+    memory_limit: str,
+    output: Path | None,
+    partition: bool,
+    as_json: bool,
+) -> None:
+    """Find out which nodes of MODEL an engine can build, in its own words why not, and the largest pieces it can.
+
+    When the whole model builds, all nodes do. A crash or a hang of the engine is an answer, not the end. TensorRT is
+    asked by its parser alone, which says less: a node that it takes may still find no kernel.
+    """
+    from tensortriage.cli.progress import Teller
+    from tensortriage.cli.requests import limits_of
+    from tensortriage.workflows import inspecting
+
+    with contextlib.closing(Teller(err=as_json)) as teller:
+        found = inspecting.inspect_capability(
+            model,
+            required_target(target, "inspect capability", model),
+            partition=partition,
+            output=output,
+            limits=limits_of(timeout, memory_limit),
+            external_data_dir=external_data_dir,
+            say=teller.progress,
+        )
+    if as_json:
+        from tensortriage.values.serial import to_json
+
+        print_document(to_json(found))
+    else:
+        from tensortriage.report.capability_text import capability_lines
+
+        for line in capability_lines(found, folder=str(output or "")):
+            click.echo(line)
+    sys.exit(1 if found.answers else 0)

@@ -1,0 +1,187 @@
+"""From the words of ``triage run`` to a comparison, and from its result to terminal, files and exit code."""
+
+import contextlib
+import dataclasses
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import numpy as np
+
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
+from tensortriage.cli.run.tolerance_options import tolerances_of
+from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
+from tensortriage.compare.run_result import CompareResult
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.inputs.datafile import Kind
+from tensortriage.inputs.saving import check_place
+from tensortriage.inputs.script import load_function
+from tensortriage.report import run_console
+from tensortriage.workflows.asked import REFERENCE, usable
+from tensortriage.workflows.calibrating import with_calibration
+from tensortriage.workflows.choosing import OutputChoice
+from tensortriage.workflows.compare import CompareRequest, compare
+from tensortriage.workflows.giving_tactics import with_tactics
+from tensortriage.workflows.participants import Saved, numbered
+from tensortriage.workflows.recording import Recorder, load_saved
+
+LEVELS = {
+    "ORT_DISABLE_ALL": "none", "ORT_ENABLE_BASIC": "basic", "ORT_ENABLE_EXTENDED": "extended",
+    "ORT_ENABLE_LAYOUT": "layout", "ORT_ENABLE_ALL": "all",
+}  # fmt: skip
+
+
+def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+    """Run a comparison and exit with its code."""
+    feeding = feed_request(given, most=None)
+    saved = [participant for path in given["load_outputs"] for participant in load_saved(path)]
+    reference, targets = engines_of(given, saved)
+    for spec in [*([reference] if reference else []), *targets]:
+        usable(str(spec))
+    request = CompareRequest(
+        model=model,
+        reference=reference,
+        targets=targets,
+        saved=saved,
+        target_model=given["target_model"],
+        feeding=feeding,
+        outputs=OutputChoice(
+            (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
+            (*given["exclude"], *given["trt_exclude_outputs"]),
+            given["by_type"],
+        ),
+        tolerances=tolerances_of(given),
+        validate=given["validate"],
+        fail_fast=given["fail_fast"],
+        warm_up=given["warm_up"],
+        postprocess=postprocess_of(given),
+        metric=load_function(given["metric_script"], "metric") if given["metric_script"] else None,
+        flatten=given["no_shape_check"],
+        batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else None,
+        limits=limits_of(given["timeout"], given["memory_limit"]),
+        external_data_dir=given["external_data_dir"],
+    )
+    check_places(request, given)
+    click.echo(headline(model, request), err=as_json)
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        source, place = given["target_model"] or model, Path(folder)
+        targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
+        result = recorded(dataclasses.replace(request, targets=targets), given)
+    if as_json:
+        print_document(run_console.to_document(result))
+    else:
+        run_console.show(result, sys.stdout)
+    sys.exit(0 if result.passed else 1)
+
+
+def check_places(request: CompareRequest, given: Mapping[str, Any]) -> None:
+    """Refuse files to save that could not hold what will be saved."""
+    if given["save_inputs"]:
+        check_place(given["save_inputs"], [""], kind=Kind.INPUTS)
+    if given["save_outputs"]:
+        live = [spec for spec in (request.reference, *request.targets) if spec is not None]
+        names = [*(name for name, _ in numbered(live)), *(saved.name for saved in request.saved)]
+        check_place(given["save_outputs"], names, kind=Kind.OUTPUTS)
+
+
+def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult:
+    """Compare, and write the files that were asked for."""
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        recorder = Recorder(Path(folder))
+        with contextlib.closing(Teller(err=True)) as teller:
+            result = compare(
+                request,
+                record=recorder.outputs if given["save_outputs"] else None,
+                on_feed=recorder.feed if given["save_inputs"] else None,
+                say=teller.progress,
+            )
+        if given["save_inputs"]:
+            recorder.save_inputs(given["save_inputs"])
+        if given["save_outputs"]:
+            recorder.save_outputs(given["save_outputs"])
+    if given["save_accuracy_results"]:
+        from tensortriage.inputs.accuracy import write_accuracy
+        from tensortriage.workflows.saved_accuracy import accuracy_of
+
+        write_accuracy(given["save_accuracy_results"], accuracy_of(result))
+    return result
+
+
+def engines_of(given: Mapping[str, Any], saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
+    """Return the reference engine (None when saved results are the reference, or nothing is compared) and the targets.
+
+    Of Polygraphy-style runners alone ``--onnxrt`` is the reference, else the last one named.
+    """
+    flag = any_given(given)
+    if flag and "tensorrt" not in given["runners"]:
+        raise UsageError(
+            f"{flag} is for the runner --trt, which is not among the engines", slug="flag-without-runner",
+            cure="add --trt, or say it in the engine's spec: --target tensorrt:precision=fp16,opt_level=3",
+        )  # fmt: skip
+    runners = [runner(name, given) for name in given["runners"]]
+    named = [EngineSpec.parse(text) for text in given["targets"]]
+    if given["reference"]:
+        return EngineSpec.parse(given["reference"]), [*runners, *named]
+    if saved:
+        return None, [*runners, *named]
+    if named:
+        first = next((spec for spec in runners if spec.name == "onnxruntime"), None)
+        if first is None:
+            return EngineSpec.parse(REFERENCE), [*runners, *named]
+        return first, [*(spec for spec in runners if spec is not first), *named]
+    if len(runners) < 2:
+        return None, runners
+    onnxrt = [number for number, spec in enumerate(runners) if spec.name == "onnxruntime"]
+    number = onnxrt[-1] if onnxrt else len(runners) - 1
+    return runners[number], [spec for place, spec in enumerate(runners) if place != number]
+
+
+def runner(name: str, given: Mapping[str, Any]) -> EngineSpec:
+    """Return the engine of a Polygraphy-style runner flag with the options that apply to it."""
+    options: dict[str, str] = {}
+    if name == "onnxruntime":
+        if given["providers"]:
+            options["providers"] = "+".join(given["providers"])
+        level = given["graph_optimization_level"]
+        if level:
+            if level not in LEVELS:
+                raise UsageError(
+                    f"'{level}' is not an optimization level", slug="option-value-unknown",
+                    cure="use one of: " + ", ".join(LEVELS),
+                )  # fmt: skip
+            options["optimization"] = LEVELS[level]
+    if name == "tensorrt":
+        options = tensorrt_words(given)
+    return EngineSpec(name, options)
+
+
+def postprocess_of(given: Mapping[str, Any]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None:
+    """Return what is done to every participant's outputs before they are compared."""
+    if given["postprocess_func_script"]:
+        function = load_function(given["postprocess_func_script"], "postprocess_outputs")
+        return lambda outputs: dict(function(outputs))
+    if not given["postprocess"]:
+        return None
+    from tensortriage.compare.postprocess import parse_top_k, top_k
+
+    rules = parse_top_k(given["postprocess"])
+    return lambda outputs: top_k(outputs, rules)
+
+
+def headline(model: Path, request: CompareRequest) -> str:
+    """Return the first line: who is the reference, who is compared with it."""
+    targets = ", ".join([*(str(spec) for spec in request.targets), *(saved.name for saved in request.saved[1:])])
+    if request.reference is not None:
+        reference = str(request.reference)
+        targets = ", ".join([*(str(spec) for spec in request.targets), *(saved.name for saved in request.saved)])
+    elif request.saved:
+        reference = request.saved[0].name
+    else:
+        return f"running {targets} on {model}; nothing to compare with"
+    return f"reference {reference}, target {targets or 'none'}, model {model}"

@@ -1,0 +1,1 @@
+"""``triage surgeon``: edits of models."""

@@ -1,0 +1,48 @@
+"""``triage surgeon prune``: make the weights 2:4 sparse."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.options import READ, GuideCommand, common
+from tensortriage.cli.surgeon.options import (
+    FEED_LISTS,
+    feed_option,
+    feeding_of,
+    file_options,
+    layout_of,
+    proof_options,
+    source_of,
+    verify_of,
+)
+
+EPILOG = """\b
+Example:
+  triage surgeon prune model.onnx -o sparse.onnx
+"""
+
+
+@click.command(cls=GuideCommand, value_lists=(*FEED_LISTS, "--inputs"), epilog=EPILOG)
+@click.argument("model", type=READ)
+@file_options
+@proof_options
+@feed_option("--inputs")
+@common
+def prune(model: Path, as_json: bool, **given: Any) -> None:
+    """Zero the two smallest of every four weights of MODEL, so that engines can use 2:4 sparsity. Accuracy is lost.
+
+    This is for testing that an engine uses sparsity, not for deploying.
+    """
+    from tensortriage.cli.surgeon.show import show
+    from tensortriage.model.model import ExternalData
+    from tensortriage.workflows import editing
+    from tensortriage.workflows.proving import ProofRequest
+    from tensortriage.workflows.surgery import Target
+
+    result = editing.prune(
+        source_of(model, given),
+        Target(given["output"], layout_of(given, ExternalData.LEAVE)),
+        request=ProofRequest(verify=verify_of(given), feeding=feeding_of(given)),
+    )
+    show(result, as_json=as_json)

@@ -1,0 +1,38 @@
+"""``triage surgeon weight-reconstruct``: make up numbers for weights that were stripped."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.cli.surgeon.options import PROOF, file_options, layout_of, source_of, verify_of
+
+EPILOG = """\b
+Example:
+  triage surgeon weight-reconstruct stripped.onnx -o filled.onnx
+"""
+
+
+@click.command(cls=GuideCommand, epilog=EPILOG)
+@click.argument("model", type=READ)
+@option("--seed", type=click.IntRange(0), default=0, metavar="N", heading="Numbers",
+        help="Seed: the same one gives the same numbers  [default: 0].")  # fmt: skip
+@option("--verify/--no-verify", "verify", default=None, heading=PROOF, help="Whether to prove that the result runs.")
+@file_options
+@common
+def weight_reconstruct(model: Path, as_json: bool, **given: Any) -> None:
+    """Write MODEL, from weight-strip, with made-up weights of the right type, shape and sparsity."""
+    from tensortriage.cli.surgeon.show import show
+    from tensortriage.model.model import ExternalData
+    from tensortriage.workflows import editing
+    from tensortriage.workflows.proving import ProofRequest
+    from tensortriage.workflows.surgery import Target
+
+    result = editing.weight_reconstruct(
+        source_of(model, given),
+        Target(given["output"], layout_of(given, ExternalData.LEAVE)),
+        seed=given["seed"],
+        request=ProofRequest(verify=verify_of(given)),
+    )
+    show(result, as_json=as_json)

@@ -1,0 +1,39 @@
+"""``triage surgeon weight-strip``: take the numbers of the weights out of a model."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.cli.surgeon.options import file_options, layout_of, source_of
+
+EPILOG = """\b
+Examples:
+  triage surgeon weight-strip model.onnx -o stripped.onnx
+  triage surgeon weight-strip model.onnx --exclude-list keep.txt -o stripped.onnx
+"""
+
+
+@click.command(cls=GuideCommand, epilog=EPILOG)
+@click.argument("model", type=READ)
+@option("--exclude-list", type=READ, metavar="FILE", heading="What to strip",
+        help="Text file of initializers to leave alone, one per line.")  # fmt: skip
+@file_options
+@common
+def weight_strip(model: Path, as_json: bool, **given: Any) -> None:
+    """Write MODEL without the numbers of its weights: small, and with no secrets; fold its constants first.
+
+    TensorRT builds an engine from it that is filled with the real weights later.
+    """
+    from tensortriage.cli.surgeon.show import show
+    from tensortriage.model.model import ExternalData
+    from tensortriage.workflows import editing
+    from tensortriage.workflows.surgery import Target
+
+    result = editing.weight_strip(
+        source_of(model, given),
+        Target(given["output"], layout_of(given, ExternalData.LEAVE)),
+        exclude_list=given["exclude_list"],
+    )
+    show(result, as_json=as_json)
