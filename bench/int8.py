@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.inputs.script import load_function
 from tensortriage.precision.quantizing import Calibration, QuantizeOptions
+from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.calibrations import usable_ways
 from tensortriage.workflows.feeding import FeedRequest
@@ -37,7 +37,7 @@ def quantized(
             calibrations=ways,
             feeding=FeedRequest(paths=[str(samples)]),
             holdout=FeedRequest(paths=[str(EXAMPLES / "digits_samples.npz")]),
-            metric=load_function(str(EXAMPLES / "accuracy.py"), "metric"),
+            metric=ScriptFunction(str(EXAMPLES / "accuracy.py"), METRIC).number,
             accept_lost=True,
         )
     )

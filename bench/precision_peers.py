@@ -26,10 +26,10 @@ import onnx
 
 from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.inputs.script import load_function
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.values.dtype import Precision
 
 AUTOCAST = """
@@ -112,7 +112,7 @@ def emulated(model: Model, inputs: str, wide: list[str], metric: str, low: str) 
     rounded = round_results(model, Precision(low), specs=value_specs(model), kept=wide)
     found, golden = run(ir.to_proto(rounded.ir), feed), run(ir.to_proto(model.ir), feed)
     error = max(error_of(measure(golden[name], found[name])) for name in golden)
-    return error, float(load_function(metric, "metric")(found, feed)) if metric else None
+    return error, ScriptFunction(metric, METRIC).number(found, feed) if metric else None
 
 
 def contestants(given: argparse.Namespace, folder: Path) -> Iterator[Outcome]:

@@ -29,6 +29,7 @@ class Failure(enum.Enum):
     BUILD = "build"
     RUN = "run"
     MEMORY = "memory"
+    DATA = "data"
 
 
 class AdapterError(Exception):

@@ -153,18 +153,20 @@ def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
         return strings.reshape(shape)
     if label == "bool" and (data > 1).any():
         raise ValueError("a bool that is neither 0 nor 1")
-    memory_type = _memory_type(label)
+    found = memory_type(label)
     if form.packed_bits:
         data = unpack(data, form.packed_bits)[: math.prod(shape)]
-        if memory_type == np.int8:  # ml_dtypes leaves the upper bits zero; a plain int8 needs its sign there.
+        if found == np.int8:  # ml_dtypes leaves the upper bits zero; a plain int8 needs its sign there.
             shift = 8 - form.packed_bits
             data <<= shift
             data.view(np.int8)[:] >>= shift
-    return data.view(memory_type).reshape(shape)
+    return data.view(found).reshape(shape)
 
 
-def _memory_type(label: str) -> "np.dtype[Any]":
+def memory_type(label: str) -> "np.dtype[Any]":
     """Return the numpy type in which arrays of this element type are handed out."""
+    if label == "string":
+        return np.dtype(object)
     raw = np.dtype(FORMATS[label].raw)
     if raw.name == label or not hasattr(_ML_DTYPES, label):
         return raw

@@ -32,7 +32,7 @@ _CHOICE_LISTS = ("inputs", "outputs", "nodes")
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the script's ``ladder``: pairs of words and options, from safe to aggressive; empty when it has none."""
     path = Path(options["file"])
-    tell = getattr(_engine(_load(path), path, options.get("attribute", "")), "ladder", None)
+    tell = getattr(_engine(load_script(path), path, options.get("attribute", "")), "ladder", None)
     rungs = tell(_own(options)) if callable(tell) else ()
     return {"ladder": [[str(words), {str(k): str(v) for k, v in dict(given).items()}] for words, given in rungs]}
 
@@ -40,7 +40,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 def compile(model: Path, options: Mapping[str, str]) -> "Session":
     """Execute the script named by option ``file`` and let it build the model; other options are passed on."""
     path = Path(options["file"])
-    module = _load(path)
+    module = load_script(path)
     engine = _engine(module, path, options.get("attribute", ""))
     session = engine.compile(model, _own(options))
     if not callable(getattr(session, "run", None)):
@@ -141,7 +141,8 @@ class Session:
         )
 
 
-def _load(path: Path) -> ModuleType:
+def load_script(path: Path) -> ModuleType:
+    """Execute a user's file as a module of its own and return it."""
     # Not through importlib: its cached bytecode takes an edit within a second that keeps the size for no edit.
     module = ModuleType(MODULE_NAME)
     module.__file__ = str(path)

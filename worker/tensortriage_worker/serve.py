@@ -27,6 +27,7 @@ from tensortriage_worker.silence import silence
 from tensortriage_worker.supervisor import resident_bytes
 
 ADAPTERS = {
+    "function": "tensortriage_worker.function_adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",
     "tensorrt": "tensortriage_worker.tensorrt_adapter",

@@ -1,12 +1,13 @@
 """Parts of a request that many commands share: data, limits, tolerances."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensortriage.cli.options import parse_bytes
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
+from tensortriage.runs.scripts import METRIC, Arrays, ScriptFunction
 from tensortriage.workflows.feeding import FeedRequest
 
 LOW_MEMORY_BATCH_BYTES = 64 << 20
@@ -23,12 +24,20 @@ def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
         value_ranges=parse_ranges(given.pop("val_range")),
         shapes=parse_shapes(given.pop("input_shapes")),
         most=most,
+        limits=limits_of(given.get("timeout"), given.get("memory_limit") or ""),
     )
 
 
 def limits_of(timeout: float | None, memory_limit: str) -> Limits:
     """Return limits from the options; the defaults where they are not given."""
     return Limits(timeout or Limits().build_seconds, timeout, parse_bytes(memory_limit))
+
+
+def metric_of(script: str | None, given: Mapping[str, Any]) -> Callable[[Arrays, Arrays], float] | None:
+    """Return the task metric of a script; None without one."""
+    if not script:
+        return None
+    return ScriptFunction(script, METRIC, limits_of(given.get("timeout"), given.get("memory_limit") or "")).number
 
 
 def tolerance_of(given: Mapping[str, Any]) -> PolygraphyTolerance | None:

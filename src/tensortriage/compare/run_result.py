@@ -1,6 +1,7 @@
 """What came of comparing several participants on several feeds, as plain data that any renderer can show."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 from tensortriage.compare.comparison import Comparison
@@ -77,6 +78,8 @@ class CompareResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything ran, every comparison is within its limit and nothing is invalid."""
+        """Whether everything ran, every comparison is within its limit, nothing is invalid, no metric is NaN."""
+        if any(math.isnan(mean) for mean in self.task_metrics.values()):
+            return False
         rows_within = all(row.judgement.within for item in self.comparisons for row in item.comparison.rows)
         return rows_within and not self.invalid and all(outcome.ok for outcome in self.outcomes.values())

@@ -178,7 +178,7 @@ def calibrated(
     if not found:
         raise next(iter(refused.values()))
     most = math.inf if metric is None else _mean([metric(one.outputs, one.feed.tensors) for one in judges])
-    found.sort(key=lambda way: (-min(way.tried.metric or 0.0, most), way.tried.worst))
+    found.sort(key=lambda way: (-min(_number(way.tried.metric), most), way.tried.worst))
     return Ways(tuple(found), {word: error.message for word, error in refused.items()})
 
 
@@ -227,6 +227,11 @@ def outputs_of(
     if metric is None:
         return outputs, None
     return outputs, _mean([metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)])
+
+
+def _number(metric: float | None) -> float:
+    """Return a metric to sort by: 0 where there is none, the worst of all where it is NaN."""
+    return 0.0 if metric is None else -math.inf if math.isnan(metric) else metric
 
 
 def _mean(scores: Sequence[float]) -> float:

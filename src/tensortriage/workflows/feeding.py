@@ -6,12 +6,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.inputs.random import polygraphy_feeds, random_feeds
-from tensortriage.inputs.script import script_feeds
 from tensortriage.model.model import Model
+from tensortriage.runs.scripts import script_feeds
 
 _logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class FeedRequest:
             ``value_ranges`` selects the numbers that Polygraphy would make.
         shapes: Shapes of dynamic inputs.
         most: Largest number of feeds taken; None for all.
+        limits: Bounds on the script, per sample.
     """
 
     paths: Sequence[str] = ()
@@ -38,6 +40,7 @@ class FeedRequest:
     value_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     shapes: Mapping[str, tuple[int | str | None, ...]] = dataclasses.field(default_factory=dict)
     most: int | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
 
 
 def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
@@ -62,7 +65,7 @@ def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
     if request.paths:
         return load_feeds([Path(path) for path in request.paths], model.inputs)
     if request.script:
-        return script_feeds(request.script, model.inputs)
+        return script_feeds(request.script, model.inputs, request.limits)
     if request.seed is not None or request.iterations is not None or request.value_ranges:
         return polygraphy_feeds(
             model.inputs,

@@ -11,7 +11,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, least_floor
 from tensortriage.diagnose.floors import fp32_floors
 from tensortriage.diagnose.investigation import Investigation
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.convert_precision import convertible
 from tensortriage.model.mixed_precision.switchable_rounding import Switched, switch_rounding
@@ -184,6 +184,12 @@ def goal_of(request: GoalRequest, inv: Investigation, samples: Sequence[Sample],
     names = list(samples[0].outputs)
     if request.metric is not None:
         own = mean_metric(request.metric, samples, [sample.outputs for sample in samples])
+        if math.isnan(own):
+            raise DataError(
+                f"{request.metric_words} is NaN on the reference's outputs",
+                slug="script-not-number",
+                cure="look at the samples, or let the metric return a number for them",
+            )
         least = own if request.metric_min is None else request.metric_min
         if own < least:
             raise UsageError(

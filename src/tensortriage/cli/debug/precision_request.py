@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.cli.requests import feed_request, limits_of, metric_of, tolerance_of
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.inputs.script import load_function
 from tensortriage.precision.plan import Point, PrecisionPlan
 from tensortriage.report.text import count, duration
 from tensortriage.runs.runner import precision_of
@@ -52,7 +51,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
             tolerance=tolerance_of(given),
             sqnr_db=given["sqnr"],
             floor_factor=given["floor_factor"],
-            metric=load_function(metric, "metric") if metric else None,
+            metric=metric_of(metric, given),
             metric_words=metric,
             metric_min=given["metric_min"],
         ),

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of
+from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
 from tensortriage.cli.run.tolerance_options import tolerances_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.run_result import CompareResult
@@ -21,8 +21,8 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.datafile import Kind
 from tensortriage.inputs.saving import check_place
-from tensortriage.inputs.script import load_function
 from tensortriage.report import run_console
+from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
 from tensortriage.workflows.asked import REFERENCE, usable
 from tensortriage.workflows.calibrating import with_calibration
 from tensortriage.workflows.choosing import OutputChoice
@@ -61,7 +61,7 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         fail_fast=given["fail_fast"],
         warm_up=given["warm_up"],
         postprocess=postprocess_of(given),
-        metric=load_function(given["metric_script"], "metric") if given["metric_script"] else None,
+        metric=metric_of(given["metric_script"], given),
         flatten=given["no_shape_check"],
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else None,
         limits=limits_of(given["timeout"], given["memory_limit"]),
@@ -164,8 +164,8 @@ def runner(name: str, given: Mapping[str, Any]) -> EngineSpec:
 def postprocess_of(given: Mapping[str, Any]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None:
     """Return what is done to every participant's outputs before they are compared."""
     if given["postprocess_func_script"]:
-        function = load_function(given["postprocess_func_script"], "postprocess_outputs")
-        return lambda outputs: dict(function(outputs))
+        limits = limits_of(given["timeout"], given["memory_limit"])
+        return ScriptFunction(given["postprocess_func_script"], POSTPROCESS, limits).arrays
     if not given["postprocess"]:
         return None
     from tensortriage.compare.postprocess import parse_top_k, top_k

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tensortriage.cli.requests import limits_of
 from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
     Judgement,
@@ -14,9 +15,10 @@ from tensortriage.compare.judgement.tolerance import (
     Tolerance,
 )
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.base import Limits
 from tensortriage.errors import UsageError
-from tensortriage.inputs.script import load_function
 from tensortriage.inputs.syntax import parse_named, parse_number
+from tensortriage.runs.scripts import COMPARE, ScriptFunction
 
 FUNCTIONS = {
     "simple": (None,),
@@ -45,7 +47,7 @@ def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
         UsageError: For an unknown function, statistic or a malformed number.
     """
     if given["compare_func_script"]:
-        return [ScriptTolerance(given["compare_func_script"])]
+        return [ScriptTolerance(given["compare_func_script"], limits_of(given["timeout"], given["memory_limit"]))]
     functions = list(given["functions"])
     simple = any(given[key] for key in ("atol", "rtol", "error_stat", "error_quantile", "infinities_compare_equal"))
     if simple and not functions:
@@ -97,15 +99,16 @@ class ScriptTolerance:
 
     Args:
         script: ``FILE.py[:FUNCTION]``.
+        limits: Bounds on every call.
     """
 
-    def __init__(self, script: str) -> None:
+    def __init__(self, script: str, limits: Limits) -> None:
         self._script = script
-        self._function = load_function(script, "compare_outputs")
+        self._function = ScriptFunction(script, COMPARE, limits)
 
     def judge(
         self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
     ) -> Judgement:
         """See `Tolerance`."""
-        within = bool(self._function(name, reference, target))
+        within = self._function.truth(name, reference, target)
         return Judgement(within, self._script, 0.0 if within else float("inf"))

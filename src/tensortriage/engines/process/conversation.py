@@ -42,6 +42,7 @@ _ERRORS: dict[str, type[TriageError]] = {
     "missing": EngineMissing,
     "build": BuildFailed,
     "run": RunFailed,
+    "data": DataError,
     "NoRoom": StoreError,
 } | {
     error.__name__: error

@@ -1,0 +1,191 @@
+"""Functions of users' scripts, in a process of their own: whatever becomes of it, this process goes on and says so.
+
+A loader, a metric or a comparing function may call ``os._exit``, crash in native code, hang, print, start threads or
+set signals. None of that reaches this process: arrays go there and come back as those of engines do, what is printed
+goes to stderr, and the end of the process is an error that names the script.
+"""
+
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.process.conversation import Conversation
+from tensortriage.engines.process.workers import lease
+from tensortriage.errors import DataError, EngineCrashed, EngineError, EngineHung, EngineOutOfMemory
+from tensortriage.inputs.conform import check_feed
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.syntax import parse_script
+from tensortriage.values.spec import ValueSpec
+from tensortriage_worker.exchange import Item
+
+LOADER, METRIC, POSTPROCESS, COMPARE = "load_data", "metric", "postprocess_outputs", "compare_outputs"
+"""Names of the functions when the script's argument does not say."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class ScriptFunction:
+    """A function of a user's script; from any thread, one call at a time.
+
+    Args:
+        script: ``FILE.py[:FUNCTION]``.
+        default: Name of the function when the script's argument does not say.
+        limits: Bounds on every call: ``build_seconds`` of time, and memory.
+
+    Raises:
+        DataError: When there is no such script or function (``script-unusable``), or the script raises
+            (``script-failed``), ends its process (``script-crashed``), hangs (``script-hung``) or eats its memory
+            (``script-out-of-memory``); the calls raise the same.
+    """
+
+    def __init__(self, script: str, default: str, limits: Limits | None = None) -> None:
+        self.path, self.name = parse_script(script, default)
+        if self.path.suffix != ".py" or not self.path.is_file():
+            raise DataError(f"{self.path} is no Python script", slug="script-unusable", cure="give FILE.py[:FUNCTION]")
+        self._lock = threading.Lock()
+        where = self.path.absolute()
+        worker = lease(sys.executable, f"function {where}")
+        self._limits = limits or Limits()
+        self._conversation = Conversation(worker, str(self.path), self._limits)
+        self._finalizer = weakref.finalize(self, worker.close)
+        try:
+            options = {"function": self.name, "shown": str(self.path)}
+            answer = self._ask("compile", adapter="function", model=str(where), options=options)
+        except BaseException:
+            self.close()
+            raise
+        _show(answer["info"])
+
+    def number(self, outputs: Arrays, feed: Arrays) -> float:
+        """Call it with outputs and feed, and return its number (``script-not-number`` when it returns none)."""
+        return float(self._called("number", outputs, feed)[0]["value"])
+
+    def truth(self, name: str, reference: np.ndarray | None, target: np.ndarray | None) -> bool:
+        """Call it with the name of an output and both arrays, and return whether its answer counts as true."""
+        return bool(self._called("truth", name, reference, target)[0]["value"])
+
+    def arrays(self, outputs: Arrays) -> dict[str, np.ndarray]:
+        """Call it with outputs and return the outputs it makes of them (``script-not-outputs`` when it does not)."""
+        return _in_order(*self._called("arrays", outputs))
+
+    def samples(self, specs: Sequence[ValueSpec]) -> Iterator[dict[str, np.ndarray]]:
+        """Yield what the function, a loader, yields.
+
+        Args:
+            specs: What the loader is told about the model's inputs.
+        """
+        inputs = [
+            {"name": spec.name, "dtype": spec.dtype.label if spec.dtype else None, "shape": spec.shape}
+            for spec in specs
+        ]
+        self._question("begin", (), inputs=inputs)
+        while True:
+            info, arrays = self._question("next", ())
+            if info["names"] is None:
+                return
+            yield _in_order(info, arrays)
+
+    def close(self) -> None:
+        """End the session; calling it twice is harmless."""
+        if self._finalizer.detach() is not None:
+            self._conversation.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _called(self, wanted: str, *given: str | np.ndarray | Arrays | None) -> tuple[Mapping[str, Any], Arrays]:
+        items: list[Item] = []
+        arguments: list[Any] = []
+        for argument in given:
+            if argument is None or isinstance(argument, str):
+                arguments.append(argument)
+            elif isinstance(argument, Mapping):
+                arguments.append([[name, len(items) + place] for place, name in enumerate(argument)])
+                items += [Item(str(len(items) + place), array) for place, array in enumerate(argument.values())]
+            else:
+                arguments.append(len(items))
+                items.append(Item(str(len(items)), argument))
+        return self._question("call", items, wanted=wanted, arguments=arguments)
+
+    def _question(self, question: str, items: Sequence[Item], **arguments: Any) -> tuple[Mapping[str, Any], Arrays]:
+        with self._lock, self._translated():
+            info, arrays = self._conversation.answer(
+                question, items, seconds=self._limits.build_seconds, arguments=arguments
+            )
+        _show(info)
+        return info, arrays
+
+    def _ask(self, operation: str, **fields: Any) -> Mapping[str, Any]:
+        with self._translated():
+            return self._conversation.ask(operation, **fields)
+
+    def _translated(self) -> "_Translated":
+        return _Translated(self.path)
+
+
+class _Translated:
+    """Turns what happens to the script's process into errors of the script."""
+
+    _SLUGS = (
+        (EngineHung, "script-hung", "raise --timeout if it may need longer"),
+        (EngineOutOfMemory, "script-out-of-memory", "raise --memory-limit, or let the script hold less"),
+        (EngineCrashed, "script-crashed", "mend the script: raise an exception instead of ending the process"),
+    )
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if not isinstance(error, EngineError):
+            return
+        for ending, slug, cure in self._SLUGS:
+            if isinstance(error, ending):
+                raise DataError(error.message, slug=slug, cure=cure) from error
+        raise DataError(f"{self._path}: {error.message}", slug="script-failed", cure="mend the script") from error
+
+
+def script_feeds(script: str, specs: Sequence[ValueSpec], limits: Limits | None = None) -> Iterator[Feed]:
+    """Yield the feeds of a loader script, each checked against the model.
+
+    Args:
+        script: ``FILE.py[:FUNCTION]``; the function (default ``load_data``) takes nothing and returns an iterable of
+            dicts from input name to array (numpy, or anything numpy can convert, torch tensors included). If what it
+            returns has an attribute ``input_metadata``, that is set to a dict from input name to dtype and shape.
+        specs: The model's inputs.
+        limits: Bounds on every sample.
+
+    Raises:
+        DataError: As `ScriptFunction`, and when it yields something else (``script-not-feed``) or nothing
+            (``feed-empty``), or a feed does not fit the model.
+    """
+    with ScriptFunction(script, LOADER, limits) as loader:
+        index = 0
+        for tensors in loader.samples(specs):
+            yield check_feed(Feed(f"{loader.path.name}[{index}]", tensors, Origin.REAL), specs)
+            index += 1
+        if not index:
+            raise DataError(
+                f"{loader.path}: {loader.name}() yielded no sample", slug="feed-empty", cure="yield at least one dict"
+            )
+
+
+def _in_order(info: Mapping[str, Any], arrays: Arrays) -> dict[str, np.ndarray]:
+    return {name: arrays[str(place)] for place, name in enumerate(info["names"])}
+
+
+def _show(info: Mapping[str, Any]) -> None:
+    """Print what the script printed: to stderr, because stdout may be a document."""
+    if info["printed"]:
+        sys.stderr.write(info["printed"])
+        sys.stderr.flush()

@@ -1,0 +1,245 @@
+"""A user's Python function: a data loader, a metric, what is done to outputs or how they are compared.
+
+The file is executed as that of a `script:` engine is. A session answers two kinds of questions: ``call`` hands over
+arrays and words and returns a number, a truth or arrays; ``begin`` and ``next`` go through what a loader yields, one
+sample at a time. What the function prints comes back with the answer, so that it can be shown where it would have been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.encoding import memory_type
+from tensortriage_worker.exchange import Item, Spill
+from tensortriage_worker.script_adapter import load_script
+
+PRINTED_CHARACTERS = 1 << 16
+"""Most of what one call prints that comes back."""
+
+
+class InputMetadata(NamedTuple):
+    """What a loader that asks for it is told about one input: numpy dtype (None when unknown) and shape."""
+
+    dtype: Optional["np.dtype[Any]"]
+    shape: Optional[Tuple[Any, ...]]
+
+
+class Script(NamedTuple):
+    """What the user calls the script, and where it is."""
+
+    shown: str
+    file: str
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "Session":
+    """Execute ``model``, which is a Python file here, and find ``function`` in it; messages call it ``shown``."""
+    told, shown = _Printed(), Script(options["shown"], os.path.realpath(str(model)))
+    with told:
+        module = _call(shown, lambda: load_script(model))
+    function = getattr(module, options["function"], None)
+    if not callable(function):
+        raise AdapterError(
+            Failure.DATA,
+            "{} has no function '{}'".format(shown, options["function"]),
+            "script-unusable",
+            "define it, or name another one: {}:FUNCTION".format(shown),
+        )
+    return Session(shown, options["function"], function, told.text())
+
+
+class Session:
+    """An open script; see `tensortriage_worker.adapter.AdapterSession`."""
+
+    inputs = None
+    outputs = None
+
+    def __init__(self, script: Script, name: str, function: Callable[..., Any], printed: str) -> None:
+        self.info = {"printed": printed}  # type: Dict[str, Any]
+        self._script = script
+        self._name = name
+        self._function = function
+        self._samples: Iterator[Any] = iter(())
+
+    def answer(
+        self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
+    ) -> Tuple[Dict[str, Any], List[Item]]:
+        """Answer ``call``, ``begin`` or ``next``; arrays are named by their place in the lists of names beside them."""
+        told = _Printed()
+        with told:
+            if question == "begin":
+                info, arrays = self._begin(arguments["inputs"]), []  # type: Tuple[Dict[str, Any], List[np.ndarray]]
+            elif question == "next":
+                info, arrays = self._next()
+            else:
+                info, arrays = self._answered(arguments, feed)
+        items = [Item(str(place), array) for place, array in enumerate(arrays)]
+        return dict(info, printed=told.text()), items
+
+    def close(self) -> None:
+        """Forget the function and what it yields."""
+        self._samples, self._function = iter(()), _gone
+
+    def _begin(self, inputs: List[Dict[str, Any]]) -> Dict[str, Any]:
+        samples = _call(self._script, self._function)
+        if hasattr(samples, "input_metadata"):
+            told = {
+                one["name"]: InputMetadata(
+                    None if one["dtype"] is None else memory_type(one["dtype"]),
+                    None if one["shape"] is None else tuple(one["shape"]),
+                )
+                for one in inputs
+            }
+            _call(self._script, lambda: setattr(samples, "input_metadata", told))
+        if not isinstance(samples, Iterable) or isinstance(samples, (str, bytes, Mapping)):
+            raise _not_feed(self._script, "{}() returned a {}".format(self._name, type(samples).__name__))
+        self._samples = _call(self._script, lambda: iter(samples))
+        return {}
+
+    def _next(self) -> Tuple[Dict[str, Any], List[np.ndarray]]:
+        sample = _call(self._script, lambda: next(self._samples, _END))
+        if sample is _END:
+            return {"names": None}, []
+        return _named(sample, self._script, lambda kind: "it yielded a {}".format(kind), _not_feed)
+
+    def _answered(
+        self, arguments: Mapping[str, Any], feed: Mapping[str, Item]
+    ) -> Tuple[Dict[str, Any], List[np.ndarray]]:
+        given = [_argument(argument, feed) for argument in arguments["arguments"]]
+        result = _call(self._script, lambda: self._function(*given))
+        wanted = arguments["wanted"]
+        if wanted == "truth":
+            return {"value": _call(self._script, lambda: bool(result))}, []
+        if wanted == "number":
+            return {"value": repr(self._number(result))}, []
+        return _named(result, self._script, lambda kind: "{}() returned a {}".format(self._name, kind), _not_arrays)
+
+    def _number(self, result: Any) -> float:
+        if not isinstance(result, (str, bytes)):
+            with contextlib.suppress(Exception):  # whatever a foreign type's conversion raises, it is no number
+                return float(result)
+        raise AdapterError(
+            Failure.DATA,
+            "{}: {}() returned a {}, not a number".format(self._script, self._name, type(result).__name__),
+            "script-not-number",
+            "return one number, larger for better outputs",
+        )
+
+
+class _Printed:
+    """Collects what is printed through Python, and passes it on to where it would have gone."""
+
+    def __init__(self) -> None:
+        self._text = io.StringIO()
+        self._restored = (sys.stdout, sys.stderr)
+
+    def __enter__(self) -> "_Printed":  # noqa: PYI034 - typing.Self is newer than Python 3.8
+        self._restored = (sys.stdout, sys.stderr)
+        sys.stdout = sys.stderr = _Tee(self._text, sys.__stderr__ or io.StringIO())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout, sys.stderr = self._restored
+
+    def text(self) -> str:
+        """Return what was printed, cut to `PRINTED_CHARACTERS`."""
+        text = self._text.getvalue()
+        return text if len(text) <= PRINTED_CHARACTERS else text[:PRINTED_CHARACTERS] + "\n...\n"
+
+
+class _Tee(io.TextIOBase):
+    def __init__(self, kept: io.StringIO, log: Any) -> None:
+        self._kept = kept
+        self._log = log
+
+    def write(self, text: str) -> int:
+        if self._kept.tell() <= PRINTED_CHARACTERS:
+            self._kept.write(text)
+        with contextlib.suppress(OSError, ValueError):
+            self._log.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._log.flush()
+
+
+_END = object()
+
+
+def _gone(*_: Any) -> Any:
+    raise RuntimeError("the script is closed")
+
+
+def _argument(argument: Any, feed: Mapping[str, Item]) -> Any:
+    """Return an argument: text, the array at a place, or a dict of arrays at places; arrays may be written to."""
+    if argument is None or isinstance(argument, str):
+        return argument
+    if isinstance(argument, int):
+        return np.array(feed[str(argument)].array)
+    return {name: np.array(feed[str(place)].array) for name, place in argument}
+
+
+def _named(
+    value: Any, script: Script, told: Callable[[str], str], wrong: Callable[[Script, str], AdapterError]
+) -> Tuple[Dict[str, Any], List[np.ndarray]]:
+    if not isinstance(value, Mapping):
+        raise wrong(script, told(type(value).__name__))
+    found = _call(script, lambda: dict(value.items()))
+    if not all(isinstance(name, str) for name in found):
+        raise wrong(script, told(type(value).__name__ + " whose keys are no names"))
+    return {"names": list(found)}, [_array(item, name, script, wrong) for name, item in found.items()]
+
+
+def _array(value: Any, name: str, script: Script, wrong: Callable[[Script, str], AdapterError]) -> np.ndarray:
+    if hasattr(value, "detach"):  # A torch tensor: numpy cannot convert one that requires gradients or is on a GPU.
+        value = _call(script, lambda: value.detach().cpu().numpy())
+    array = _call(script, lambda: np.array(value))  # type: np.ndarray
+    if array.dtype == object and not all(isinstance(item, (str, bytes)) for item in array.reshape(-1)):
+        raise wrong(script, "'{}' is a {}, no array".format(name, type(value).__name__))
+    return array
+
+
+def _not_feed(script: Script, found: str) -> AdapterError:
+    return AdapterError(
+        Failure.DATA,
+        "{}: {}".format(script, found),
+        "script-not-feed",
+        "yield dicts from input name to array, one per sample",
+    )
+
+
+def _not_arrays(script: Script, found: str) -> AdapterError:
+    return AdapterError(
+        Failure.DATA, "{}: {}".format(script, found), "script-not-outputs", "return a dict from output name to array"
+    )
+
+
+def _call(script: Script, action: Callable[[], Any]) -> Any:
+    """Run the user's code; its exceptions become an error that names the line in the script."""
+    try:
+        return action()
+    except AdapterError:
+        raise
+    except BaseException as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == script.file]
+        line = lines[-1] if lines else getattr(error, "lineno", None)
+        raise AdapterError(
+            Failure.DATA,
+            "{}{}: {}: {}".format(script, ", line {}".format(line) if line else "", type(error).__name__, error),
+            "script-failed",
+            "mend the script; it runs alone with: python -c 'import runpy; runpy.run_path(FILE)'",
+        ) from error
