@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tensortriage.testing.planted import Planted
     from tensortriage.testing.planting import planted_cases
     from tensortriage.testing.quantizing import quantized
+    from tensortriage.testing.simulated.accelerator import SimulatedAccelerator
     from tensortriage.testing.varying import VaryingEngine
 
 _HOMES = {
@@ -19,6 +20,7 @@ _HOMES = {
     "FaultKind": "tensortriage.testing.fault",
     "FaultyEngine": "tensortriage.testing.faults",
     "Planted": "tensortriage.testing.planted",
+    "SimulatedAccelerator": "tensortriage.testing.simulated.accelerator",
     "VaryingEngine": "tensortriage.testing.varying",
     "check_engine_conformance": "tensortriage.testing.conformance",
     "conv_net": "tensortriage.testing.models",
@@ -36,6 +38,7 @@ __all__ = [
     "FaultKind",
     "FaultyEngine",
     "Planted",
+    "SimulatedAccelerator",
     "VaryingEngine",
     "check_engine_conformance",
     "conv_net",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import random
 from collections.abc import Mapping
 
 from tensortriage.errors import UsageError
@@ -38,6 +39,10 @@ class FaultKind(enum.Enum):
     STALE = "stale"
     WARM_UP = "warm-up"
     BF16_ACCUMULATE = "bf16-accumulate"
+    ROW = "row"
+    TILE = "tile"
+    EPSILON = "epsilon"
+    SHAPE = "shape"
     ZERO_POINT = "zero-point"
     CHANNEL_SCALE = "channel-scale"
     CRASH = "crash"
@@ -63,6 +68,7 @@ class Fault:
         dtype: The fault shows only while the value has this element type (``float16``): a precision problem, cured by
             keeping the node in another type. Empty for any.
         build_chance: Share of builds that have the fault; below 1 builds differ.
+        run_chance: Share of runs that have it, as those of a race do.
         seed: For kinds that draw numbers.
     """
 
@@ -75,6 +81,7 @@ class Fault:
     from_level: str = ""
     dtype: str = ""
     build_chance: float = 1.0
+    run_chance: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -102,6 +109,10 @@ class Fault:
         if known is not None and not self.shows_as(known):
             return False
         return len(self.fused) == 1 or self._unbroken(model)
+
+    def shows_in_run(self) -> bool:
+        """Draw whether the fault shows in one run."""
+        return random.random() < self.run_chance
 
     def shows_at(self, level: str) -> bool:
         """Say whether the fault shows at a level of optimization."""

@@ -54,14 +54,14 @@ class Site:
 
 
 def apply(change: Callable[[Site], np.ndarray], site: Site) -> np.ndarray:
-    """Return the faulty value in the dtype and shape of the right one; integers are rounded."""
-    wrong = change(site)
+    """Return the faulty value in the dtype of the right one; integers are rounded."""
+    wrong = np.asarray(change(site))
     dtype = site.right.dtype
     if dtype.kind in "iu" and wrong.dtype.kind == "f":
         limits = np.iinfo(dtype)
         wrong = np.clip(np.rint(wrong), float(limits.min), float(limits.max))
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.ascontiguousarray(wrong.astype(dtype)).reshape(site.right.shape)
+        return np.ascontiguousarray(wrong.astype(dtype)).reshape(wrong.shape)
 
 
 def scale(site: Site) -> np.ndarray:
@@ -201,6 +201,58 @@ def wrong_axis(site: Site) -> np.ndarray:
     total = np.exp(shifted).sum(axis=axis - 1, keepdims=True)
     wrong: np.ndarray = shifted - np.log(total) if site.op_type == "LogSoftmax" else np.exp(shifted) / total
     return wrong
+
+
+def row(site: Site) -> np.ndarray:
+    """Give the row (second to last axis) of index amount (the last) what the row before it holds."""
+    axis = max(-2, -site.right.ndim)
+    if site.right.ndim == 0 or site.right.shape[axis] < 2:
+        raise _unsupported("row", "there is one row")
+    rows = np.moveaxis(site.right.copy(), axis, 0)
+    index = int(site.amount_or(-1)) % len(rows)
+    rows[index] = rows[index - 1]
+    return np.moveaxis(rows, 0, axis)
+
+
+def tile(site: Site) -> np.ndarray:
+    """Halve the last tile, of the amount (16) squared, of the last two axes, as if half of its sum never arrived."""
+    wrong, width = site.exact.copy(), max(1, int(site.amount_or(16)))
+    places = [slice(None)] * max(0, wrong.ndim - 2) + [slice(-width, None)] * min(2, wrong.ndim)
+    wrong[tuple(places)] *= 0.5
+    return wrong
+
+
+def epsilon(site: Site) -> np.ndarray:
+    """Normalise with the amount (0.1) as epsilon: LayerNormalization, BatchNormalization, or the Add of an epsilon."""
+    data, given = site.operands[0], site.amount_or(0.1)
+    if site.op_type == "Add":
+        small = next(
+            (x for x in site.operands if x is not None and x.size == 1 and 0 < float(x.ravel()[0]) < 1e-2), None
+        )
+        if small is not None:
+            return site.exact + (given - float(small.ravel()[0]))
+    if data is None or site.op_type not in ("LayerNormalization", "BatchNormalization"):
+        raise _unsupported("epsilon", f"{site.op_type} has no epsilon")
+    if site.op_type == "BatchNormalization":
+        scale, bias, mean, variance = (
+            np.asarray(x, np.float64).reshape(1, -1, *(1,) * (data.ndim - 2)) for x in site.operands[1:5]
+        )
+        return np.asarray(scale * (data - mean) / np.sqrt(variance + given) + bias)
+    axes = tuple(range(int(str(site.attributes.get("axis", -1))) % data.ndim, data.ndim))
+    centred = data.astype(np.float64) - data.mean(axis=axes, keepdims=True, dtype=np.float64)
+    normal = centred / np.sqrt(np.square(centred).mean(axis=axes, keepdims=True) + given)
+    weight, moved = (*site.operands[1:3], None)[:2]
+    scaled = normal if weight is None else normal * weight
+    return np.asarray(scaled if moved is None else scaled + moved)
+
+
+def shape(site: Site) -> np.ndarray:
+    """Lose the first axis of length 1; without one, the last element along the first axis."""
+    if 1 in site.right.shape:
+        return np.squeeze(site.right, axis=site.right.shape.index(1))
+    if site.right.ndim == 0 or site.right.shape[0] < 2:
+        raise _unsupported("shape", "the value is a scalar or empty")
+    return site.right[:-1]
 
 
 def warm_up(site: Site) -> np.ndarray:

@@ -31,6 +31,7 @@ from tensortriage.engines.base import Availability, Limits, Plan, Region, Sessio
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed, EngineOutOfMemory, ModelError, UsageError
+from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -65,6 +66,10 @@ _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
     FaultKind.STALE: fault_numbers.stale,
     FaultKind.WARM_UP: fault_numbers.warm_up,
     FaultKind.BF16_ACCUMULATE: fault_numbers.bf16_accumulate,
+    FaultKind.ROW: fault_numbers.row,
+    FaultKind.TILE: fault_numbers.tile,
+    FaultKind.EPSILON: fault_numbers.epsilon,
+    FaultKind.SHAPE: fault_numbers.shape,
     FaultKind.ZERO_POINT: fault_quantizers.no_zero_point,
     FaultKind.CHANNEL_SCALE: fault_quantizers.first_scale,
 }
@@ -75,6 +80,7 @@ class FaultyEngine:
 
     Attributes:
         fault: The fault of every compile that names none in its options; None for a healthy engine.
+        formats: What option ``precision`` may be.
     """
 
     name: ClassVar[str] = "faulty"
@@ -89,10 +95,18 @@ class FaultyEngine:
         "plan": "false for an engine that does not tell its plan (default true)",
         "dtype": "element type of the value that the fault needs to show",
         "build_chance": "share of builds that have the fault (default 1)",
+        "run_chance": "share of runs that have it (default 1)",
         "seed": "for kinds that draw numbers",
         "precision": "round every result to fp16, bf16, fp8e4m3 or fp8e5m2 as well (default fp32: no rounding)",
     }
     fault: ClassVar[Fault | None] = None
+    formats: ClassVar[tuple[Precision, ...]] = (
+        Precision.FP32,
+        Precision.FP16,
+        Precision.BF16,
+        Precision.FP8E4M3,
+        Precision.FP8E5M2,
+    )
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -104,7 +118,7 @@ class FaultyEngine:
 
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the precision that results are rounded to."""
-        return _precision(read_options(options, self.options)).value
+        return self._precision(read_options(options, self.options)).value
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build a model, with the fault if it shows there.
@@ -114,7 +128,8 @@ class FaultyEngine:
             BuildFailed: When ONNX Runtime refuses the model, or that is the fault.
         """
         given = read_options(options, self.options)
-        fault, precision = self._fault(given), _precision(given)
+        fault = self._fault(given)
+        self._precision(given)
         try:
             original = Model.load(model)
         except ModelError as error:
@@ -128,7 +143,14 @@ class FaultyEngine:
             fault = None
         elif fault.kind not in _NUMBERS:
             _misbehave_in_build(fault)
-        return FaultySession(self._base, original, fault, precision, tells=given.boolean("plan", default=True))
+        return self._open(original, fault, specs, given)
+
+    def _open(self, original: Model, fault: Fault | None, specs: Mapping[str, ValueSpec], given: Options) -> Session:
+        tells = given.boolean("plan", default=True)
+        return FaultySession(self._base, original, fault, self._precision(given), specs, tells=tells)
+
+    def _precision(self, given: Options) -> Precision:
+        return given.precision("precision", self.formats, Precision.FP32)
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of optimization up to the one asked for, from safe to aggressive."""
@@ -137,7 +159,9 @@ class FaultyEngine:
 
     def _fault(self, given: Options) -> Fault | None:
         fields = {key: given.text(key) for key in ("kind", "node", "fused_with", "from_level", "dtype") if key in given}
-        numbers = {key: _number(key, given.text(key)) for key in ("amount", "build_chance") if key in given}
+        numbers = {
+            key: _number(key, given.text(key)) for key in ("amount", "build_chance", "run_chance") if key in given
+        }
         wholes = {key: given.integer(key, 0) for key in ("output", "seed") if key in given}
         changes = {**fields, **numbers, **wholes}
         if self.fault is not None:
@@ -158,6 +182,7 @@ class FaultySession:
         original: Model,
         fault: Fault | None,
         precision: Precision,
+        specs: Mapping[str, ValueSpec],
         *,
         tells: bool = True,
     ) -> None:
@@ -171,7 +196,7 @@ class FaultySession:
         self._previous: np.ndarray | None = None
         self._node = original.graph.node(fault.node) if fault else None
         self._value = fault.value_of(self._node) if fault and self._node else ""
-        self._model = self._rounded()
+        self._model = self._rounded(specs)
         self._folder = tempfile.TemporaryDirectory(prefix="triage-faulty-")
         try:
             self._right = self._compile(mark_outputs(self._model, self._watched()), "right.onnx")
@@ -180,10 +205,10 @@ class FaultySession:
             raise
         self._injecting: Session | None = None
 
-    def _rounded(self) -> Model:
+    def _rounded(self, specs: Mapping[str, ValueSpec]) -> Model:
         if self._precision is Precision.FP32:
             return self._original
-        return round_results(self._original, self._precision, specs=value_specs(self._original))
+        return round_results(self._original, self._precision, specs=specs)
 
     def _watched(self) -> list[str]:
         """Return what has to be read to make the value wrong: itself and the operands that other nodes compute."""
@@ -203,10 +228,11 @@ class FaultySession:
             DataError: When the feed does not fit.
             EngineError: When ONNX Runtime fails, or that is the fault.
         """
-        if self._fault is None:
-            return self._right.run(feed)
+        if self._fault is None or not self._fault.shows_in_run():
+            found = self._right.run(feed)
+            return {spec.name: found[spec.name] for spec in self.outputs}
         if self._fault.kind not in _NUMBERS:
-            _misbehave_in_run(self._fault)
+            misbehave_in_run(self._fault)
         found = dict(self._right.run(feed))
         if self._fault.shows_as(DType.from_numpy(found[self._value].dtype)):
             wrong = self._wrong(self._fault, found, feed)
@@ -227,16 +253,8 @@ class FaultySession:
         node, graph = self._original.graph.node(fault.node), self._original.graph
         arrays = {**feed, **found}
         right = found[self._value]
-        site = Site(
-            right=right,
-            previous=self._previous,
-            operands=[graph.weight(name) if name in graph.constants else arrays.get(name) for name in node.inputs],
-            op_type=node.op_type,
-            attributes=node.attributes,
-            amount=fault.amount,
-            seed=fault.seed,
-        )
-        wrong = fault_numbers.apply(_NUMBERS[FaultKind(fault.kind)], site)
+        operands = [graph.weight(name) if name in graph.constants else arrays.get(name) for name in node.inputs]
+        wrong = wrong_value(fault, node, operands, right, self._previous)
         self._previous = right.copy()
         if self._precision is not Precision.FP32 and right.dtype == np.float32:
             wrong = wrong.astype(self._precision.dtype.numpy).astype(np.float32)
@@ -261,11 +279,6 @@ class FaultySession:
         self._folder.cleanup()
 
 
-def _precision(given: Options) -> Precision:
-    known = (Precision.FP32, Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
-    return given.precision("precision", known, Precision.FP32)
-
-
 def _level(given: Options) -> str:
     return given.choice("optimization", {level: level for level in LEVELS}, LEVELS[-1])
 
@@ -286,7 +299,28 @@ def _misbehave_in_build(fault: Fault) -> None:
         time.sleep(3600)
 
 
-def _misbehave_in_run(fault: Fault) -> None:
+def wrong_value(
+    fault: Fault,
+    node: Node,
+    operands: Sequence[np.ndarray | None],
+    right: np.ndarray,
+    previous: np.ndarray | None,
+) -> np.ndarray:
+    """Return what a fault of numbers makes of a node's right value.
+
+    Args:
+        fault: The fault; of a kind that leaves an answer.
+        node: The node.
+        operands: What its inputs hold; None for omitted ones.
+        right: What it should have made.
+        previous: What it made in the run before; None in the first.
+    """
+    site = Site(right, previous, operands, node.op_type, node.attributes, fault.amount, fault.seed)
+    return fault_numbers.apply(_NUMBERS[FaultKind(fault.kind)], site)
+
+
+def misbehave_in_run(fault: Fault) -> None:
+    """Crash, hang or run out of memory, if that is the fault."""
     if fault.kind is FaultKind.CRASH:
         os.abort()
     if fault.kind is FaultKind.HANG:

@@ -20,7 +20,8 @@ from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import mark_outputs
-from tensortriage.testing import Fault, FaultKind, FaultyEngine, check_engine_conformance
+from tensortriage.testing import Fault, FaultKind, FaultyEngine, check_engine_conformance, fault_numbers
+from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.spec import ValueSpec
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
@@ -387,3 +388,42 @@ def test_warm_up_is_wrong_once(product):
     np.testing.assert_array_equal(runs[0], np.zeros_like(right))
     for later in runs[1:]:
         np.testing.assert_array_equal(later, right)
+
+
+def test_a_row_and_a_tile_are_wrong_as_told(product):
+    path, right = product
+    for kind, amount, expected in (
+        ("row", None, right[[0, 0]]),
+        ("tile", 2, right * np.array([1, 1, 0.5, 0.5], np.float32)),
+    ):
+        np.testing.assert_array_equal(run(path, Fault(kind, node="mm", amount=amount))[MARKED], expected)
+
+
+@pytest.mark.parametrize(("given", "made"), [((3, 1, 4), (3, 4)), ((3, 4), (2, 4))])
+def test_a_result_of_another_shape(given, made):
+    site = Site(np.ones(given, np.float32), None, [], "MatMul", {}, None, 0)
+    assert fault_numbers.apply(fault_numbers.shape, site).shape == made
+
+
+def test_another_epsilon(tmp_path):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[3,4] x) => (float[3,4] y, float[3,4] z, float[3,4] s) <float[4] w = {1,2,3,4}, float[4] b = {1,0,0,1},
+      float[4] m = {0,1,0,1}, float[4] v = {1,2,1,0.5}, float e = {0.00001}>
+    { [ln] y = LayerNormalization(x, w, b)\n [bn] z = BatchNormalization(x, w, b, m, v)\n [add] s = Add(x, e) }"""
+    onnx.save(parser.parse_model(text), tmp_path / "m.onnx")
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    w, b, m, v = [1, 2, 3, 4], np.array([1, 0, 0, 1]), np.array([0, 1, 0, 1]), np.array([1, 2, 1, 0.5])
+    for node, output, expected in (
+        ("ln", "y", (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 0.25) * w + b),
+        ("bn", "z", (x - m) / np.sqrt(v + 0.25) * w + b),
+        ("add", "s", x + 0.25),
+    ):
+        wrong = run(tmp_path / "m.onnx", Fault("epsilon", node=node, amount=0.25), {"x": x})[output]
+        np.testing.assert_allclose(wrong, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_fault_in_some_runs(model):
+    session = FaultyEngine().compile(model, {"kind": "sign", "node": "mul", "run_chance": "0.5"})
+    seen = {session.run(X)["y"].tobytes() for _ in range(64)}  # all alike with a chance of 2**-63
+    session.close()
+    assert len(seen) == 2

@@ -56,7 +56,7 @@ NAMED = {
 
 VARIANTS = {
     FaultKind.CLIP, FaultKind.FLUSH, FaultKind.COARSE, FaultKind.INF, FaultKind.TILE_TAIL, FaultKind.BROADCAST,
-    FaultKind.CHANNELS_LAST, FaultKind.WARM_UP,
+    FaultKind.CHANNELS_LAST, FaultKind.WARM_UP, FaultKind.ROW, FaultKind.TILE, FaultKind.EPSILON, FaultKind.SHAPE,
 }  # fmt: skip
 """Faults whose pattern depends on the tensor, or is one of those above; bench/planted.py plants them in models."""
 

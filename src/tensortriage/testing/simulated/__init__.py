@@ -1,0 +1,1 @@
+"""A simulated accelerator: what healthy hardware may do to a model, one freedom per option, written in plain numpy."""
