@@ -30,8 +30,8 @@ from tensortriage.model.model import Model
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 REFERENCE = EngineSpec.parse("onnxruntime:optimization=none")
 FLOAT64 = EngineSpec.parse("reference")

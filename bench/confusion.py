@@ -18,8 +18,8 @@ from pathlib import Path
 from tensortriage.engines.base import Limits
 from tensortriage.testing.planted import FAMILIES, Planted
 from tensortriage.testing.planting import makers, planted_cases
-from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 
 def main() -> None:

@@ -24,8 +24,8 @@ from onnx import numpy_helper
 
 from tensortriage.errors import TriageError
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

@@ -15,10 +15,10 @@ import numpy as np
 from tensortriage.precision.quantizing import Calibration, QuantizeOptions
 from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.calibrations import usable_ways
-from tensortriage.workflows.feeding import FeedRequest
-from tensortriage.workflows.quantizing import QuantizeRequest, QuantizeResult, quantize
-from tensortriage.workflows.surgery import Source, Target
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.edits.edit_pipeline import Source, Target
+from tensortriage.workflows.quantization.calibration_search import usable_ways
+from tensortriage.workflows.quantization.quantize import QuantizeRequest, QuantizeResult, quantize
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 MODELS = ("digits_cnn.onnx", "digits_vit.onnx")

@@ -27,8 +27,8 @@ from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import TriageError
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, save_model
-from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 KINDS = (

@@ -37,9 +37,9 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.testing import feed_for, residual_dag
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.feeding import FeedRequest
-from tensortriage.workflows.precision import find_precision
-from tensortriage.workflows.precision_request import GoalRequest, PrecisionRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.precision_search.find_precision import find_precision
+from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionRequest
 
 SPARE_DB = 10.0
 """How much better than the goal the graph is without anything planted."""

@@ -4,8 +4,8 @@
 
 The graphs are those of ``bench/search.py`` made into ONNX models that run: chains, residual, branchy and
 transformer-like ones, of which 1 to 3 nodes are needed, adjacent or anywhere. Every case goes through
-`tensortriage.workflows.reduce.reduce`, the function behind the command: it loads the model, writes pieces, asks,
-shrinks nothing, writes the result and sees it fail again. Two things stand in, for speed: the check command is a
+`tensortriage.workflows.reduction.reduce.reduce`, the function behind the command: it loads the model, writes pieces,
+asks, shrinks nothing, writes the result and sees it fail again. Two things stand in, for speed: the check command is a
 function of this process that looks into the file of each piece, and the faulty engine runs in this process.
 
 "checks" are those that the search rests on: the three of the premise and every confirmation are in them. "right" is the
@@ -42,9 +42,9 @@ from tensortriage.runs.commands.process import Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
 from tensortriage.testing import Fault, FaultyEngine, save_model
 from tensortriage.testing.graph_writer import GraphWriter, floats
-from tensortriage.workflows import reduce as workflow
-from tensortriage.workflows import reduce_engines
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.reduction import by_engine as reduce_engines
+from tensortriage.workflows.reduction import reduce as workflow
 
 
 def _sibling(name: str) -> Any:

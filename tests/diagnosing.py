@@ -4,8 +4,8 @@ import numpy as np
 
 from models import proto, write
 from tensortriage.report.document import Report
-from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 

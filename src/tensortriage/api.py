@@ -18,60 +18,60 @@ if TYPE_CHECKING:
     from tensortriage.inputs.feed import Feed
     from tensortriage.model.model import Model
     from tensortriage.report.document import Report
-    from tensortriage.workflows.builds import BuildRequest, study_builds
-    from tensortriage.workflows.compare import CompareRequest, compare
-    from tensortriage.workflows.converting import ConvertRequest, convert
-    from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-    from tensortriage.workflows.extracting import ExtractRequest, extract
-    from tensortriage.workflows.feeding import FeedRequest
+    from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
+    from tensortriage.workflows.common.feed_request import FeedRequest
+    from tensortriage.workflows.comparison.compare import CompareRequest, compare
+    from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+    from tensortriage.workflows.edits.convert import ConvertRequest, convert
+    from tensortriage.workflows.edits.edit_pipeline import Source, Target
+    from tensortriage.workflows.edits.extract import ExtractRequest, extract
+    from tensortriage.workflows.edits.sanitize import SanitizeRequest, sanitize
     from tensortriage.workflows.lint import LintRequest, lint_model
-    from tensortriage.workflows.precision import find_precision
-    from tensortriage.workflows.precision_request import PrecisionRequest
-    from tensortriage.workflows.quantizing import QuantizeRequest, quantize
-    from tensortriage.workflows.reduce import ReduceRequest, reduce
-    from tensortriage.workflows.sanitizing import SanitizeRequest, sanitize
-    from tensortriage.workflows.surgery import Source, Target
+    from tensortriage.workflows.precision_search.find_precision import find_precision
+    from tensortriage.workflows.precision_search.request import PrecisionRequest
+    from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
+    from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
 
 _HOMES = {
     "Availability": "engines.base",
-    "BuildRequest": "workflows.builds",
-    "CompareRequest": "workflows.compare",
+    "BuildRequest": "workflows.build_study.study_builds",
+    "CompareRequest": "workflows.comparison.compare",
     "CompareResult": "compare.run_result",
-    "ConvertRequest": "workflows.converting",
+    "ConvertRequest": "workflows.edits.convert",
     "Culprit": "diagnose.verdict",
-    "DiagnoseRequest": "workflows.diagnose",
+    "DiagnoseRequest": "workflows.diagnosis.diagnose",
     "Engine": "engines.base",
     "EngineSpec": "engines.spec",
-    "ExtractRequest": "workflows.extracting",
+    "ExtractRequest": "workflows.edits.extract",
     "Feed": "inputs.feed",
-    "FeedRequest": "workflows.feeding",
+    "FeedRequest": "workflows.common.feed_request",
     "Limits": "engines.base",
     "LintRequest": "workflows.lint",
     "Model": "model.model",
     "Plan": "engines.base",
-    "PrecisionRequest": "workflows.precision_request",
-    "QuantizeRequest": "workflows.quantizing",
-    "ReduceRequest": "workflows.reduce",
+    "PrecisionRequest": "workflows.precision_search.request",
+    "QuantizeRequest": "workflows.quantization.quantize",
+    "ReduceRequest": "workflows.reduction.reduce",
     "Report": "report.document",
-    "SanitizeRequest": "workflows.sanitizing",
+    "SanitizeRequest": "workflows.edits.sanitize",
     "Session": "engines.base",
-    "Source": "workflows.surgery",
-    "Target": "workflows.surgery",
+    "Source": "workflows.edits.edit_pipeline",
+    "Target": "workflows.edits.edit_pipeline",
     "Tolerance": "compare.judgement.tolerance",
     "TriageError": "errors",
     "Verdict": "diagnose.verdict",
     "VerdictKind": "diagnose.verdict",
-    "compare": "workflows.compare",
-    "convert": "workflows.converting",
-    "diagnose": "workflows.diagnose",
-    "extract": "workflows.extracting",
-    "find_precision": "workflows.precision",
+    "compare": "workflows.comparison.compare",
+    "convert": "workflows.edits.convert",
+    "diagnose": "workflows.diagnosis.diagnose",
+    "extract": "workflows.edits.extract",
+    "find_precision": "workflows.precision_search.find_precision",
     "lint_model": "workflows.lint",
     "measure": "compare.metrics.tensor_metrics",
-    "quantize": "workflows.quantizing",
-    "reduce": "workflows.reduce",
-    "sanitize": "workflows.sanitizing",
-    "study_builds": "workflows.builds",
+    "quantize": "workflows.quantization.quantize",
+    "reduce": "workflows.reduction.reduce",
+    "sanitize": "workflows.edits.sanitize",
+    "study_builds": "workflows.build_study.study_builds",
 }
 __all__ = [
     "Availability",

@@ -27,8 +27,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.constant_folding import FoldOptions
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
-from tensortriage.workflows.sanitizing import SanitizeRequest, passes_of
-from tensortriage.workflows.surgery import apply_passes
+from tensortriage.workflows.edits.edit_pipeline import apply_passes
+from tensortriage.workflows.edits.sanitize import SanitizeRequest, passes_of
 
 EVERYTHING = bool(os.environ.get("TRIAGE_ALL_BACKEND_NODES"))
 NEWEST_IR, NEWEST_OPSET = 13, 26  # ONNX Runtime 1.31 refuses files of IR 14 and lacks most operators of opset 28

@@ -19,8 +19,8 @@ from tensortriage.model.transforms.constant_folding import fold_constants
 from tensortriage.model.transforms.mark_outputs import freeze, markable
 from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.converting import format_proof
-from tensortriage.workflows.proving import ProofRequest, Stage, prove
+from tensortriage.workflows.edits.convert import format_proof
+from tensortriage.workflows.edits.verify_edit import ProofRequest, Stage, prove
 
 QUICK = settings(max_examples=15, deadline=None)
 # The folder computes with numpy what ONNX Runtime computes with its own kernels: a few steps of float32 apart, which

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from tensortriage.cli.log_options import LOG_LISTS, begin, given_to, log_parameters
 from tensortriage.errors import UsageError
-from tensortriage.workflows.output_files import Place, check_output
+from tensortriage.workflows.common.output_files import Place, check_output
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,9 +15,9 @@ from tensortriage.runs.linting import NodeCheck, Say, check_nodes
 from tensortriage.runs.runner import precision_of
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.asked import usable
-from tensortriage.workflows.feeding import FeedRequest, feeds
-from tensortriage.workflows.inspecting import load
+from tensortriage.workflows.common.engine_specs import usable
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.engines.engine_inspection import load
 
 TARGET = "onnxruntime"
 """The engine that nodes are put to unless another is named."""

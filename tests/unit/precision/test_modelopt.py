@@ -23,7 +23,7 @@ from tensortriage.precision.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage.precision.quantizing import Calibration, QuantizeOptions
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.calibrations import calibrated, usable_ways
+from tensortriage.workflows.quantization.calibration_search import calibrated, usable_ways
 
 STAND_IN = """
 import os

@@ -9,8 +9,8 @@ from tensortriage.engines.base import Limits
 from tensortriage.testing import planted_cases
 from tensortriage.testing.planted import FAMILIES, HEALTHY_ERROR, VISIBLE, Subject, off
 from tensortriage.testing.planting import NUMERIC, makers
-from tensortriage.workflows.diagnose import DiagnoseRequest, diagnose
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 
 def test_the_suite_is_as_large_as_promised():

@@ -6,7 +6,7 @@ import models
 from running_cli import EXAMPLES
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.feeding import FeedRequest
+from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.lint import LintRequest, lint_model
 
 MASK = EXAMPLES / "digits_vit_mask.onnx"

@@ -72,8 +72,8 @@ def check_accuracy(path: Path, as_json: bool, save_accuracy_results: Path | None
     from tensortriage.cli.inspect.accuracy_table import show, to_document
     from tensortriage.cli.run.tolerance_options import tolerances_of
     from tensortriage.inputs.accuracy import AVERAGE, PER_SAMPLE, write_accuracy
-    from tensortriage.workflows.rejudging import rejudge
-    from tensortriage.workflows.saved_accuracy import load_accuracy
+    from tensortriage.workflows.comparison.rejudge import rejudge
+    from tensortriage.workflows.comparison.saved_accuracy import load_accuracy
 
     tolerances = tolerances_of(given)
     saved = load_accuracy(path, infinities_equal=given["infinities_compare_equal"])

@@ -151,10 +151,10 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
     from tensortriage.values.dtype import Precision
-    from tensortriage.workflows.choosing import OutputChoice
-    from tensortriage.workflows.converting import ConvertRequest, convert
-    from tensortriage.workflows.proving import ProofRequest
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.common.output_selection import OutputChoice
+    from tensortriage.workflows.edits.convert import ConvertRequest, convert
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
     if given["convert_to"] == "trt":
         from tensortriage.cli.convert.engine_file import build_and_show

@@ -13,9 +13,9 @@ from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.calibrating import with_calibration
-from tensortriage.workflows.engine_files import build_engine
-from tensortriage.workflows.giving_tactics import with_tactics
+from tensortriage.workflows.engines.calibration_feeds import with_calibration
+from tensortriage.workflows.engines.engine_files import build_engine
+from tensortriage.workflows.engines.tactic_files import with_tactics
 
 ONNX_ONLY = ("opset", "embed_weights", "external_location", "mark", "exclude", "by_type", "infer_shapes")
 

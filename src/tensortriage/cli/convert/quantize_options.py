@@ -17,7 +17,7 @@ from tensortriage.report.text import printable
 
 if TYPE_CHECKING:
     from tensortriage.values.dtype import Precision
-    from tensortriage.workflows.quantizing import QuantizeResult
+    from tensortriage.workflows.quantization.quantize import QuantizeResult
 
 F = TypeVar("F", bound=Callable[..., Any])
 HEADING = "8 bits"
@@ -107,11 +107,11 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
     from tensortriage.model.model import ExternalData
     from tensortriage.precision.quantizing import QuantizeOptions
     from tensortriage.values.serial import to_json
-    from tensortriage.workflows.calibrations import usable_ways
-    from tensortriage.workflows.feeding import FeedRequest
-    from tensortriage.workflows.proving import Verify
-    from tensortriage.workflows.quantizing import QuantizeRequest, quantize
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.common.feed_request import FeedRequest
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.verify_edit import Verify
+    from tensortriage.workflows.quantization.calibration_search import usable_ways
+    from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
 
     _refuse_what_cannot_be(given, precision)
     request = QuantizeRequest(

@@ -23,7 +23,7 @@ from tensortriage.report.text import count, duration
 from tensortriage.search.result import Progress
 from tensortriage.search.stopping import Until
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.builds import BuildRequest, study_builds
+from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
 
 
 class BuildTeller(Teller):

@@ -17,8 +17,8 @@ from tensortriage.report.text import count, duration
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.precision import find_precision
-from tensortriage.workflows.precision_request import GoalRequest, Mode, PrecisionRequest
+from tensortriage.workflows.precision_search.find_precision import find_precision
+from tensortriage.workflows.precision_search.request import GoalRequest, Mode, PrecisionRequest
 
 SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 

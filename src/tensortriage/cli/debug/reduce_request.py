@@ -21,9 +21,9 @@ from tensortriage.report.text import count, duration, printable
 from tensortriage.search.problem import Outcome
 from tensortriage.search.result import Budget, Progress
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.piece_shapes import ShapeSource
-from tensortriage.workflows.reduce import Mode, ReduceRequest, reduce
-from tensortriage.workflows.reduce_staged import UndoError
+from tensortriage.workflows.reduction.by_command import UndoError
+from tensortriage.workflows.reduction.piece_shapes import ShapeSource
+from tensortriage.workflows.reduction.reduce import Mode, ReduceRequest, reduce
 
 WORDS = {
     Outcome.SAME: "fails the same way",
@@ -61,7 +61,7 @@ class Asked:
     """The person at the terminal."""
 
     def judge(self, model: Path, nodes: int) -> bool | None:
-        """Ask whether a model fails; see `tensortriage.workflows.reduce_staged.Person`."""
+        """Ask whether a model fails; see `tensortriage.workflows.reduction.by_command.Person`."""
         replies = {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.SKIP: "skip", Reply.UNDO: "undo", Reply.QUIT: "quit"}
         reply = ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
         if reply is Reply.UNDO:

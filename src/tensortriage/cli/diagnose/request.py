@@ -17,8 +17,8 @@ from tensortriage.inputs.sweep import parse_sweep
 from tensortriage.report import console, json_
 from tensortriage.report.document import Report
 from tensortriage.runs.capture import BATCH_BYTES
-from tensortriage.workflows.diagnose import DiagnoseRequest
-from tensortriage.workflows.diagnose import diagnose as run_diagnosis
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
+from tensortriage.workflows.diagnosis.diagnose import diagnose as run_diagnosis
 
 READY = {
     "onnxruntime": "onnxruntime",

@@ -10,7 +10,7 @@ from rich.text import Text
 from tensortriage.report.stream_console import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.rejudging import Rejudged, RejudgedRow
+from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 
 MOST_ROWS = 60
 

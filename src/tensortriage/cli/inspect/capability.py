@@ -47,10 +47,10 @@ def inspect_capability(
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import limits_of
-    from tensortriage.workflows import inspecting
+    from tensortriage.workflows.engines import engine_inspection
 
     with contextlib.closing(Teller(err=as_json)) as teller:
-        found = inspecting.inspect_capability(
+        found = engine_inspection.inspect_capability(
             model,
             required_target(target, "inspect capability", model),
             partition=partition,

@@ -19,8 +19,8 @@ from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, 
 from tensortriage.report.stream_console import StreamConsole
 from tensortriage.report.text import count, magnitude, printable, shape, shorten
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.rejudging import rejudge
-from tensortriage.workflows.saved_accuracy import SavedAccuracy
+from tensortriage.workflows.comparison.rejudge import rejudge
+from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy
 
 BAR_WIDTH = 40
 _COLUMNS = ("tensor", "type", "shape", "min", "max", "mean", "std", "median", "p99", "NaN", "Inf")

@@ -42,7 +42,7 @@ def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | Non
             slug="tactics-one-sided",
             cure="give --dir DIR that has good/ and bad/, or --good PATH and --bad PATH",
         )
-    from tensortriage.workflows.tactics import diff_tactics
+    from tensortriage.workflows.engines.recorded_tactics import diff_tactics
 
     diff = diff_tactics([good], [bad])
     if as_json:

@@ -41,11 +41,11 @@ def inspect_plan(
     computes in anything else (fp32 where fp16 was asked for, bf16 unasked) is a finding, marked with "!".
     """
     from tensortriage.cli.requests import limits_of
-    from tensortriage.workflows import inspecting
+    from tensortriage.workflows.engines import engine_inspection
 
     spec = required_target(target, "inspect plan", model)
     limits = limits_of(timeout, memory_limit)
-    found = inspecting.inspect_plan(model, spec, limits=limits, external_data_dir=external_data_dir)
+    found = engine_inspection.inspect_plan(model, spec, limits=limits, external_data_dir=external_data_dir)
     if as_json:
         from tensortriage.values.serial import to_json
 

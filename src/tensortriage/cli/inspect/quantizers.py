@@ -20,7 +20,7 @@ from tensortriage.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tensortriage.workflows.inspecting_quantizers import PairRow, QuantizersResult
+    from tensortriage.workflows.quantization.quantizer_inspection import PairRow, QuantizersResult
 
 EPILOG = """\b
 Examples:
@@ -51,8 +51,8 @@ def inspect_quantizers(
     from tensortriage.model.model import Model
     from tensortriage.report.text import printable
     from tensortriage.values.serial import to_json
-    from tensortriage.workflows.feeding import feeds
-    from tensortriage.workflows.inspecting_quantizers import inspect_quantizers
+    from tensortriage.workflows.common.feed_request import feeds
+    from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
     with contextlib.closing(Teller(err=as_json)) as teller:

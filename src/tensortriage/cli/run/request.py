@@ -23,13 +23,13 @@ from tensortriage.inputs.datafile import Kind
 from tensortriage.inputs.saving import check_place
 from tensortriage.report import run_console
 from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
-from tensortriage.workflows.asked import REFERENCE, usable
-from tensortriage.workflows.calibrating import with_calibration
-from tensortriage.workflows.choosing import OutputChoice
-from tensortriage.workflows.compare import CompareRequest, compare
-from tensortriage.workflows.giving_tactics import with_tactics
-from tensortriage.workflows.participants import Saved, numbered
-from tensortriage.workflows.recording import Recorder, load_saved
+from tensortriage.workflows.common.engine_specs import REFERENCE, usable
+from tensortriage.workflows.common.output_selection import OutputChoice
+from tensortriage.workflows.comparison.compare import CompareRequest, compare
+from tensortriage.workflows.comparison.participants import Saved, numbered
+from tensortriage.workflows.comparison.saved_results import Recorder, load_saved
+from tensortriage.workflows.engines.calibration_feeds import with_calibration
+from tensortriage.workflows.engines.tactic_files import with_tactics
 
 LEVELS = {
     "ORT_DISABLE_ALL": "none", "ORT_ENABLE_BASIC": "basic", "ORT_ENABLE_EXTENDED": "extended",
@@ -107,7 +107,7 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
             recorder.save_outputs(given["save_outputs"])
     if given["save_accuracy_results"]:
         from tensortriage.inputs.accuracy import write_accuracy
-        from tensortriage.workflows.saved_accuracy import accuracy_of
+        from tensortriage.workflows.comparison.saved_accuracy import accuracy_of
 
         write_accuracy(given["save_accuracy_results"], accuracy_of(result))
     return result

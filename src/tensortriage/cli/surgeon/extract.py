@@ -133,8 +133,8 @@ def extract(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.inputs.syntax import parse_metadata
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
-    from tensortriage.workflows.extracting import ExtractRequest, extract
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.extract import ExtractRequest, extract
 
     keep_data = bool(given["with_inputs"])
     if keep_data and given["feeds"]:

@@ -55,12 +55,12 @@ def insert(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData
     from tensortriage.model.transforms.insert_node import NewNode
-    from tensortriage.workflows import editing
-    from tensortriage.workflows.proving import ProofRequest
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.edits import small_edits
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
     domain, _, op_type = given["op"].rpartition("::")
-    result = editing.insert(
+    result = small_edits.insert(
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         NewNode(

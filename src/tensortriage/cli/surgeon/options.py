@@ -21,9 +21,9 @@ from tensortriage.errors import UsageError
 
 if TYPE_CHECKING:
     from tensortriage.model.model import ExternalData, ExternalLayout
-    from tensortriage.workflows.feeding import FeedRequest
-    from tensortriage.workflows.proving import Verify
-    from tensortriage.workflows.surgery import Source
+    from tensortriage.workflows.common.feed_request import FeedRequest
+    from tensortriage.workflows.edits.edit_pipeline import Source
+    from tensortriage.workflows.edits.verify_edit import Verify
 
 FILES, PROOF, DATA, SHAPES = "Files", "Proof", "Data", "Shape inference"
 FEED_LISTS = ("--load-inputs", "--load-input-data", "--val-range")
@@ -128,7 +128,7 @@ proof_options = together(
 
 def source_of(model: Path, given: Mapping[str, Any]) -> "Source":
     """Return the model to edit."""
-    from tensortriage.workflows.surgery import Source
+    from tensortriage.workflows.edits.edit_pipeline import Source
 
     return Source(model, given["external_data_dir"], given["ignore_external_data"])
 
@@ -166,7 +166,7 @@ OWN_INFERENCE = option(
 
 def verify_of(given: Mapping[str, Any]) -> "Verify":
     """Return whether the result is proven."""
-    from tensortriage.workflows.proving import Verify
+    from tensortriage.workflows.edits.verify_edit import Verify
 
     return Verify.AUTO if given["verify"] is None else Verify.ALWAYS if given["verify"] else Verify.NEVER
 
@@ -174,7 +174,7 @@ def verify_of(given: Mapping[str, Any]) -> "Verify":
 def feeding_of(given: Mapping[str, Any], *, shapes: tuple[str, ...] = ()) -> "FeedRequest":
     """Return where the data for the proof come from."""
     from tensortriage.inputs.syntax import parse_ranges, parse_shapes
-    from tensortriage.workflows.feeding import FeedRequest
+    from tensortriage.workflows.common.feed_request import FeedRequest
 
     return FeedRequest(
         paths=tuple(given["feeds"]),

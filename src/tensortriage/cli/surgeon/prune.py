@@ -36,11 +36,11 @@ def prune(model: Path, as_json: bool, **given: Any) -> None:
     """
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData
-    from tensortriage.workflows import editing
-    from tensortriage.workflows.proving import ProofRequest
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.edits import small_edits
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    result = editing.prune(
+    result = small_edits.prune(
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         request=ProofRequest(verify=verify_of(given), feeding=feeding_of(given)),

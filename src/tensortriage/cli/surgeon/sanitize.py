@@ -163,10 +163,10 @@ def sanitize(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.cli.surgeon.show import show
     from tensortriage.inputs.syntax import parse_named, parse_shapes
     from tensortriage.model.model import ExternalData
-    from tensortriage.workflows.choosing import OutputChoice
-    from tensortriage.workflows.proving import ProofRequest
-    from tensortriage.workflows.sanitizing import SanitizeRequest, sanitize
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.common.output_selection import OutputChoice
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.sanitize import SanitizeRequest, sanitize
+    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
     feeding = feeding_of(given, shapes=given["input_shapes"])
     result = sanitize(

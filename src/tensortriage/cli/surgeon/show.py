@@ -7,8 +7,8 @@ import click
 from tensortriage.cli.documents import print_document
 from tensortriage.report.text import printable
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.proving import Proof
-from tensortriage.workflows.surgery import SurgeryResult
+from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
+from tensortriage.workflows.edits.verify_edit import Proof
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 

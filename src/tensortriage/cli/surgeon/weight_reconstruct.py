@@ -25,11 +25,11 @@ def weight_reconstruct(model: Path, as_json: bool, **given: Any) -> None:
     """Write MODEL, from weight-strip, with made-up weights of the right type, shape and sparsity."""
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData
-    from tensortriage.workflows import editing
-    from tensortriage.workflows.proving import ProofRequest
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.edits import small_edits
+    from tensortriage.workflows.edits.edit_pipeline import Target
+    from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    result = editing.weight_reconstruct(
+    result = small_edits.weight_reconstruct(
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         seed=given["seed"],

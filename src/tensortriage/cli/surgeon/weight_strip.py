@@ -28,10 +28,10 @@ def weight_strip(model: Path, as_json: bool, **given: Any) -> None:
     """
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData
-    from tensortriage.workflows import editing
-    from tensortriage.workflows.surgery import Target
+    from tensortriage.workflows.edits import small_edits
+    from tensortriage.workflows.edits.edit_pipeline import Target
 
-    result = editing.weight_strip(
+    result = small_edits.weight_strip(
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         exclude_list=given["exclude_list"],

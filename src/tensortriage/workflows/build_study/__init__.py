@@ -1,0 +1,1 @@
+"""Many builds of one model: which choice makes a build bad."""

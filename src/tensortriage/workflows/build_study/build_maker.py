@@ -1,0 +1,307 @@
+"""Makes builds for a study: asks the engine, judges what came of it, keeps its outputs and sorts its files.
+
+Who judges is either the noise floor (or the user's tolerance) on what the build computes, or the user's command, which
+finds the engine and its tactics in files. Every build is kept in the case by content and made only once there.
+"""
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tensortriage.builds.trial import BuildTrial, Difference, Judgement
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.soundness import mismatched
+from tensortriage.engines.base import Choice, PinsTactics, SavesEngines
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.runs.building import Built, build_once
+from tensortriage.runs.checks import digest
+from tensortriage.runs.commands.check import Checker, verdict_word
+from tensortriage.runs.runner import feed_digest
+from tensortriage.runs.tactics import TacticRecord, features, save_record
+from tensortriage.values.store import MappedStore, ShardWriter
+from tensortriage.workflows.reduction.output_judge import OutputJudge
+
+TACTICS_SUFFIX = ".tactics.json"
+CACHE_SUFFIX = ".timing.cache"
+CACHE_OPTION = "timing_cache"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge says of a build: its judgement, how it failed, a line for people, its largest relative error."""
+
+    judgement: Judgement
+    signature: str = ""
+    reason: str = ""
+    error: float | None = None
+
+
+class Judge(Protocol):
+    """Says whether a build is good."""
+
+    feeds: Sequence[Feed]
+    """What builds are to be run on; none where running is the judge's own business."""
+
+    def judge(self, built: Built, name: str) -> Judged:
+        """Judge a build that succeeded; its files are where they were asked for."""
+        ...
+
+
+@dataclasses.dataclass
+class NumbersJudge:
+    """Judges what builds compute.
+
+    Attributes:
+        inv: Holds the golden outputs.
+        outputs: Decides for one output.
+        feeds: What builds are run on.
+    """
+
+    inv: Investigation
+    outputs: OutputJudge
+    feeds: Sequence[Feed]
+
+    def judge(self, built: Built, name: str) -> Judged:
+        """Compare every output on every feed with the reference's."""
+        worst: tuple[bool, float, str, str] = (False, 0.0, "", "")
+        for feed in self.feeds:
+            golden = self.inv.golden_outputs(feed)
+            expected = {spec.name: golden[spec.name] for spec in self.inv.model.outputs if spec.name in golden}
+            if problem := mismatched(expected, built.outputs[feed.name]):
+                return Judged(Judgement.BAD, "other outputs", problem)
+            figures = {output: measure(right, built.outputs[feed.name][output]) for output, right in expected.items()}
+            failing = self.outputs.failing(figures)
+            rows = [(name in failing, self.outputs.error(one), name, _kind(one)) for name, one in figures.items()]
+            worst = max(worst, *rows)
+        failed, error, output, kind = worst
+        reason = f"largest relative error {error:.2g}" + (f", at output '{output}'" if output else "")
+        return Judged(Judgement.BAD if failed else Judgement.GOOD, kind if failed else "", reason, error)
+
+
+@dataclasses.dataclass
+class CommandJudge:
+    """Lets the user's command judge.
+
+    Attributes:
+        checker: Runs it.
+        feeds: None: the command runs the engine itself.
+    """
+
+    checker: Checker
+    feeds: Sequence[Feed] = ()
+
+    def judge(self, built: Built, name: str) -> Judged:
+        """Run the command once and sort its artifacts."""
+        iteration = self.checker.next_iteration()
+        ruling = self.checker.check(iteration)
+        self.checker.sort(verdict_word(ruling.failed), iteration, label=name)
+        words = {True: Judgement.BAD, False: Judgement.GOOD, None: Judgement.OTHER}
+        return Judged(words[ruling.failed], ruling.signature if ruling.failed else "", ruling.reason)
+
+
+def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None:
+    """Refuse what would be passed over.
+
+    Args:
+        spec: Engine to build.
+        takes_tactics: Whether every build is to be given tactics.
+        saves: Whether a built engine is to be written.
+
+    Raises:
+        UsageError: When the engine takes no tactics (``tactics-not-taken``) or writes no file (``engine-not-saved``).
+    """
+    engine = create(spec)
+    if takes_tactics and not isinstance(engine, PinsTactics):
+        raise UsageError(f"{spec} takes no tactics", slug="tactics-not-taken", cure="leave --load-tactics away")
+    if saves and not isinstance(engine, SavesEngines):
+        raise UsageError(f"{spec} writes no engine file", slug="engine-not-saved", cure="leave -o away")
+
+
+class EngineBench:
+    """Makes builds on an engine; see `tensortriage.builds.trial.Bench`.
+
+    Args:
+        inv: Model, case, limits and accounts.
+        spec: Engine and options.
+        judge: Says whether a build is good.
+        base: Choices that every build is given.
+        engine_file: Where the judge finds the engine of a build; None when it does not look.
+        tactics_file: Where it finds the tactics.
+        record: Whether builds tell their tactics, where the engine can.
+        identity: Digest of all that a judgement depends on.
+    """
+
+    def __init__(
+        self,
+        inv: Investigation,
+        spec: EngineSpec,
+        judge: Judge,
+        *,
+        base: Sequence[Choice] = (),
+        engine_file: Path | None = None,
+        tactics_file: Path | None = None,
+        record: bool = True,
+        identity: str = "",
+    ) -> None:
+        self._inv = inv
+        self._spec = spec
+        self._judge = judge
+        self._base = {choice.layer: choice for choice in base}
+        self._engine = create(spec)
+        self._engine_file = engine_file
+        self._tactics_file = tactics_file
+        self._record = record
+        self._keyed = False
+        self._cache: Path | None = None
+        self._identity = identity
+
+    @property
+    def pins(self) -> bool:
+        """Whether tactics can be given to a build."""
+        return self._record and isinstance(self._engine, PinsTactics)
+
+    def deployed(self) -> BuildTrial | None:
+        """Build once without recording; None when recording changes no option of the engine."""
+        engine = self._engine
+        if not isinstance(engine, PinsTactics) or dict(engine.recording(self._spec.options)) == self._spec.options:
+            return None
+        return self._build("deployed", (), record=False)
+
+    def build(self, name: str, choices: tuple[Choice, ...] = ()) -> BuildTrial:
+        """Build once and judge it, unless the case knows the answer."""
+        return self._build(name, choices, record=self._record)
+
+    def _build(self, name: str, choices: tuple[Choice, ...], *, record: bool) -> BuildTrial:
+        given = tuple({**self._base, **{choice.layer: choice for choice in choices}}.values())
+        told = [(choice.layer, choice.key, choice.label) for choice in given]
+        key = digest("build", self._identity, name, told, record)
+        known = self._inv.case.checks.get(key, BuildTrial)
+        if known is not None:
+            self._remember(known)
+            return known
+        self._inv.listener.progress(f"build {name} of {self._spec}")
+        started = time.perf_counter()
+        trial = self._made(name, key, given, record=record)
+        trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)
+        self._inv.case.checks.put(key, f"build {name} of {self._spec}", trial, seconds=trial.seconds)
+        return trial
+
+    def difference(self, one: BuildTrial, other: BuildTrial) -> Difference | None:
+        """Compare the outputs of two builds; None when one was not run."""
+        if not one.values or not other.values:
+            return None
+        left, right = (MappedStore(self._inv.case.folder / trial.values) for trial in (one, other))
+        found = []
+        for name in left.names():
+            metrics = measure(left[name], right[name])
+            feed, _, output = name.partition("/")
+            found.append(Difference(output, feed, metrics.max_abs_error, error_of(metrics), (one.name, other.name)))
+        return max(found, key=lambda difference: (difference.relative, difference.max_abs), default=None)
+
+    def _remember(self, trial: BuildTrial) -> None:
+        """Take up what a build of an earlier session tells about caches."""
+        self._keyed = self._keyed or any(choice.key for choice in trial.choices)
+        if "timing.cache" in trial.files and (trial.good or self._cache is None):
+            self._cache = self._inv.case.folder / trial.files["timing.cache"]
+
+    def _made(self, name: str, key: str, given: tuple[Choice, ...], *, record: bool) -> BuildTrial:
+        engine_file = self._engine_file or self._inv.workspace.folder / "candidate.engine"
+        cache = self._fresh_cache(given)
+        built = build_once(
+            self._with(given, engine_file, cache, record=record),
+            self._inv.model,
+            self._judge.feeds,
+            workspace=self._inv.workspace,
+            limits=self._inv.question.limits,
+            tally=self._inv.tally,
+        )
+        if not built.outcome.ok:
+            return BuildTrial(
+                name=name, judgement=Judgement.OTHER, signature=built.outcome.kind.value, reason=built.outcome.message
+            )
+        tactics = TacticRecord(str(self._spec), built.choices)
+        if self._tactics_file is not None and built.choices:
+            save_record(tactics, self._tactics_file)
+        judged = self._judge.judge(built, name)
+        trial = BuildTrial(
+            name=name,
+            judgement=judged.judgement,
+            signature=judged.signature,
+            reason=judged.reason,
+            error=judged.error,
+            choices=built.choices,
+            features=features(built.choices, built.plan),
+            files=self._sorted(name, judged.judgement, tactics, {"engine": engine_file, "timing.cache": cache}),
+        )
+        self._remember(trial)
+        return self._with_outputs(trial, key, built)
+
+    def _fresh_cache(self, given: tuple[Choice, ...]) -> Path | None:
+        """Return the file of a build's timing cache, for engines whose tactics are entries of one; else None.
+
+        Entries can be given only where the cache has them: builds with given tactics start from an earlier cache.
+        """
+        if not self._keyed or CACHE_OPTION not in self._engine.options or CACHE_OPTION in self._spec.options:
+            return None
+        path = self._inv.workspace.folder / f"candidate{CACHE_SUFFIX}"
+        path.unlink(missing_ok=True)
+        if given and self._cache is not None:
+            shutil.copyfile(self._cache, path)
+        return path
+
+    def _with(self, given: tuple[Choice, ...], engine_file: Path, cache: Path | None, *, record: bool) -> EngineSpec:
+        options: Mapping[str, str] = self._spec.options
+        if isinstance(self._engine, PinsTactics):
+            options = self._engine.recording(options) if record else options
+            if given:
+                path = self._inv.workspace.folder / f"given{TACTICS_SUFFIX}"
+                save_record(TacticRecord(str(self._spec), given), path)
+                options = self._engine.pinning(options, path)
+        if isinstance(self._engine, SavesEngines):
+            options = self._engine.saving(options, engine_file)
+        if cache is not None:
+            options = {**options, CACHE_OPTION: str(cache)}
+        return EngineSpec(self._spec.name, dict(options))
+
+    def _sorted(
+        self, name: str, judgement: Judgement, record: TacticRecord, made: Mapping[str, Path | None]
+    ) -> dict[str, str]:
+        """Keep a build's files in the case, in the folder of its judgement."""
+        folder = self._inv.case.folder / judgement.value
+        files: dict[str, str] = {}
+        if record.choices:
+            save_record(record, folder / f"{name}{TACTICS_SUFFIX}")
+            files["tactics"] = f"{judgement.value}/{name}{TACTICS_SUFFIX}"
+        for kind, path in made.items():
+            if path is None or not path.exists():
+                continue
+            folder.mkdir(exist_ok=True)
+            move = shutil.copyfile if path == self._engine_file else shutil.move
+            move(path, folder / f"{name}.{kind}")
+            files[kind] = f"{judgement.value}/{name}.{kind}"
+        return files
+
+    def _with_outputs(self, trial: BuildTrial, key: str, built: Built) -> BuildTrial:
+        arrays = {f"{feed}/{name}": array for feed, row in built.outputs.items() for name, array in row.items()}
+        if not arrays:
+            return trial
+        folder = self._inv.case.runs / f"build-{key}"
+        with ShardWriter(folder) as writer:
+            for name, array in arrays.items():
+                writer.write(name, np.ascontiguousarray(array))
+        values = str(folder.relative_to(self._inv.case.folder))
+        return dataclasses.replace(trial, outputs=feed_digest(arrays)[:16], values=values)
+
+
+def _kind(metrics: Metrics) -> str:
+    return "not finite" if metrics.nonfinite_mismatch else "wrong"

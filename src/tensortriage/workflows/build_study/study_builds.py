@@ -1,0 +1,187 @@
+"""Debug build: build a model again and again, sort the builds, name the choice that makes them bad, pin a good one."""
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tensortriage.builds.result import BuildStudy
+from tensortriage.builds.study import BuildGoal, Studying
+from tensortriage.builds.trial import BuildTrial
+from tensortriage.compare.judgement.tolerance import Tolerance, check_names
+from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.engines.base import Choice, Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.runs.checks import digest
+from tensortriage.runs.commands.check import Checker, CheckSpec
+from tensortriage.runs.runner import engine_identity
+from tensortriage.runs.tactics import TacticRecord, load_record, save_record
+from tensortriage.search.result import Progress
+from tensortriage.workflows.build_study.build_maker import CommandJudge, EngineBench, Judge, NumbersJudge, check_ability
+from tensortriage.workflows.common.engine_specs import REFERENCE, usable
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.output_files import check_output
+from tensortriage.workflows.common.reference_checks import require_numbers
+from tensortriage.workflows.reduction.output_judge import judge_of
+
+
+class BuildListener(Listener, Protocol):
+    """Who wants to hear how a study goes on."""
+
+    def built(self, trial: BuildTrial, trials: Sequence[BuildTrial]) -> None:
+        """A build that chose freely was judged."""
+
+    def searched(self, progress: Progress[str]) -> None:
+        """A build with given tactics was judged."""
+
+    def tell(self, text: str) -> None:
+        """Something to be shown as it is."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class BuildRequest:
+    """What to build, and who judges.
+
+    Attributes:
+        model: ONNX file.
+        target: Spec of the engine.
+        goal: When to stop.
+        check: Command that judges; None to compare with the reference.
+        reference: Spec of the engine taken as right.
+        feeding: Where the samples come from.
+        case: Directory of the case; an earlier one is resumed.
+        tolerance: The user's own; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        artifact: Where the check finds the engine of a build.
+        keep_artifact: Whether the last one is left there.
+        output: Where the reproducible good engine goes; None for the case alone.
+        save_tactics: Where the tactics of every build go for the check, and those of the good engine at the end.
+        load_tactics: Tactics that every build is given.
+        record: Whether builds tell their tactics, where the engine can: some engines then build differently.
+        external_data_dir: Where external data are when not beside the model.
+    """
+
+    model: Path
+    target: str
+    goal: BuildGoal = dataclasses.field(default_factory=BuildGoal)
+    check: CheckSpec | None = None
+    reference: str = REFERENCE
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    case: Path = Path("triage-case")
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    artifact: Path = Path("polygraphy_debug.engine")
+    keep_artifact: bool = False
+    output: Path | None = None
+    save_tactics: Path | None = None
+    load_tactics: Path | None = None
+    record: bool = True
+    external_data_dir: Path | None = None
+
+
+def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
+    """Study the builds of a model; ``builds.json`` of the case holds the result.
+
+    Raises:
+        TriageError: For bad input, an unknown engine, or an engine that is not usable here.
+    """
+    target = usable(request.target)
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    check_output(request.output, *model.files)
+    check_ability(target, takes_tactics=request.load_tactics is not None, saves=request.output is not None)
+    if request.tolerance is not None:
+        check_names([request.tolerance], [spec.name for spec in model.outputs])
+    if request.check is not None and request.artifact.exists():
+        raise UsageError(
+            f"{request.artifact} exists and would be overwritten",
+            slug="iter-artifact-exists",
+            cure="remove it, or give --iter-artifact another name",
+        )
+    base = load_record(request.load_tactics).choices if request.load_tactics else ()
+    with Case(request.case) as case, _judging(request, target, model, case, listener) as (inv, judge, identity):
+        bench = EngineBench(
+            inv,
+            target,
+            judge,
+            base=base,
+            engine_file=request.artifact if request.check is not None else None,
+            tactics_file=request.save_tactics,
+            record=request.record,
+            identity=identity,
+        )
+        studying = Studying(
+            bench=bench,
+            goal=request.goal,
+            engine=str(target),
+            identity=identity,
+            cache=case.checks,
+            built=listener.built,
+            searched=listener.searched,
+        )
+        study = _written(request, case, studying.study())
+        case.write("builds.json", study)
+    return study
+
+
+@contextlib.contextmanager
+def _judging(
+    request: BuildRequest, target: EngineSpec, model: Model, case: Case, listener: BuildListener
+) -> Iterator[tuple[Investigation, Judge, str]]:
+    """Give the investigation, the judge, and the digest of all that a judgement depends on."""
+    reference = EngineSpec.parse(request.reference)
+    samples = () if request.check is not None else tuple(feeds(request.feeding, model))
+    question = Question(
+        model=model,
+        feeds=samples,
+        reference=reference,
+        target=target,
+        tolerance=request.tolerance,
+        limits=request.limits,
+    )
+    inv = Investigation(question, case, listener=listener)
+    common = [engine_identity(target), model.fingerprint, dataclasses.asdict(request.limits)]
+    with contextlib.ExitStack() as stack:
+        stack.callback(inv.close)
+        if request.check is not None:
+            checker = stack.enter_context(contextlib.closing(Checker(request.check, tell=listener.tell)))
+            if not request.keep_artifact:
+                stack.callback(request.artifact.unlink, missing_ok=True)
+            yield inv, CommandJudge(checker), digest(common, request.check.identity())
+            return
+        usable(request.reference)
+        golden = [(feed.name, inv.golden_outputs(feed)) for feed in samples]
+        outputs = [spec.name for spec in model.outputs]
+        require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)
+        inputs = [inv.key(reference, model, feed) for feed in samples]
+        judge = NumbersJudge(inv, judge_of(inv, samples[0]), samples)
+        yield inv, judge, digest(common, inputs, repr(request.tolerance))
+
+
+def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy:
+    """Write what a good build can be made again from, and return the study with the names of all files."""
+    good = next((trial for trial in study.trials if trial.good), None)
+    again = study.pinned
+    repeatable = again is not None and again.trial.good and again.same_outputs is not False
+    trial = again.trial if again is not None and repeatable else good  # else the engine file is all that is the same
+    files = ["builds.json"]
+    if trial is None:
+        return dataclasses.replace(study, files=tuple(files))
+    choices: tuple[Choice, ...] = trial.choices
+    if choices:
+        save_record(TacticRecord(study.engine, choices), case.folder / "pinned.tactics.json")
+        files.append("pinned.tactics.json")
+        if request.save_tactics is not None:
+            save_record(TacticRecord(study.engine, choices), request.save_tactics)
+    cache = trial.files.get("timing.cache")
+    if cache:
+        shutil.copyfile(case.folder / cache, case.folder / "pinned.timing.cache")
+        files.append("pinned.timing.cache")
+    engine = trial.files.get("engine")
+    if engine and request.output is not None and (case.folder / engine).exists():
+        shutil.copyfile(case.folder / engine, request.output)
+    return dataclasses.replace(study, files=tuple(files))

@@ -1,0 +1,1 @@
+"""What many workflows share: engines, feeds, output files, reference checks, judges."""

@@ -1,0 +1,1 @@
+"""Comparing engines, and judging saved comparisons again."""

@@ -1,0 +1,385 @@
+"""Compare: run every participant on every feed, pair the tensors by name, measure and judge each pair.
+
+Tensors are held for one batch of values and one feed at a time; with ``batch_bytes`` a batch is small and memory stays
+bounded whatever the model. Whatever cannot be paired is an error, never a silent pass.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from tensortriage.compare.alignment.align import align, paired_by_value
+from tensortriage.compare.comparison import Comparison, Row
+from tensortriage.compare.judgement.tolerance import EveryTolerance, Judgement, Tolerance, check_names
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
+from tensortriage.compare.run_result import CompareResult, FeedComparison, Invalid
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.capture import batches
+from tensortriage.runs.outcome import OK, Outcome
+from tensortriage.runs.runner import Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
+from tensortriage.workflows.comparison.participants import Live, Participant, Saved, numbered
+
+T = TypeVar("T")
+Arrays = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CompareRequest:
+    """What to run and how to judge.
+
+    Attributes:
+        model: ONNX file.
+        reference: Engine taken as right; None when saved results are, or when nothing is compared.
+        targets: Engines compared with it.
+        saved: Results saved earlier; the first is the reference when there is no reference engine.
+        target_model: What the targets run, when that is another file.
+        feeding: Where the samples come from.
+        outputs: Which tensors are compared.
+        tolerances: All must accept; none means the noise floor.
+        validate: Whether a NaN or Inf is a failure.
+        fail_fast: Whether to stop at the first failure.
+        warm_up: Runs before the one that counts.
+        postprocess: Applied to every participant's outputs before they are compared.
+        metric: Task metric of outputs and feed, larger is better.
+        flatten: Whether outputs of equal size and other shape are compared flattened.
+        batch_bytes: Largest amount of captured values held at once per participant; None for no limit.
+        limits: For isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+    """
+
+    model: Path
+    reference: EngineSpec | None = None
+    targets: Sequence[EngineSpec] = ()
+    saved: Sequence[Saved] = ()
+    target_model: Path | None = None
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
+    tolerances: Sequence[Tolerance] = ()
+    validate: bool = False
+    fail_fast: bool = False
+    warm_up: int = 0
+    postprocess: Callable[[Arrays], Arrays] | None = None
+    metric: Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float] | None = None
+    flatten: bool = False
+    batch_bytes: int | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+
+
+Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]
+"""Called with participant name, feed number and outputs, before they are compared."""
+
+
+def compare(
+    request: CompareRequest,
+    *,
+    record: Recorder | None = None,
+    on_feed: Callable[[int, Feed], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> CompareResult:
+    """Run, compare and judge.
+
+    Args:
+        request: What to do.
+        record: Sees every output before it is compared.
+        on_feed: Sees every feed before it is run.
+        say: Hears what is being done.
+
+    Raises:
+        TriageError: For bad input, and when there is nothing to compare.
+    """
+    with Workspace() as workspace, contextlib.ExitStack() as closing:
+        work = _Comparing(request, workspace, record, on_feed, say or (lambda _: None))
+        closing.callback(work.release)
+        return work.go()
+
+
+class _Comparing:
+    """One comparison in progress."""
+
+    def __init__(
+        self,
+        request: CompareRequest,
+        workspace: Workspace,
+        record: Recorder | None,
+        on_feed: Callable[[int, Feed], None] | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self.request = request
+        self.workspace = workspace
+        self.record = record
+        self.on_feed = on_feed
+        self.say = say
+        self.tally = Tally()
+        self.model = Model.load(request.model, external_data_dir=request.external_data_dir)
+        self.reference, self.targets = self._participants()
+        self.outcomes: dict[str, Outcome] = {p.name: OK for p in self.everyone}
+        self.invalid: list[Invalid] = []
+        self.rows: dict[tuple[str, str], list[Row]] = {}
+        self.unmatched: dict[tuple[str, str], list[str]] = {}
+        self.paired: dict[tuple[str, str], dict[str, str]] = {}
+        self.scores: dict[str, list[float]] = {}
+        self.seen: dict[str, str] = {}
+        self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
+
+    @property
+    def everyone(self) -> list[Participant]:
+        """The reference, when there is one, and the targets."""
+        return [*([self.reference] if self.reference else []), *self.targets]
+
+    def _participants(self) -> tuple[Participant | None, list[Participant]]:
+        request = self.request
+        changed = self.model
+        if request.target_model is not None:
+            changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+        specs = [*([request.reference] if request.reference else []), *request.targets]
+        live: list[Participant] = [
+            Live(
+                name,
+                spec,
+                self.model if number == 0 and request.reference else changed,
+                workspace=self.workspace,
+                limits=request.limits,
+                warm_up=request.warm_up,
+                tally=self.tally,
+            )
+            for number, (name, spec) in enumerate(numbered(specs))
+        ]
+        saved: list[Participant] = list(request.saved)
+        if not live and not saved:
+            raise UsageError(
+                "no engine to run on", slug="engine-none", cure="give --target ENGINE, e.g. --target onnxruntime"
+            )
+        if request.reference:
+            return live[0], [*live[1:], *saved]
+        if saved:
+            return saved[0], [*live, *saved[1:]]
+        return None, live
+
+    def go(self) -> CompareResult:
+        """Run everything and gather the result."""
+        values = chosen_values(self.model, self.request.outputs)
+        check_names(self.request.tolerances, values)
+        own = [spec.name for spec in self.model.outputs]
+        marked = list(values) != own
+        specs: Mapping[str, ValueSpec] = {}
+        if self.request.batch_bytes is not None:
+            first = next(feeds(self.request.feeding, self.model))
+            specs = value_specs(self.model, {name: ValueSpec.of(name, array) for name, array in first.tensors.items()})
+        moved: dict[str, bool] = {}
+        for group in batches(values, specs, batch_bytes=self.request.batch_bytes):
+            self._group(group, moved if marked else None)
+            if self.request.fail_fast and self._failed():
+                break
+        return self._result(marked, moved)
+
+    def _group(self, group: Sequence[str], moved: dict[str, bool] | None) -> None:
+        self.say("building " + ", ".join(participant.name for participant in self.everyone))
+        # Builds are mostly single-threaded, and engines share nothing: build all at once.
+        with concurrent.futures.ThreadPoolExecutor(len(self.everyone)) as pool:
+            list(pool.map(lambda who: self._guarded(who, lambda: who.prepare(group)), self.everyone))
+        try:
+            for number, feed in enumerate(feeds(self.request.feeding, self.model)):
+                if self.on_feed is not None and feed.name not in self.seen:
+                    self.on_feed(number, feed)
+                self.seen[feed.name] = feed.origin.value
+                self._feed(feed, number, group, moved if number == 0 else None)
+                if self.request.fail_fast and self._failed():
+                    break
+        finally:
+            self.release()
+
+    def _feed(self, feed: Feed, number: int, group: Sequence[str], moved: dict[str, bool] | None) -> None:
+        reference: Arrays | None = None
+        if self.reference is not None:
+            seconds = self.tally.run_seconds
+            reference = self._outputs(self.reference, feed, number, moved)
+            if reference is None:
+                return
+            taken = self.tally.run_seconds - seconds
+            self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, taken)
+        for target in self.targets:
+            outputs = self._outputs(target, feed, number, moved)
+            if outputs is None:
+                continue
+            if reference is None:
+                self._validate_alone(target, feed, outputs)
+                continue
+            self._pair(target, feed, reference, outputs, moved)
+        self._control(moved)
+        if not self.targets and self.reference is not None and reference is not None:
+            self._validate_alone(self.reference, feed, reference)
+
+    def _outputs(
+        self, participant: Participant, feed: Feed, number: int, moved: dict[str, bool] | None
+    ) -> Arrays | None:
+        if not self.outcomes[participant.name].ok:
+            return None
+        self.say(f"running {participant.name} on {feed.name}")
+        outputs: Arrays | None = self._guarded(participant, lambda: participant.outputs(feed, number))
+        if outputs is None:
+            return None
+        own = {spec.name: outputs[spec.name] for spec in self.model.outputs if spec.name in outputs}
+        if moved is not None and participant.name not in moved and own:  # else a later batch holds them
+            kept = {name: array.copy() for name, array in own.items()} if self.request.postprocess else own
+            self.uncontrolled.append((participant, feed, kept))
+        if self.record is not None:
+            self.record(participant.name, number, outputs)
+        if self.request.metric is not None:
+            self.scores.setdefault(participant.name, []).append(self.request.metric(outputs, feed.tensors))
+        return self.request.postprocess(outputs) if self.request.postprocess else outputs
+
+    def _control(self, moved: dict[str, bool] | None) -> None:
+        """Run the untouched model of those that have not yet, and say whether marking moved its outputs."""
+        while moved is not None and self.uncontrolled:
+            participant, feed, outputs = self.uncontrolled.pop(0)
+            twin = next((other for other in self.everyone if other.name in moved and other.like(participant)), None)
+            if twin is not None:
+                moved[participant.name] = moved[twin.name]
+                continue
+            deployed = self._guarded(participant, functools.partial(participant.deployed, feed))
+            if deployed is not None:
+                moved[participant.name] = any(
+                    not same(deployed[name], outputs[name]) for name in deployed if name in outputs
+                )
+
+    def _pair(
+        self, target: Participant, feed: Feed, reference: Arrays, outputs: Arrays, moved: dict[str, bool] | None
+    ) -> None:
+        """Pair by name, names that are missing by value, measure and judge."""
+        assert self.reference is not None
+        key = (target.name, feed.name)
+        if renamed := paired_by_value(reference, outputs):
+            outputs = {renamed.get(name, name): array for name, array in outputs.items()}
+            self.paired.setdefault(key, {}).update({ours: theirs for theirs, ours in renamed.items()})
+        alignment = align(
+            *([ValueSpec.of(name, array) for name, array in side.items()] for side in (reference, outputs))
+        )
+        if alignment.only_reference:
+            names = ", ".join(f"'{name}'" for name in alignment.only_reference[:5])
+            raise DataError(
+                f"{target.name} has no output {names} that {self.reference.name} has",
+                slug="output-missing",
+                cure="compare the same model, or choose common tensors with --onnx-outputs",
+            )
+        for found in alignment.incompatible:
+            if not (self.request.flatten and outputs[found.name].size == reference[found.name].size):
+                raise DataError(
+                    f"output '{found.name}' of {target.name} cannot be compared: {found.reason}",
+                    slug="output-incompatible",
+                    cure="check that both run the same model on the same feed",
+                )
+        self.unmatched.setdefault(key, []).extend(alignment.only_target)
+        pairs = ((name, *flat(array, outputs[name])) for name, array in reference.items())
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Neither engines nor metrics keep all cores busy.
+            control = beside.submit(self._control, moved)
+            metrics = dict(measure_many(pairs))
+            control.result()
+        judged = self._judge(target, feed, metrics, reference, outputs)
+        graph = self.model.graph
+        for name, figure in metrics.items():
+            node = graph.producer(name)
+            self.rows.setdefault(key, []).append(
+                Row(name, node.name if node else "", node.op_type if node else "", figure, judged[name])
+            )
+            if self.request.validate:
+                self._invalid(target.name, feed.name, name, figure.nan_target, figure.inf_target)
+                if target is self.targets[0]:
+                    self._invalid(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
+
+    def _judge(
+        self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
+    ) -> Mapping[str, Judgement]:
+        if not self.request.tolerances:
+            spec = self.reference.precision_spec if self.reference else None
+            judge = FloorJudge(
+                self.model,
+                reference=spec or EngineSpec("onnxruntime", {"optimization": "none"}),
+                target=target.precision_spec,
+                folder=self.workspace.folder,
+            )
+            return judge.judge(feed, metrics, reference)
+        tolerance = EveryTolerance(self.request.tolerances)
+        return {name: tolerance.judge(name, figure, reference[name], outputs[name]) for name, figure in metrics.items()}
+
+    def _validate_alone(self, participant: Participant, feed: Feed, outputs: Arrays) -> None:
+        if self.request.validate:
+            for name, figure in measure_many((name, array, array) for name, array in outputs.items()):
+                self._invalid(participant.name, feed.name, name, figure.nan_target, figure.inf_target)
+
+    def _invalid(self, participant: str, feed: str, output: str, nan: int, inf: int) -> None:
+        if nan or inf:
+            self.invalid.append(Invalid(participant, feed, output, nan, inf))
+
+    def _guarded(self, participant: Participant, work: Callable[[], T]) -> T | None:
+        """Do a participant's work unless it failed before; a failure of its engine becomes its outcome."""
+        if not self.outcomes[participant.name].ok:
+            return None
+        try:
+            return work()
+        except EngineError as error:
+            self.outcomes[participant.name] = Outcome.of(error)
+            return None
+
+    def _failed(self) -> bool:
+        return bool(self.invalid) or any(not row.judgement.within for rows in self.rows.values() for row in rows)
+
+    def release(self) -> None:
+        """Close all sessions."""
+        for participant in self.everyone:
+            participant.release()
+
+    def _result(self, marked: bool, moved: Mapping[str, bool]) -> CompareResult:
+        name = self.reference.name if self.reference else ""
+        comparisons = tuple(
+            FeedComparison(
+                feed,
+                Comparison(
+                    name, target, tuple(rows), tuple(self.unmatched.get(key, ())), dict(self.paired.get(key, {}))
+                ),
+            )
+            for key, rows in self.rows.items()
+            for target, feed in (key,)
+        )
+        return CompareResult(
+            reference=name,
+            targets=tuple(target.name for target in self.targets),
+            feeds=dict(self.seen),
+            observation="instrumented" if marked else "deployed",
+            moved=dict(moved),
+            comparisons=comparisons,
+            invalid=tuple(self.invalid),
+            outcomes=dict(self.outcomes),
+            task_metrics={who: sum(scores) / len(scores) for who, scores in self.scores.items()},
+            builds=self.tally.builds,
+            checks=self.tally.checks,
+            build_seconds=round(self.tally.build_seconds, 3),
+            run_seconds=round(self.tally.run_seconds, 3),
+            commands=tuple(self.tally.commands),
+        )
+
+
+def flat(reference: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both arrays, flattened when their shapes differ."""
+    return (reference, target) if reference.shape == target.shape else (reference.ravel(), target.ravel())
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays hold the same bits (NaNs included)."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

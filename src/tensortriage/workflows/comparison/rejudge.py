@@ -1,0 +1,255 @@
+"""Judging saved comparisons again by other limits, from the numbers that were kept, without any engine.
+
+What is within a limit is decided by `tensortriage.compare.judgement.tolerance` alone: a saved statistic is handed to it
+as a tensor of one element that is off by so much.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tensortriage.compare.judgement.tolerance import (
+    ErrorStat,
+    Judgement,
+    PolygraphyTolerance,
+    ThresholdKind,
+    ThresholdTolerance,
+    Tolerance,
+)
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.errors import DataError, UsageError
+from tensortriage.inputs.accuracy import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
+from tensortriage.workflows.comparison.saved_accuracy import SIMPLE, SavedAccuracy
+
+WORDS: Mapping[str, str] = MappingProxyType({
+    SIMPLE: "simple", "L2Result": "l2", "CosineSimilarityResult": "cosine_similarity", "PsnrResult": "psnr",
+    "SnrResult": "snr", "PerceptualMetricsResult": "perceptual_metrics", "": "verdicts without numbers",
+})  # fmt: skip
+"""The word users know for each class of saved entries."""
+_JUDGED_AS: Mapping[str, tuple[ThresholdKind, str]] = MappingProxyType({
+    # Class of the entry -> the threshold that decides, and the field of the metrics that it looks at. What is called
+    # PSNR is a level in dB like SNR; LPIPS is a distance like L2.
+    "L2Result": (ThresholdKind.L2, "l2_error"), "PerceptualMetricsResult": (ThresholdKind.L2, "l2_error"),
+    "CosineSimilarityResult": (ThresholdKind.COSINE_SIMILARITY, "cosine_similarity"),
+    "PsnrResult": (ThresholdKind.SNR, "sqnr_db"), "SnrResult": (ThresholdKind.SNR, "sqnr_db"),
+})  # fmt: skip
+_CLASS_OF = {
+    ThresholdKind.L2: "L2Result", ThresholdKind.COSINE_SIMILARITY: "CosineSimilarityResult",
+    ThresholdKind.PSNR: "PsnrResult", ThresholdKind.SNR: "SnrResult",
+}  # fmt: skip
+_DEFAULT_THRESHOLDS = {"L2Result": 1e-5, "CosineSimilarityResult": 0.997, "PsnrResult": 30.0, "SnrResult": 20.0}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RejudgedRow:
+    """One output of one iteration, or of all iterations together, judged again.
+
+    Attributes:
+        compare: The comparison function, e.g. ``simple`` or ``l2``.
+        runners: Names of the two runners.
+        output: Name of the output.
+        iteration: Number of the iteration; None for the mean over all of them.
+        metrics: The saved numbers; None where one was not computed.
+        judgement: The verdict.
+    """
+
+    compare: str
+    runners: tuple[str, str]
+    output: str
+    iteration: int | None
+    metrics: Mapping[str, float | None]
+    judgement: Judgement
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rejudged:
+    """Everything that was judged again.
+
+    Attributes:
+        rows: One per judged output, never empty.
+        ignored: Saved comparison functions that no limit was given for.
+        results: What was judged, with the limits that it was judged by now, for saving.
+    """
+
+    rows: tuple[RejudgedRow, ...]
+    ignored: tuple[str, ...]
+    results: tuple[AccuracyResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row is within its limit."""
+        return all(row.judgement.within for row in self.rows)
+
+
+def rejudge(saved: SavedAccuracy, tolerances: Sequence[Tolerance], *, aggregation: str | None = None) -> Rejudged:
+    """Judge saved comparisons again.
+
+    Args:
+        saved: What was saved.
+        tolerances: Each selects the saved comparison function it applies to; none at all for the limits and verdicts
+            that are stored. Without an error statistic of its own, ``simple`` judges the largest error, which is at
+            least as strict as judging every element.
+        aggregation: ``average`` judges the mean of each metric over the iterations, ``per_sample`` each iteration by
+            itself; None as it is stored.
+
+    Raises:
+        DataError: When a tolerance fits nothing that was saved (``accuracy-not-saved``), a statistic is not there
+            (``statistic-not-saved``), results without numbers cannot be averaged (``accuracy-not-averageable``), or
+            there is nothing to judge (``nothing-compared``).
+        UsageError: For element-wise limits, or a script, which need the tensors (``tensors-not-saved``).
+    """
+    chosen: list[tuple[AccuracyResult, Tolerance | None]] = [(result, None) for result in saved.verdicts]
+    if tolerances:
+        chosen = [(_result_for(tolerance, saved.results), tolerance) for tolerance in tolerances]
+    rows: list[RejudgedRow] = []
+    results = []
+    for result, tolerance in chosen:
+        limited = _limited(result, tolerance, aggregation or result.aggregation)
+        results.append(limited)
+        for pair in limited.pairs:
+            rows += _average_rows(limited, pair) if limited.aggregation == AVERAGE else _rows(limited, pair)
+    if not rows:
+        raise DataError("the file holds no compared output", slug="nothing-compared", cure="compare on a feed first")
+    judged = [id(result) for result, _ in chosen]
+    ignored = tuple(WORDS[result.kind] for result in saved.results if tolerances and id(result) not in judged)
+    return Rejudged(tuple(rows), ignored, tuple(results))
+
+
+def _result_for(tolerance: Tolerance, results: Sequence[AccuracyResult]) -> AccuracyResult:
+    if isinstance(tolerance, PolygraphyTolerance):
+        kind = SIMPLE
+    elif isinstance(tolerance, ThresholdTolerance):
+        kind = _CLASS_OF[tolerance.kind]
+    else:
+        raise _needs_tensors("a script")
+    match = next((result for result in results if result.kind == kind), None)
+    if match is None:
+        raise DataError(
+            f"no results of {WORDS[kind]} were saved, only " + ", ".join(WORDS[result.kind] for result in results),
+            slug="accuracy-not-saved",
+            cure="choose a comparison that was saved with --compare, or compare again",
+        )
+    return match
+
+
+def _needs_tensors(what: str) -> UsageError:
+    return UsageError(
+        f"{what} needs the tensors, of which only numbers were saved",
+        slug="tensors-not-saved",
+        cure="choose --check-error-stat max, mean or median; or compare saved outputs: triage run MODEL --load-outputs "
+        "FILE FILE",
+    )
+
+
+def _limited(result: AccuracyResult, tolerance: Tolerance | None, aggregation: str) -> AccuracyResult:
+    """Return a result whose entries hold the limits that they are to be judged by."""
+    if tolerance is None:
+        return dataclasses.replace(result, aggregation=aggregation)
+    pairs = tuple(
+        AccuracyPair(
+            pair.runners,
+            tuple({name: _relimited(name, entry, tolerance) for name, entry in row.items()} for row in pair.iterations),
+        )
+        for pair in result.pairs
+    )
+    return AccuracyResult(pairs, AVERAGE if aggregation == AVERAGE else PER_SAMPLE)
+
+
+def _relimited(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> AccuracyEntry:
+    limits: dict[str, str | float] = {}
+    if not entry.kind:  # The shapes differed: there is no number, and no limit that would accept it.
+        return entry
+    if isinstance(tolerance, ThresholdTolerance):
+        default = _DEFAULT_THRESHOLDS[entry.kind]
+        limits = {"threshold": default if tolerance.threshold is None else _setting(tolerance.threshold, name, default)}
+    elif isinstance(tolerance, PolygraphyTolerance):
+        limits = {
+            "check_error_stat": _statistic(tolerance.check_error_stat, name).value,
+            "atol": _setting(tolerance.atol, name, 1e-5),
+            "rtol": _setting(tolerance.rtol, name, 1e-5),
+        }
+    return dataclasses.replace(entry, limits=limits, passed=None)
+
+
+def _statistic(stat: ErrorStat | Mapping[str, ErrorStat], name: str) -> ErrorStat:
+    """Return the statistic that is judged: the largest error, unless one is named; ``elemwise`` cannot be named."""
+    if stat is ErrorStat.ELEMWISE:  # The default of a tolerance, not a choice.
+        return ErrorStat.MAX
+    found: ErrorStat = _setting(stat, name, ErrorStat.MAX)
+    if found is ErrorStat.ELEMWISE:
+        raise _needs_tensors("judging every element")
+    return found
+
+
+def _setting(setting: Any, name: str, default: Any) -> Any:
+    """Return what a setting says of one output: one value for all, or one per name with ``""`` for the others."""
+    return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
+
+
+def _rows(result: AccuracyResult, pair: AccuracyPair) -> Iterator[RejudgedRow]:
+    for index, iteration in enumerate(pair.iterations):
+        for name, entry in iteration.items():
+            yield RejudgedRow(
+                WORDS[entry.kind or result.kind], pair.runners, name, index, entry.metrics, _judge(name, entry)
+            )
+
+
+def _average_rows(result: AccuracyResult, pair: AccuracyPair) -> Iterator[RejudgedRow]:
+    names = dict.fromkeys(name for iteration in pair.iterations for name in iteration)
+    for name in names:
+        entries = [iteration[name] for iteration in pair.iterations if name in iteration]
+        if not all(entry.kind for entry in entries):
+            raise DataError(
+                f"'{name}' has no numbers in some iteration (its shapes differed), so there is no mean to judge",
+                slug="accuracy-not-averageable",
+                cure="leave out --check-average",
+            )
+        metrics = {metric: _mean([entry.metrics[metric] for entry in entries]) for metric in entries[0].metrics}
+        mean = dataclasses.replace(entries[0], metrics=metrics, passed=None)
+        yield RejudgedRow(WORDS[result.kind], pair.runners, name, None, metrics, _judge(name, mean))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
+
+
+def _judge(name: str, entry: AccuracyEntry) -> Judgement:
+    if entry.passed is not None:
+        limit = "as it was judged" if entry.kind else "equal shapes"
+        return Judgement(entry.passed, limit, 0.0 if entry.passed else math.inf)
+    if entry.kind == SIMPLE:
+        return _judge_simple(name, entry)
+    kind, field = _JUDGED_AS[entry.kind]
+    (value,) = entry.metrics.values()
+    tolerance = ThresholdTolerance(kind, float(entry.limits["threshold"]))
+    judgement = tolerance.judge(name, _stand_in(**{field: math.nan if value is None else value}))
+    return dataclasses.replace(judgement, limit=judgement.limit.replace(kind.value, WORDS[entry.kind]))
+
+
+def _judge_simple(name: str, entry: AccuracyEntry) -> Judgement:
+    stat = str(entry.limits["check_error_stat"])
+    if stat == ErrorStat.ELEMWISE.value:
+        raise _needs_tensors("judging every element")
+    absolute, relative = entry.metrics.get(f"{stat}_absdiff"), entry.metrics.get(f"{stat}_reldiff")
+    if absolute is None:
+        raise DataError(
+            f"no {stat} of the errors of '{name}' was saved",
+            slug="statistic-not-saved",
+            cure="choose --check-error-stat max, mean or median, or compare again",
+        )
+    tolerance = PolygraphyTolerance(float(entry.limits["atol"]), float(entry.limits["rtol"]), ErrorStat.MAX)
+    judgement = tolerance.judge(
+        name, _stand_in(max_abs_error=absolute, max_rel_error=math.inf if relative is None else relative)
+    )
+    return dataclasses.replace(judgement, limit=judgement.limit.replace("(max)", f"({stat})"))
+
+
+def _stand_in(**figures: float) -> Any:
+    """Return the metrics of a tensor of one element with these errors."""
+    one = np.ones(1)
+    return dataclasses.replace(measure(one, one), **figures)  # type: ignore[arg-type] # the names are checked by replace

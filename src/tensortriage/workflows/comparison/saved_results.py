@@ -1,0 +1,77 @@
+"""Saving feeds and outputs of a comparison while it goes on, and reading saved outputs back as participants.
+
+Outputs wait in a temporary tensor store, so that no more than one feed's are in memory; files are written at the end,
+in the format that their name asks for.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.errors import DataError
+from tensortriage.inputs.datafile import Iteration, Kind
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.opening import open_data
+from tensortriage.inputs.saving import save
+from tensortriage.values.store import MappedStore, ShardWriter
+from tensortriage.workflows.comparison.participants import Saved, saved_name
+
+
+class Recorder:
+    """Keeps feeds and outputs until they are saved.
+
+    Args:
+        folder: Temporary directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._feeds: list[Path] = []
+        self._outputs: dict[str, list[Path]] = {}
+
+    def feed(self, number: int, feed: Feed) -> None:
+        """Keep a feed."""
+        self._feeds.append(self._store(f"feed-{number}", feed.tensors))
+
+    def outputs(self, participant: str, number: int, outputs: Mapping[str, np.ndarray]) -> None:
+        """Keep the outputs of one participant on one feed."""
+        place = list(self._outputs).index(participant) if participant in self._outputs else len(self._outputs)
+        kept = self._outputs.setdefault(participant, [])
+        kept.append(self._store(f"outputs-{place}-{number}-{len(kept)}", outputs))
+
+    def _store(self, name: str, tensors: Mapping[str, np.ndarray]) -> Path:
+        folder = self._folder / name
+        with ShardWriter(folder) as writer:
+            for key, array in tensors.items():
+                writer.write(key, array)
+        return folder
+
+    def save_inputs(self, path: Path) -> None:
+        """Write the feeds."""
+        save(path, [("", iterations(self._feeds))], kind=Kind.INPUTS)
+
+    def save_outputs(self, path: Path) -> None:
+        """Write the outputs of every participant."""
+        series = [(name, iterations(folders)) for name, folders in self._outputs.items()]
+        save(path, series, kind=Kind.OUTPUTS)
+
+
+def iterations(folders: list[Path]) -> Iterator[Iteration]:
+    """Yield kept tensors, reading each when it is looked at."""
+    for folder in folders:
+        store = MappedStore(folder)
+        yield Iteration({name: np.asarray(store[name]) for name in store.names()})
+
+
+def load_saved(path: Path) -> Iterator[Saved]:
+    """Yield the participants of a file of saved outputs.
+
+    Raises:
+        DataError: When it is unreadable or holds inputs.
+    """
+    file = open_data(path)
+    if file.kind is Kind.INPUTS and any(series.runner for series in file.series):
+        raise DataError(f"{path} holds inputs, not outputs", slug="results-are-inputs", cure="give --load-inputs")
+    for series in file.series:
+        yield Saved(saved_name(path, series.runner), [iteration.tensors for iteration in series])

@@ -1,0 +1,1 @@
+"""One diagnosis: the ladder, the remedy that was tried, the repro case."""

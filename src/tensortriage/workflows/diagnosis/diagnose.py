@@ -1,0 +1,159 @@
+"""Diagnose: one call walks the guide and leaves a case with a verdict, its evidence and a report."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tensortriage.compare.judgement.tolerance import Tolerance, check_names
+from tensortriage.diagnose.dissection import with_anatomy
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.ladder import climb
+from tensortriage.diagnose.layers import Layers, Outputs
+from tensortriage.diagnose.outputs import output_rows
+from tensortriage.diagnose.verdict import Verdict
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.sweep import swept
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.report.document import Report
+from tensortriage.report.renderers import FORMATS, write
+from tensortriage.runs.capture import BATCH_BYTES
+from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
+from tensortriage.runs.runner import feed_digest
+from tensortriage.workflows.common.engine_specs import REFERENCE, usable
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.output_files import check_output
+from tensortriage.workflows.diagnosis.remedy import with_remedy
+from tensortriage.workflows.diagnosis.reproduce import with_repro
+
+MOST_FEEDS = 8
+"""Samples a diagnosis looks at unless told otherwise."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class DiagnoseRequest:
+    """What to diagnose.
+
+    Attributes:
+        model: ONNX file taken as right.
+        target: Spec of the engine under suspicion.
+        reference: Spec of the engine taken as right.
+        target_model: ONNX file that the target runs, when it is another.
+        feeding: Where the samples come from.
+        case: Directory of the case; an earlier one is resumed.
+        tolerance: The user's own tolerance; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+        batch_bytes: Largest amount of captured tensors held at once.
+        budget_seconds: Wall time that the diagnosis may take; what is not asked for lack of it is said. None for any.
+        sweep: Sizes by open dimension; every combination is looked at too.
+        repro: Whether the culprit is cut out as a case of its own.
+        fix: Where to write the model with a remedy that holds on the target.
+        random_too: Whether random data are looked at as well when real data pass.
+        builds: How often the target is built again; None for what its engine makes sensible.
+        emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
+    """
+
+    model: Path
+    target: str
+    reference: str = REFERENCE
+    target_model: Path | None = None
+    feeding: FeedRequest = dataclasses.field(default_factory=lambda: FeedRequest(most=MOST_FEEDS))
+    case: Path = Path("triage-case")
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+    batch_bytes: int | None = BATCH_BYTES
+    budget_seconds: float | None = None
+    sweep: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    repro: bool = True
+    fix: Path | None = None
+    random_too: bool = True
+    builds: int | None = None
+    emit_breakers: Path | None = None
+
+
+def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
+    """Walk the guide and return the verdict; ``request.case`` then holds everything about it.
+
+    Raises:
+        TriageError: For bad input, an unknown engine, or an engine that is not usable here.
+    """
+    reference, target = (usable(text) for text in (request.reference, request.target))
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    if request.tolerance is not None:
+        check_names([request.tolerance], [spec.name for spec in model.outputs])
+    changed = None
+    if request.target_model is not None:
+        changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+    for path in (request.fix, request.emit_breakers):
+        check_output(path, *model.files, *(changed.files if changed else ()))
+    samples = tuple(feeds(request.feeding, model))
+    question = Question(
+        model=model,
+        feeds=samples,
+        reference=reference,
+        target=target,
+        target_model=changed,
+        tolerance=request.tolerance,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+        budget_seconds=request.budget_seconds,
+        sweep=swept(samples[0], model.inputs, request.sweep) if request.sweep else (),
+        random_too=request.random_too,
+        builds=request.builds,
+    )
+    with Case(request.case) as case:
+        case.write("case.json", facts(request, model, changed, samples, reference, target))
+        investigation, evidence = Investigation(question, case, listener=listener), Evidence()
+        try:
+            verdict = with_anatomy(investigation, evidence, climb(investigation, evidence))
+            verdict = with_remedy(investigation, evidence, verdict, request.fix)
+            if request.repro:
+                verdict = with_repro(investigation, evidence, verdict)
+            case.write("layers.json", Layers(evidence.layer_rows(investigation)))
+            case.write("ranges.json", evidence.ranges)
+            case.write("outputs.json", Outputs(output_rows(evidence.results, investigation)))
+        finally:
+            investigation.close()
+        case.write("verdict.json", verdict)
+    write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
+    if request.emit_breakers is not None and verdict.breakers:
+        mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
+    return verdict
+
+
+def model_facts(model: Model, path: Path) -> ModelFacts:
+    """Return what a case says about a model."""
+    parameters = 0
+    for spec in model.graph.initializers.values():
+        size = 1
+        for dimension in spec.shape or ():
+            size *= dimension if isinstance(dimension, int) else 1
+        parameters += size
+    return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), parameters, model.opset)
+
+
+def facts(
+    request: DiagnoseRequest,
+    model: Model,
+    changed: Model | None,
+    samples: Sequence[Feed],
+    reference: EngineSpec,
+    target: EngineSpec,
+) -> CaseFacts:
+    """Return the content of ``case.json``."""
+    return CaseFacts(
+        command=command_line(),
+        model=model_facts(model, request.model),
+        target_model=model_facts(changed, request.target_model) if changed and request.target_model else None,
+        reference=str(reference),
+        target=str(target),
+        feeds=tuple(FeedFacts(feed.name, feed.origin.value, feed_digest(feed.tensors)) for feed in samples),
+        versions=versions(),
+        created=now(),
+    )

@@ -1,0 +1,240 @@
+"""The remedy: a change that is tried on the deployed target before it is proposed, with the error before and after.
+
+The first is the guide's: the sanitized model, its constants folded. What else may help follows from the verdict: fusion
+breakers and engine options were found and verified on the way; ops whose
+values leave the format's range, or that are wrong in a narrow format, are kept in fp32. The latter is tried on the
+target as it would be deployed: with the engine's own option for it where there is one, else as an ONNX file that is
+typed that way, on the engine told to compute as the file says.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.floors import ROUNDED
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.outputs import output_floors
+from tensortriage.diagnose.predicted import beyond_format
+from tensortriage.diagnose.restored import with_change
+from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, EngineMissing, TriageError
+from tensortriage.model.mixed_precision.convert_precision import convert
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.constant_folding import fold_constants
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.model.transforms.unused_removal import clean
+from tensortriage.precision.candidates import deployed
+from tensortriage.precision.groups import fused_nodes, groups_of
+from tensortriage.runs.budget import BudgetSpent
+from tensortriage.runs.lab import FLOAT64, PLAIN, Mark
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.diagnosis.recalibration import with_calibration
+
+QUESTION = "is there a change that makes the target right?"
+TYPED = (Precision.FP16, Precision.BF16)
+"""Formats in which an ONNX file can be typed."""
+
+NOT_THE_TARGET = (VerdictKind.COMPARISON_UNSOUND, VerdictKind.MODEL_CHANGED, VerdictKind.ENGINE_HANG)
+"""Verdicts on which nothing is tried: about something else than the target, or too slow to try anything."""
+
+KEPT_MAY_HELP = (VerdictKind.RANGE_OVERFLOW, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change worth trying.
+
+    Attributes:
+        kind: As of `Remedy`.
+        words: What it does.
+        spec: The engine to try it on.
+        model: The model to try it with.
+        file: The model that would be deployed; None when the model does not change.
+        nodes: Nodes kept in fp32.
+    """
+
+    kind: str
+    words: str
+    spec: EngineSpec
+    model: Model
+    file: Model | None = None
+    nodes: tuple[str, ...] = ()
+
+
+def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: Path | None) -> Verdict:
+    """Try what may help; return the verdict with the first change that does.
+
+    Args:
+        inv: The investigation.
+        evidence: What it found.
+        verdict: Its verdict.
+        fix: Where to write the changed model; None for nowhere.
+    """
+    if verdict.kind.exit_code != 1 or verdict.kind in NOT_THE_TARGET:
+        return verdict
+    since, tried = inv.mark(), []
+    try:
+        if evidence.calibrated is not None:
+            return with_calibration(inv, evidence.calibrated, verdict, fix)
+        for proposal in proposals(inv, evidence, verdict):
+            inv.listener.progress(f"trying on the target: {proposal.words}")
+            effect = effect_of(inv, evidence, proposal)
+            if effect.right:
+                return told(inv, evidence, verdict, proposal, effect.error, fix, since)
+            tried.append(f"{proposal.words} ({effect.words})")
+    except BudgetSpent:
+        inv.unasked(QUESTION)
+        return inv.refreshed(verdict)
+    if tried or fix is not None:
+        answer = f"none of what was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
+        inv.answered(QUESTION, answer, since=since)
+    return inv.refreshed(verdict)
+
+
+def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Iterator[Proposal]:
+    """Yield what may help, the least intrusive first."""
+    target = inv.question.target
+    if (folded := sanitized(inv)) is not None:
+        gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
+        yield Proposal("sanitize", f"the sanitized model, {gone} nodes fewer", target, folded, folded)
+    if verdict.breakers:
+        names = ", ".join(f"'{value}'" for value in verdict.breakers[:5])
+        marked = mark_outputs(inv.model, verdict.breakers)
+        yield Proposal("breakers", f"marking {names} as outputs", target, marked, marked)
+    nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in verdict.culprits))
+    known = {node.name for node in inv.model.graph.nodes}
+    if verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes) and inv.precision in ROUNDED:
+        yield from keeping(inv, evidence, nodes)
+    if evidence.configuration is not None:
+        works = evidence.configuration.works
+        yield Proposal("engine-option", f"{works} instead of {target}", works, inv.model)
+
+
+def sanitized(inv: Investigation) -> Model | None:
+    """Return the model with its constants folded; None where that takes no node away."""
+    try:
+        folded = clean(fold_constants(inv.model))
+    except TriageError:
+        return None
+    return folded if len(folded.graph.nodes) < len(inv.model.graph.nodes) else None
+
+
+def keeping(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
+    """Yield the ways to keep some nodes in fp32: by themselves, then with all that the target runs as one with them.
+
+    An engine may not be able to keep an operator without the activation that it fuses into it.
+    """
+    yield from kept_alone(inv, evidence, nodes)
+    graph = inv.model.graph
+    try:
+        plan = inv.runner(inv.question.target, inv.model).plan()
+    except EngineError:
+        plan = None
+    regions = () if plan is None else fused_nodes(plan, graph)
+    whole = tuple(groups_of(graph, [node.name for node in graph.nodes], (), regions).closed(nodes))
+    if len(whole) > len(nodes):
+        yield from kept_alone(inv, evidence, whole)
+
+
+def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Iterator[Proposal]:
+    """Yield the ways to keep just some nodes in fp32: by the engine's option, and by the types of the file."""
+    target = inv.question.target
+    words = f"{len(nodes)} op{'s' * (len(nodes) > 1)} in fp32: " + ", ".join(nodes[:5]) + ", ..." * (len(nodes) > 5)
+    typed = None
+    if inv.precision in TYPED:
+        try:
+            typed = convert(inv.model, inv.precision, specs=inv.specs(evidence.feed), kept_nodes=nodes)
+        except TriageError:
+            typed = None
+    if "kept" in create(target).options:
+        spec = EngineSpec(target.name, {**target.options, "kept": "+".join(nodes)})
+        yield Proposal("keep-fp32", words, spec, inv.model, typed, nodes)
+        words += ", typed so in the file"
+    if typed is not None and target.name != "emulate":  # whose option types the same file
+        yield Proposal("keep-fp32", words, deployed(target), typed, typed, nodes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change does.
+
+    Attributes:
+        error: Largest error of an output over all feeds.
+        right: Whether it makes the target right: every output is within its limit, or off by no more than rounding to
+            the format explains.
+        words: What is left, or why that cannot be told.
+    """
+
+    error: float
+    right: bool
+    words: str = ""
+
+
+def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Effect:
+    """Return what a change does on all feeds, as far as the first on which it does not help."""
+    worst = 0.0
+    for feed in [result.feed for result in evidence.results] or inv.question.feeds:
+        try:
+            floors = evidence.floors or (evidence.worst.floors if evidence.results else output_floors(inv))
+            after = with_change(inv, feed, floors, model=proposal.model, spec=proposal.spec)
+        except (TriageError, EngineMissing) as error:
+            return Effect(math.inf, right=False, words=error.slug)
+        if after is None:
+            return Effect(math.inf, right=False, words="other shapes")
+        worst = max(worst, *after.errors.values())
+        finite = all(map(math.isfinite, after.errors.values()))
+        if not finite or (not after.passes and beyond_format(inv, after)):
+            return Effect(worst, right=False, words=f"still off by {say(worst)}")
+    return Effect(worst, right=True)
+
+
+def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:
+    """Say whether the file to write computes what was tried, where the trial was not made with the file itself."""
+    if proposal.file is None or proposal.file is proposal.model:
+        return proposal.file is not None
+    words = f"{proposal.words}, as a file"
+    tries = (dataclasses.replace(proposal, spec=spec, model=proposal.file, words=words) for spec in (PLAIN, FLOAT64))
+    return any(effect_of(inv, evidence, each).right for each in tries)
+
+
+def told(
+    inv: Investigation,
+    evidence: Evidence,
+    verdict: Verdict,
+    proposal: Proposal,
+    after: float,
+    fix: Path | None,
+    since: Mark,
+) -> Verdict:
+    """Record the change that helps, write its model where asked to, and return the verdict with it."""
+    since = inv.mark()
+    before = max(evidence.worst.errors.values()) if evidence.results else None
+    written = ""
+    refused = ""
+    if fix is not None and proposal.file is None:
+        refused = "; there is no file to write, it is an option of the engine"
+    elif fix is not None and not file_works(inv, evidence, proposal):
+        refused = "; no file is written: typed like that it does not compute the same on any engine here"
+    elif fix is not None and proposal.file is not None:
+        proposal.file.save(fix)
+        written = str(fix)
+    effect = f"the output error falls from {say(before)} to" if evidence.results else "the target answers, off by"
+    summary = f"{proposal.words}: {effect} {say(after)}"
+    note = f"; written to {written}" if written else refused
+    inv.answered(
+        QUESTION,
+        f"yes: {summary}, on {proposal.spec}{note}",
+        since=since,
+        kind=proposal.kind,
+        nodes=proposal.nodes,
+        error_before=before,
+        error_after=after,
+        target=str(proposal.spec),
+    )
+    remedy = Remedy(proposal.kind, summary, proposal.nodes, str(proposal.spec), before, after, written)
+    return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)

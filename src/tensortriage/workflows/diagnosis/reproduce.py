@@ -1,0 +1,120 @@
+"""The last step of a diagnosis that names ops: those ops alone, as a case that fails in a fresh process.
+
+The culprit is cut out with the reference's values as inputs and expected outputs, run once here to see how it fails,
+written as a repro pack, and run again where nothing of this process can help it. `triage debug reduce` does more: it
+searches where no op is known.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.diagnose.evidence import Evidence
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.verdict import ReproFacts, Verdict, VerdictKind
+from tensortriage.errors import TriageError
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.pack import write_pack
+from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.repro import Repro, ReproSample, failure_of
+from tensortriage.reduce.sample import Sample, agreed, recorded
+from tensortriage.runs.budget import BudgetSpent
+from tensortriage.runs.case import versions
+from tensortriage.workflows.reduction.by_engine import absolute, fails_again
+
+FOLDER = "repro"
+"""Where in the case it is written."""
+
+QUESTION = "does the culprit fail by itself, in a fresh process?"
+TOGETHER = (VerdictKind.FUSION_FAULT,)
+"""Verdicts whose culprits fail together; of the others the first one is taken."""
+
+REPRODUCED = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOUT, *TOGETHER)
+
+
+def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
+    """Return a verdict with a repro pack in the case, where its culprits fail by themselves."""
+    if verdict.kind not in REPRODUCED or not verdict.culprits or not evidence.results:
+        return verdict
+    since = inv.mark()
+    culprits = verdict.culprits if verdict.kind in TOGETHER else verdict.culprits[:1]
+    nodes = tuple(dict.fromkeys(culprit.node for culprit in culprits))
+    known = {node.name for node in inv.model.graph.nodes}
+    if not known.issuperset(nodes):
+        return verdict
+    try:
+        found = reproduced(inv, evidence, nodes)
+    except BudgetSpent:
+        inv.unasked(QUESTION)
+        return inv.refreshed(verdict)
+    except TriageError as error:
+        inv.answered(QUESTION, f"unknown: {error.message}", since=since, nodes=nodes)
+        return inv.refreshed(verdict)
+    if found is None:
+        inv.answered(QUESTION, "no: cut out, it is right; it fails within the model only", since=since, nodes=nodes)
+        return inv.refreshed(verdict)
+    answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there not"
+    inv.answered(QUESTION, answer, since=since, nodes=nodes, folder=found.folder)
+    command = f"python {inv.case.folder / FOLDER / 'repro.py'}"
+    return dataclasses.replace(inv.refreshed(verdict), repro=found, next=(*verdict.next, command))
+
+
+def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> ReproFacts | None:
+    """Write the repro pack of some nodes and run it in a fresh process; None when they are right by themselves.
+
+    What was found out before in this case is not asked again while its folder is there.
+    """
+    question, folder = inv.question, inv.case.folder / FOLDER
+    key = inv.key(question.target, inv.model, evidence.feed, "repro", nodes)
+    if (folder / "repro.py").exists() and (known := inv.case.checks.get(key, ReproFacts)) is not None:
+        return known
+    repro = cut_out(inv, evidence, nodes)
+    local = failure_of(
+        repro,
+        question.target,
+        workspace=inv.workspace,
+        limits=inv.budget.within(question.limits),
+        error_of=error_of,
+    )
+    inv.tally.builds, inv.tally.checks = inv.tally.builds + 1, inv.tally.checks + 1
+    if local is None:
+        return None
+    found = written(inv, repro, folder, local, nodes)
+    inv.case.checks.put(key, QUESTION, found, seconds=0.0)
+    return found
+
+
+def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Repro:
+    """Return some nodes as a model, with the reference's values on the feed that fails worst.
+
+    Raises:
+        ModelError: When the type of an input is not known.
+    """
+    sample = Sample(evidence.feed, inv.golden(evidence.feed))
+    declared = value_specs(inv.model)
+    symbols = frozenset(size for spec in inv.model.inputs for size in spec.shape or () if isinstance(size, str))
+    specs = {**declared, **recorded((sample,), declared, symbols)}
+    frozen = agreed((sample,), frozenset(inv.model.graph.shape_like))
+    pieces = Pieces(inv.model, specs=specs, frozen=frozen)
+    wanted = {pieces.item_of(node) or node for node in nodes}
+    piece = pieces.cut(pieces.nodes(tuple(item for item in pieces.items if item in wanted)))
+    inputs = {spec.name: sample[spec.name] for spec in piece.inputs}
+    outputs = {spec.name: sample[spec.name] for spec in piece.outputs if spec.name in sample}
+    return Repro(piece, (ReproSample(inputs, outputs),))
+
+
+def written(inv: Investigation, repro: Repro, folder: Path, local: Failure, nodes: tuple[str, ...]) -> ReproFacts:
+    """Write a repro pack and run it in a fresh process.
+
+    Raises:
+        StoreError: When it cannot be written.
+        BudgetSpent: When there is no time left to run it.
+    """
+    question = inv.question
+    target = absolute(question.target)
+    write_pack(folder, repro, target=target, versions=versions(), local=local)
+    inv.budget.check()
+    inv.listener.progress("running the culprit in a fresh process")
+    confirmed = fails_again(folder, target, local, inv.budget.within(question.limits))
+    return ReproFacts(FOLDER, nodes, local.describe(), confirmed)

@@ -1,0 +1,1 @@
+"""Edits of model files, proven to compute what was computed before."""

@@ -1,0 +1,212 @@
+"""Convert: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import LOST, error_of, gap_allowance_db, least_floor, say
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
+from tensortriage.model.mixed_precision.convert_precision import convert as convert_model
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.model.transforms.opset_upgrade import require_opset
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
+from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
+from tensortriage.workflows.edits.verify_edit import PLAIN, Arrays, ProofRequest
+
+FLOAT64 = EngineSpec("reference")
+_EXACT_SHARE = 4.0
+_FEW = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertRequest:
+    """What to convert a model to.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        outputs: Values that become the outputs.
+        opset: Version of the standard operator set to raise the model to; None to leave it.
+        precision: Number format; None to leave it.
+        kept: Nodes that stay float32.
+        keep_io_types: Whether inputs and outputs stay float32.
+        infer_shapes: Whether shapes are inferred and declared.
+        proof: How to prove the result.
+    """
+
+    source: Source
+    target: Target
+    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
+    opset: int | None = None
+    precision: Precision | None = None
+    kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
+    keep_io_types: bool = True
+    infer_shapes: bool = False
+    proof: ProofRequest = dataclasses.field(default_factory=ProofRequest)
+
+
+def convert(request: ConvertRequest) -> SurgeryResult:
+    """Convert a model, prove it, write it.
+
+    Raises:
+        UsageError: When nodes are to be kept but no format is given (``kept-without-precision``), or the opset is
+            lower than the model's (``opset-lower``).
+        TriageError: For whatever else is wrong; nothing is written then.
+    """
+    if request.kept and request.precision is None:
+        raise UsageError(
+            "nodes to keep in float32, but nothing to convert the others to",
+            slug="kept-without-precision",
+            cure="add --precision fp16 or bf16",
+        )
+    proof = request.proof
+    if request.precision is not None:
+        proof = format_proof(proof, request.precision, request.kept)
+    return operate("convert", request.source, request.target, lambda model: _passes(model, request), proof)
+
+
+def _passes(model: Model, request: ConvertRequest) -> Sequence[Pass]:
+    passes: list[Pass] = []
+    outputs = chosen_values(model, request.outputs)
+    if list(outputs) != [spec.name for spec in model.outputs]:
+        passes.append(("outputs", lambda m: select_outputs(m, outputs)))
+    if request.opset is not None:
+        version = request.opset
+        if version < model.opset:
+            raise UsageError(
+                f"the model has opset {model.opset}, which cannot be lowered to {version}",
+                slug="opset-lower",
+                cure="export the model with that opset",
+            )
+        passes.append((f"opset {version}", lambda m: require_opset(m, version)))
+    if request.infer_shapes:
+        passes.append(("shape-inference", with_inferred_shapes))
+    if request.precision is not None:
+        precision = request.precision
+        passes.append((precision.value, lambda m: _lowered(m, precision, request)))
+    return passes or [("copy", lambda m: Model.from_ir(m.clone().ir))]
+
+
+def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Model:
+    return convert_model(
+        model,
+        precision,
+        specs=value_specs(model),
+        kept_nodes=choose_nodes(model.graph, request.kept),
+        keep_io_types=request.keep_io_types,
+    )
+
+
+def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice | None = None) -> ProofRequest:
+    """Return a request for the proof of a model in a number format: its outputs may move by what the format costs.
+
+    ONNX Runtime's CPU provider lacks most kernels for bf16; then the float64 engine runs the model, whose weights are
+    those of the format.
+
+    Args:
+        request: How to prove it otherwise.
+        precision: The format.
+        kept: Nodes that stay float32.
+    """
+    return dataclasses.replace(
+        request,
+        engines=(PLAIN, FLOAT64),
+        judge=lambda before, workspace: FormatJudge(before, precision, kept or NodeChoice(), workspace),
+    )
+
+
+class FormatJudge:
+    """Judges by what happens when every result of the model before is rounded to a number format, on the same data.
+
+    ONNX Runtime's CPU provider computes an fp16 model in fp32 here and there, so an overflow need not show when the
+    converted model runs; the emulation shows it. A format that cannot hold what the model computes is refused.
+
+    Args:
+        model: The model before it was converted.
+        precision: The format.
+        kept: Nodes that stay float32.
+        workspace: For temporary files.
+    """
+
+    def __init__(self, model: Model, precision: Precision, kept: NodeChoice, workspace: Workspace) -> None:
+        self._model = model
+        self._precision = precision
+        self._kept = kept
+        self._workspace = workspace
+
+    @cached_property
+    def _rounded(self) -> Model:
+        names = choose_nodes(self._model.graph, self._kept)
+        return round_results(self._model, self._precision, specs=value_specs(self._model), kept=names)
+
+    def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
+        """See `tensortriage.workflows.edits.verify_edit.Judge`.
+
+        Raises:
+            ModelError: When the format cannot hold a value on the way to an output (``verify-failed``).
+        """
+        with Runner(PLAIN, self._rounded, workspace=self._workspace) as runner:
+            emulated = runner.run(feed)
+        judged: dict[str, Judgement] = {}
+        scale = _scale(feed)
+        for name, figure in metrics.items():
+            cost = _error(measure(references[name], emulated[name]), scale)
+            if not figure.exact and cost >= LOST:
+                raise self._lost(name, feed, cost)
+            judged[name] = self._judge(figure, cost, scale)
+        return judged
+
+    def _judge(self, figure: Metrics, cost: float, scale: float) -> Judgement:
+        """Judge one output by its error in the emulated format."""
+        error = _error(figure, scale)
+        if figure.exact:  # integers and booleans that rounded numbers decide: an ArgMax, a comparison
+            allowed = _EXACT_SHARE * cost + (_FEW / figure.count if cost else 0.0)
+            words = f"{allowed:.1e} of the elements"
+        else:
+            allowed = max(cost, least_floor(self._precision)) * 10 ** (gap_allowance_db(figure.count) / 20)
+            words = f"{allowed:.1e}, what {self._precision.value} costs"
+        ratio = error / allowed if allowed else 0.0 if error == 0.0 else math.inf
+        return Judgement(error <= allowed, words, ratio)
+
+    def _lost(self, name: str, feed: Feed, cost: float) -> ModelError:
+        word = self._precision.value
+        what = "becomes NaN or Inf" if math.isinf(cost) else f"is off by {say(cost)} (relative RMS)"
+        return ModelError(
+            f"in {word}, output '{name}' {what} on {feed.name}: the format cannot hold a value on the way",
+            slug="verify-failed",
+            cure=f"find the nodes to keep in fp32: triage diagnose MODEL --target emulate:precision={word}; "
+            "or write the model unverified with --no-verify",
+        )
+
+
+def _scale(feed: Feed) -> float:
+    """Return the largest root mean square of a floating-point input; 1 when there is none, or nothing but zeros."""
+    arrays = [
+        np.asarray(array, np.float64) for array in feed.tensors.values() if DType.from_numpy(array.dtype).is_float
+    ]
+    return max((float(np.sqrt(np.mean(array**2))) for array in arrays if array.size), default=0.0) or 1.0
+
+
+def _error(figure: Metrics, scale: float) -> float:
+    """Return the relative error of an output; of one that is zero everywhere, relative to the inputs.
+
+    Where a model computes ``x - x``, an engine that rounds one of the two only is no worse than the format.
+    """
+    if figure.exact or figure.reference_rms > 0.0 or figure.nonfinite_mismatch:
+        return error_of(figure)
+    return figure.rms_error / scale

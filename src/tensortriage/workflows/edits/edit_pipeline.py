@@ -1,0 +1,187 @@
+"""What all edits of a model have in common: load, apply passes one after another, prove, write, tell what was done."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tensortriage.model.io.external_data import weight_files
+from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.io.save import EMBED_LIMIT_BYTES
+from tensortriage.model.io.serialize import TRAINING
+from tensortriage.model.model import ExternalData, ExternalLayout, Model
+from tensortriage.workflows.common.output_files import check_output
+from tensortriage.workflows.edits.verify_edit import Proof, ProofRequest, Stage, prove, weight_bytes
+
+Pass = tuple[str, Callable[[Model], Model]]
+"""Name of a pass, and what it does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """A model to edit.
+
+    Attributes:
+        path: ONNX file.
+        external_data_dir: Where external data are when not beside the model.
+        ignore_external_data: Whether external data are never looked for; what is written refers to them as before.
+    """
+
+    path: Path
+    external_data_dir: Path | None = None
+    ignore_external_data: bool = False
+
+    def load(self) -> Model:
+        """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""
+        model = Model.load(
+            self.path, external_data_dir=self.external_data_dir, ignore_external_data=self.ignore_external_data
+        )
+        return model if self.external_data_dir is None else Model.from_ir(model.ir)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """Where an edited model goes.
+
+    Attributes:
+        path: ONNX file to write.
+        external_data: Where its weights go.
+    """
+
+    path: Path
+    external_data: ExternalData | ExternalLayout = ExternalData.LEAVE
+
+    def write(self, model: Model) -> None:
+        """Write the model."""
+        model.save(self.path, external_data=self.external_data)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The model file, and the data file that may be written with it."""
+        layout = self.external_data
+        location = layout.location if isinstance(layout, ExternalLayout) else ""
+        return self.path, self.path.parent / (location or f"{self.path.name}.data")
+
+
+def load(source: Source, target: Target) -> Model:
+    """Load the model to edit.
+
+    Raises:
+        UsageError: When the target cannot be written, or is a file that the model consists of; see `check_output`.
+        ModelError: When the model cannot be loaded.
+    """
+    model = source.load()
+    inputs = {source.path, *weight_files(model.ir, source.external_data_dir or source.path.parent)}
+    path, data = target.paths
+    check_output(path, *inputs)
+    for one in inputs:
+        if data.resolve() in (one.resolve(), *one.resolve().parents):
+            check_output(one, one)
+    return model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass did.
+
+    Attributes:
+        name: Name of the pass.
+        nodes: Number of nodes of the main graph after it.
+        weight_bytes: Size of its initializers after it, in bytes.
+        changed: Whether nodes or weights became more or fewer.
+    """
+
+    name: str
+    nodes: int
+    weight_bytes: int
+    changed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SurgeryResult:
+    """What became of a model.
+
+    Attributes:
+        command: The command that did it, e.g. ``surgeon sanitize``.
+        model: The file that was read.
+        output: The file that was written.
+        nodes_before: Number of nodes of the main graph that was read.
+        weight_bytes_before: Size of its initializers in bytes.
+        passes: One entry per pass, in order.
+        proof: What was proven.
+        files: Further files that were written.
+        notices: What else the user should know.
+    """
+
+    command: str
+    model: str
+    output: str
+    nodes_before: int
+    weight_bytes_before: int
+    passes: tuple[PassReport, ...]
+    proof: Proof
+    files: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    format: str = "tensortriage.surgery/1"
+
+
+def apply_passes(model: Model, passes: Sequence[Pass]) -> list[Stage]:
+    """Return the model as it was and as each pass left it."""
+    stages = [Stage("load", model)]
+    for name, change in passes:
+        stages.append(Stage(name, change(stages[-1].model)))
+    return stages
+
+
+def operate(
+    command: str,
+    source: Source,
+    target: Target,
+    passes: Callable[[Model], Sequence[Pass]],
+    request: ProofRequest,
+) -> SurgeryResult:
+    """Load a model, apply passes, prove the result and write it; nothing is written when that fails.
+
+    Args:
+        command: Name of the command, for the result.
+        source: What to read.
+        target: What to write.
+        passes: Decides on the passes from the model that was loaded.
+        request: How to prove the edit.
+
+    Raises:
+        TriageError: For whatever is wrong; see `tensortriage.workflows.edits.verify_edit.prove` for a failing proof.
+    """
+    model = load(source, target)
+    stages = apply_passes(model, passes(model))
+    proof = prove(stages, request)
+    target.write(stages[-1].model)
+    return result_of(command, source, target, stages, proof)
+
+
+def result_of(command: str, source: Source, target: Target, stages: Sequence[Stage], proof: Proof) -> SurgeryResult:
+    """Return the result that stages and their proof amount to."""
+    sizes = [(len(stage.model.ir.graph), weight_bytes(stage.model)) for stage in stages]
+    return SurgeryResult(
+        command=command,
+        model=str(source.path),
+        output=str(target.path),
+        nodes_before=sizes[0][0],
+        weight_bytes_before=sizes[0][1],
+        passes=tuple(
+            PassReport(stage.name, *size, changed=size != before)
+            for stage, size, before in zip(stages[1:], sizes[1:], sizes, strict=False)
+        ),
+        proof=proof,
+        notices=tuple(_notices(source, target, stages)),
+    )
+
+
+def _notices(source: Source, target: Target, stages: Sequence[Stage]) -> Iterator[str]:
+    """Say what a user may not expect of the file that was written."""
+    before, after = stages[0].model.ir, stages[-1].model.ir
+    if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:
+        yield f"{target.path} refers to external data by their names in {source.path}; they have to be beside it"
+    if target.external_data is ExternalData.AUTO and weight_bytes(stages[-1].model) > EMBED_LIMIT_BYTES:
+        yield f"weights beyond 1.5 GiB do not fit into a model file; they are in {target.path.name}.data beside it"
+    if TRAINING in before.graph.meta and TRAINING not in after.graph.meta:
+        yield "the training information of the model belongs to the whole of it, and was left out"

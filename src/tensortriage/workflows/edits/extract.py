@@ -1,0 +1,268 @@
+"""Extract: cut a part out of a model, typed, proven against the whole, with the data that lead to it if wanted."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure_many
+from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError, TriageError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.extract import extract as cut
+from tensortriage.model.cutting.extract_body import LiftedBody, lift_body
+from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
+from tensortriage.model.io.missing_weights import absent_weights
+from tensortriage.model.io.tensor_pb import write_tensor
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
+from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
+from tensortriage.workflows.edits.sanitize import recorded
+from tensortriage.workflows.edits.verify_edit import (
+    IGNORED,
+    LARGE_BYTES,
+    MOST_FEEDS,
+    PLAIN,
+    OutputProof,
+    Proof,
+    Stage,
+    Verify,
+    weight_bytes,
+)
+
+DATA_SET = "test_data_set_{}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractRequest:
+    """What to cut out.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        nodes: Nodes to cut out; with none, the cut lies between `inputs` and `outputs`.
+        inputs: Values at which the cut starts, with type and shape as far as given; None for the model's inputs.
+        outputs: Values at which it ends, with type as far as given; None for the model's outputs, or for what leaves
+            the chosen nodes.
+        body: ``NODE`` or ``NODE:ATTRIBUTE``: cut inside that body of an If, Loop or Scan instead of the main graph.
+        infer_shapes: Whether shape inference runs even when types and ranks are declared.
+        run_for_shapes: Whether all types and shapes are taken from a run (they become static).
+        feeding: Data for running the model.
+        keep_data: Whether the data that lead to the cut, and what it must give, are written beside it.
+        verify: Whether the cut is proven.
+    """
+
+    source: Source
+    target: Target
+    nodes: NodeChoice = dataclasses.field(default_factory=NodeChoice)
+    inputs: Mapping[str, ValueSpec] | None = None
+    outputs: Mapping[str, DType | None] | None = None
+    body: str = ""
+    infer_shapes: bool = False
+    run_for_shapes: bool = False
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    keep_data: bool = False
+    verify: Verify = Verify.AUTO
+
+
+def extract(request: ExtractRequest) -> SurgeryResult:
+    """Cut a part out of a model, prove it, write it.
+
+    Raises:
+        UsageError: When a branch that the cut needs enters from outside (``cut-dangling``), and for names that the
+            model does not have; see `tensortriage.workflows.edits.cut_boundary`.
+        ModelError: When the cut computes something else than the whole (``verify-failed``).
+        TriageError: For whatever else is wrong; nothing is written then.
+    """
+    return _Extracting(request).go()
+
+
+class _Extracting:
+    """One extraction in progress."""
+
+    def __init__(self, request: ExtractRequest) -> None:
+        self.request = request
+        self.model = load(request.source, request.target)
+        self.lifted = _lift(self.model, request.body)
+        self.part = self.lifted.model if self.lifted else self.model
+        if request.infer_shapes:
+            self.part = with_inferred_shapes(self.part)
+        self.notices: list[str] = []
+        self._golden: list[tuple[Feed, dict[str, np.ndarray]]] | None = None
+
+    def go(self) -> SurgeryResult:
+        """Cut, prove, write."""
+        request = self.request
+        if request.keep_data:
+            _check_room(request.target.path.parent)
+        specs = dict(value_specs(self.part))
+        chosen = choose_nodes(self.part.graph, request.nodes) if request.nodes else None
+        boundary = boundary_of(self.part, chosen, request.inputs, request.outputs)
+        specs = self._typed(boundary, specs)
+        result = with_boundary(
+            cut(self.part, boundary.nodes, specs=specs, outputs=boundary.outputs),
+            boundary, request.inputs, request.outputs,
+        )  # fmt: skip
+        proof = self._prove(boundary, result)
+        stages = [Stage("load", self.model), Stage("extract", result)]
+        request.target.write(result)
+        done = result_of("surgeon extract", request.source, request.target, stages, proof)
+        files = self._write_data(boundary, result) if request.keep_data else ()
+        return dataclasses.replace(done, files=files, notices=(*done.notices, *self.notices))
+
+    def _typed(self, boundary: Boundary, specs: dict[str, ValueSpec]) -> dict[str, ValueSpec]:
+        """Return specs that know type and rank of every input of the cut, by running the model when it takes that."""
+        given = self.request.inputs or {}
+        unknown = []
+        for name in boundary.inputs:
+            own, said = specs.get(name, ValueSpec(name, None, None)), given.get(name, ValueSpec(name, None, None))
+            if (own.dtype or said.dtype) is None or (own.shape is None and said.shape is None):
+                unknown.append(name)
+        wanted = [*boundary.inputs, *boundary.outputs] if self.request.run_for_shapes else unknown
+        if not wanted:
+            return specs
+        (_, arrays), *_ = self._record(wanted)
+        for name in wanted:
+            found = ValueSpec.of(name, arrays[name])
+            if not self.request.run_for_shapes:
+                found = dataclasses.replace(found, shape=(None,) * arrays[name].ndim)
+                self.notices.append(f"type and rank of '{name}' were found by running; its dimensions are left open")
+            specs[name] = found
+        return specs
+
+    def _record(self, values: Sequence[str]) -> list[tuple[Feed, dict[str, np.ndarray]]]:
+        """Return values of the part for every feed: inputs, constants and what nodes make."""
+        graph = self.part.graph
+        made = [name for name in values if graph.producer(name) is not None and name not in graph.constants]
+        rows = []
+        for feed, inputs in self._part_feeds():
+            arrays = {**inputs, **self._recorded(self.part, Feed(feed.name, inputs, feed.origin), made)}
+            arrays |= {name: graph.weight(name) for name in values if name in graph.constants}
+            rows.append((feed, {name: arrays[name] for name in values}))
+        return rows
+
+    def _recorded(self, model: Model, feed: Feed, values: Sequence[str]) -> Mapping[str, np.ndarray]:
+        """Return values of a model; those that are written are what a plain session gives, to the last bit."""
+        return recorded(model, feed, values, in_place=not self.request.keep_data)
+
+    def _part_feeds(self) -> list[tuple[Feed, dict[str, np.ndarray]]]:
+        """Return the feeds of the model, each with the inputs of the part: of a body, those of its first turn."""
+        request = dataclasses.replace(self.request.feeding, most=MOST_FEEDS)
+        found = list(feeds(request, self.model))
+        if self.lifted is None:
+            return [(feed, dict(feed.tensors)) for feed in found]
+        graph = self.model.graph
+        needed = dict.fromkeys(source.value for source in self.lifted.sources.values() if source.value)
+        made = [name for name in needed if graph.producer(name) is not None and name not in graph.constants]
+        rows = []
+        for feed in found:
+            outer = {**feed.tensors, **self._recorded(self.model, feed, made)}
+            outer |= {name: graph.weight(name) for name in needed if name in graph.constants}
+            rows.append((feed, {name: source.take(outer) for name, source in self.lifted.sources.items()}))
+        return rows
+
+    def _golden_values(self, boundary: Boundary) -> list[tuple[Feed, dict[str, np.ndarray]]]:
+        if self._golden is None:
+            self._golden = self._record([*boundary.inputs, *boundary.outputs])
+        return self._golden
+
+    def _prove(self, boundary: Boundary, result: Model) -> Proof:
+        """Run the cut on the golden values of its inputs and compare what it gives with the golden outputs."""
+        verify = self.request.verify
+        if verify is Verify.NEVER:
+            return Proof(False, "not asked for")
+        nbytes = weight_bytes(self.model)
+        reason = ""
+        if absent_weights(self.model.ir):
+            reason = IGNORED
+        elif verify is Verify.AUTO and nbytes > LARGE_BYTES and not self.request.keep_data:
+            reason = f"{nbytes / 1e9:.1f} GB of weights are much to run; --verify does it all the same"
+        else:
+            made_up = not (self.request.feeding.paths or self.request.feeding.script)
+            try:
+                self._golden_values(boundary)
+            except (EngineError, EngineMissing) as error:
+                reason = f"the model does not run as it is: {error.message}"
+            except TriageError as error:
+                if not made_up:
+                    raise
+                reason = f"no data can be made up: {error.message}"
+        if reason and (verify is Verify.ALWAYS or self.request.keep_data):
+            raise UsageError(
+                f"the cut cannot be verified: {reason}", slug="verify-impossible",
+                cure="give data with --load-inputs, or write it unverified with --no-verify",
+            )  # fmt: skip
+        return Proof(False, reason) if reason else self._compare(boundary, result)
+
+    def _compare(self, boundary: Boundary, result: Model) -> Proof:
+        proofs: dict[str, OutputProof] = {}
+        golden = self._golden_values(boundary)
+        with (
+            Workspace() as workspace,
+            Runner(PLAIN, result, workspace=workspace, in_place=not self.request.keep_data) as runner,
+        ):
+            judge = FloorJudge(result, reference=PLAIN, target=PLAIN, folder=workspace.folder)
+            for feed, arrays in golden:
+                inside = Feed(feed.name, {name: arrays[name] for name in boundary.inputs}, feed.origin)
+                try:
+                    found = runner.run(inside)
+                except EngineError as error:
+                    raise _failed(f"the cut does not run: {error.message}") from error
+                outputs = {name: arrays[name] for name in boundary.outputs}
+                metrics = dict(measure_many((name, outputs[name], found[name]) for name in boundary.outputs))
+                for name, judgement in judge.judge(inside, metrics, outputs).items():
+                    error_now = error_of(metrics[name])
+                    if not judgement.within:
+                        raise _failed(
+                            f"the cut moves '{name}' by {say(error_now)} (relative RMS on {feed.name}); "
+                            f"allowed is {judgement.limit}"
+                        )
+                    if name not in proofs or error_now > proofs[name].relative_rms_error:
+                        proofs[name] = OutputProof(name, error_now, judgement.limit, judgement.ratio)
+        origin = "real" if any(feed.origin.value == "real" for feed, _ in golden) else "random"
+        names = tuple(feed.name for feed, _ in golden)
+        return Proof(True, "", str(PLAIN), names, origin, tuple(proofs.values()))
+
+    def _write_data(self, boundary: Boundary, result: Model) -> tuple[str, ...]:
+        """Write what the cut is fed and must give as ONNX test data sets beside it, one per feed."""
+        written = []
+        for number, (_, arrays) in enumerate(self._golden_values(boundary)):
+            folder = self.request.target.path.parent / DATA_SET.format(number)
+            folder.mkdir(parents=True, exist_ok=True)
+            for word, names in (("input", [spec.name for spec in result.inputs]), ("output", boundary.outputs)):
+                for position, name in enumerate(names):
+                    write_tensor(folder / f"{word}_{position}.pb", name, arrays[name])
+            written.append(str(folder))
+        return tuple(written)
+
+
+def _lift(model: Model, body: str) -> LiftedBody | None:
+    if not body:
+        return None
+    node, _, branch = body.rpartition(":")
+    if body in model.graph or not node:
+        node, branch = body, ""
+    return lift_body(model, node, branch, specs=value_specs(model))
+
+
+def _check_room(folder: Path) -> None:
+    """Refuse to mix test data with those of another model."""
+    found = folder / DATA_SET.format(0)
+    if found.exists() and any(found.iterdir()):
+        raise DataError(
+            f"{found} holds test data already", slug="output-not-empty",
+            cure="write into a directory of its own, e.g. -o cut/model.onnx",
+        )  # fmt: skip
+
+
+def _failed(message: str) -> ModelError:
+    return ModelError(message, slug="verify-failed", cure="report the model; --no-verify writes the cut all the same")

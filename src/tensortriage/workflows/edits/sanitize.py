@@ -1,0 +1,156 @@
+"""Sanitize: choose outputs and input shapes, infer shapes, fold constants, bound sizes, clean up."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.errors import UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.mixed_precision.convert_precision import convert
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import Shape, with_inferred_shapes, with_input_shapes, with_specs
+from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.bound_sizes import bound
+from tensortriage.model.transforms.constant_folding import FoldOptions, fold_constants
+from tensortriage.model.transforms.mark_outputs import markable, needed_for, select_outputs
+from tensortriage.model.transforms.unused_removal import clean
+from tensortriage.runs.capture import capture
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
+from tensortriage.workflows.edits.convert import format_proof
+from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
+from tensortriage.workflows.edits.verify_edit import PLAIN, ProofRequest
+
+CAPTURED_BYTES = 1 << 30
+"""Largest amount of captured values held at once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SanitizeRequest:
+    """What to do to a model.
+
+    Attributes:
+        source: The model.
+        target: What to write.
+        outputs: Values that become the outputs.
+        input_shapes: Other shapes of inputs.
+        fold: How to fold constants; None not to.
+        clean: Whether nodes and weights without effect are removed.
+        infer_shapes: Whether shapes are inferred and declared.
+        run_for_shapes: Whether the model is run once and every shape declared as it was found (all become static).
+        bounds: Largest sizes by value name for sizes that depend on data; the empty name stands for those not named.
+        to_fp16: Whether the model is converted to fp16.
+        feeding: Data for running the model.
+        proof: How to prove the result.
+    """
+
+    source: Source
+    target: Target
+    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
+    input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
+    fold: FoldOptions | None = None
+    clean: bool = False
+    infer_shapes: bool = True
+    run_for_shapes: bool = False
+    bounds: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    to_fp16: bool = False
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    proof: ProofRequest = dataclasses.field(default_factory=ProofRequest)
+
+
+def sanitize(request: SanitizeRequest) -> SurgeryResult:
+    """Sanitize a model, prove it, write it.
+
+    Raises:
+        TriageError: For whatever is wrong; nothing is written then.
+    """
+    proof = format_proof(request.proof, Precision.FP16) if request.to_fp16 else request.proof
+    return operate("surgeon sanitize", request.source, request.target, lambda model: passes_of(model, request), proof)
+
+
+def passes_of(model: Model, request: SanitizeRequest) -> Sequence[Pass]:
+    """Return what a request does to a model, pass by pass, each from a model to another one."""
+    passes: list[Pass] = []
+    outputs = chosen_values(model, request.outputs)
+    if list(outputs) != [spec.name for spec in model.outputs]:
+        passes.append(("outputs", lambda m: select_outputs(m, outputs)))
+    if request.input_shapes:
+        passes.append(("override-input-shapes", lambda m: with_input_shapes(m, request.input_shapes)))
+    if request.run_for_shapes:
+        passes.append(("fallback-shape-inference", lambda m: with_specs(m, specs_by_running(m, request.feeding))))
+    if request.fold is not None:
+        options = request.fold
+        passes.append(("fold-constants", lambda m: fold_constants(m, options)))
+    if request.bounds:
+        passes.append(("set-unbounded-dds-upper-bound", lambda m: with_bounds(m, request.bounds)))
+    if request.clean:
+        passes.append(("cleanup", clean))
+    if request.to_fp16:
+        passes.append(("fp-to-fp16", lambda m: convert(m, Precision.FP16, specs=value_specs(m))))
+    if request.infer_shapes:
+        passes.append(("shape-inference", with_inferred_shapes))
+    return passes or [("sort", lambda m: Model.from_ir(m.clone().ir))]
+
+
+def with_bounds(model: Model, bounds: Mapping[str, int]) -> Model:
+    """Return the model with bounds on its unbounded sizes.
+
+    Args:
+        model: The model; it is not changed.
+        bounds: By value name; the empty name bounds every unbounded size that is not named.
+
+    Raises:
+        UsageError: When there is nothing to bound (``nothing-unbounded``).
+    """
+    wanted = {name: limit for name, limit in bounds.items() if name}
+    if "" in bounds:
+        sizes = unbounded_sizes(model.graph)
+        wanted = {size.value: bounds[""] for size in sizes if model.graph.producer(size.value)} | wanted
+        if not wanted:
+            raise UsageError(
+                "no size of the model depends on data without a bound",
+                slug="nothing-unbounded",
+                cure="leave --set-unbounded-dds-upper-bound out",
+            )
+    return bound(model, wanted, specs=value_specs(model))
+
+
+def specs_by_running(model: Model, feeding: FeedRequest) -> Mapping[str, ValueSpec]:
+    """Return type and shape of every tensor of the model, as they are on the first feed.
+
+    Raises:
+        EngineError: When ONNX Runtime cannot run the model.
+        DataError: When the feeds do not fit.
+    """
+    feed = next(feeds(feeding, model))
+    found = {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+    with Workspace() as workspace:
+        for name, array in capture(
+            PLAIN, model, feed, markable(model),
+            workspace=workspace, specs=value_specs(model), batch_bytes=CAPTURED_BYTES,
+        ):  # fmt: skip
+            found[name] = ValueSpec.of(name, array)
+    return found
+
+
+def recorded(model: Model, feed: Feed, values: Sequence[str], *, in_place: bool = False) -> Mapping[str, np.ndarray]:
+    """Return values that nodes make, as ONNX Runtime without optimizations computes them; nothing else is computed.
+
+    Args:
+        model: The model.
+        feed: Its inputs.
+        values: Names of the values.
+        in_place: Whether the weights are used where they are, which is quicker and rounds otherwise.
+    """
+    if not values:
+        return {}
+    pruned = needed_for(model, values)
+    names = {spec.name for spec in pruned.inputs}
+    with Workspace() as workspace, Runner(PLAIN, pruned, workspace=workspace, in_place=in_place) as runner:
+        return dict(runner.run({name: array for name, array in feed.tensors.items() if name in names}))

@@ -1,0 +1,120 @@
+"""The smaller edits: insert a node, prune weights to 2:4 sparsity, strip weights and make up others.
+
+They change what a model computes on purpose, so the proof is that the result runs and that what the edit cannot reach
+did not move.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from tensortriage.errors import DataError
+from tensortriage.model.inspect.sparsity import prune as prune_weights
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.transforms.insert_node import NewNode, insert_node
+from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
+from tensortriage.model.transforms.strip_weights import reconstruct_weights, strip_weights
+from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
+from tensortriage.workflows.edits.verify_edit import Proof, ProofRequest, Stage, Verify, prove
+
+
+def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, request: ProofRequest) -> SurgeryResult:
+    """Insert one node, prove that the result runs and that outputs which do not depend on the node stay, write it.
+
+    Raises:
+        UsageError: When the node makes no sense; see `tensortriage.model.transforms.insert_node.insert_node`.
+        TriageError: For whatever else is wrong; nothing is written then.
+    """
+    model = load(source, target)
+    stages = [Stage("load", model), Stage("insert", insert_node(model, new))]
+    if infer_shapes:
+        stages.append(Stage("shape-inference", with_inferred_shapes(stages[-1].model)))
+    result = stages[-1].model
+    if new.domain not in STANDARD_DOMAINS and request.verify is Verify.AUTO:
+        proof = Proof(False, f"ONNX Runtime knows no operators of the domain {new.domain}")
+    else:
+        before = {node.name for node in model.graph.nodes}
+        made = [value for node in result.graph.nodes if node.name not in before for value in node.outputs]
+        reached = {value for node in result.graph.descendants(made) for value in node.outputs} | set(made)
+        still = tuple(spec.name for spec in model.outputs if spec.name not in reached)
+        proof = prove(stages, dataclasses.replace(request, outputs=still))
+    target.write(result)
+    return result_of("surgeon insert", source, target, stages, proof)
+
+
+def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryResult:
+    """Make every weight 2:4 sparse that can be, prove that the result runs, write it.
+
+    Raises:
+        DataError: When no weight can be (slug ``nothing-to-prune``).
+        TriageError: For whatever else is wrong; nothing is written then.
+    """
+    model = load(source, target)
+    pruned, candidates = prune_weights(model)
+    if not candidates:
+        raise DataError(
+            f"{source.path} has no weight that could be 2:4 sparse", slug="nothing-to-prune",
+            cure="these are floating-point constants of Conv, Gemm and MatMul whose summed axis has a length that four "
+            "divides; fold constants first",
+        )  # fmt: skip
+    stages = [Stage("load", model), Stage("prune", pruned)]
+    proof = prove(stages, dataclasses.replace(request, outputs=()))
+    target.write(pruned)
+    done = result_of("surgeon prune", source, target, stages, proof)
+    return _noting(done, f"pruned {_weights(len(candidates))}; accuracy is lost")
+
+
+def weight_strip(source: Source, target: Target, *, exclude_list: Path | None) -> SurgeryResult:
+    """Take the numbers of the weights out of a model and write it.
+
+    Args:
+        source: What to read.
+        target: What to write.
+        exclude_list: Text file with one initializer per line that is left alone.
+
+    Raises:
+        TriageError: For whatever is wrong; nothing is written then.
+    """
+    exclude = _lines(exclude_list) if exclude_list is not None else ()
+    model = load(source, target)
+    stripped, names = strip_weights(model, exclude=exclude)
+    stages = [Stage("load", model), Stage("weight-strip", stripped)]
+    target.write(stripped)
+    done = result_of("surgeon weight-strip", source, target, stages, Proof(False, "a model without weights cannot run"))
+    return _noting(done, f"stripped {_weights(len(names))}")
+
+
+def weight_reconstruct(source: Source, target: Target, *, seed: int, request: ProofRequest) -> SurgeryResult:
+    """Make up numbers for the weights that were stripped, prove that the result runs, write it.
+
+    Raises:
+        TriageError: For whatever is wrong; nothing is written then.
+    """
+    model = load(source, target)
+    filled, names = reconstruct_weights(model, seed=seed)
+    proof = prove(
+        [Stage("load", filled), Stage("weight-reconstruct", filled)], dataclasses.replace(request, outputs=())
+    )
+    target.write(filled)
+    stages = [Stage("load", model), Stage("weight-reconstruct", filled)]
+    done = result_of("surgeon weight-reconstruct", source, target, stages, proof)
+    return _noting(done, f"made up {_weights(len(names))}")
+
+
+def _noting(done: SurgeryResult, notice: str) -> SurgeryResult:
+    return dataclasses.replace(done, notices=(*done.notices, notice))
+
+
+def _weights(count: int) -> str:
+    return f"{count} weight" if count == 1 else f"{count} weights"
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path} cannot be read: {error}",
+            slug="exclude-list-unreadable",
+            cure="give a text file, one name per line",
+        ) from error
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

@@ -1,0 +1,1 @@
+"""Engine files, plans, capabilities and recorded tactics, without comparing anything."""

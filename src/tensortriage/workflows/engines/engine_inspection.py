@@ -1,0 +1,116 @@
+"""Looking into an engine without comparing anything: its plan for a model, and what of a model it can build."""
+
+import dataclasses
+from pathlib import Path
+
+from tensortriage.engines.base import AsksParser, Limits
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
+from tensortriage.model.model import Model
+from tensortriage.report.capability_text import capability_lines
+from tensortriage.runs.capability import Capability, Prober, Say, Support
+from tensortriage.runs.parsing import ask_parser
+from tensortriage.runs.planaudit import PlanAudit, audit
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.serial import dump
+from tensortriage.workflows.common.engine_specs import usable
+
+
+def inspect_plan(
+    path: Path, target: str, *, limits: Limits | None = None, external_data_dir: Path | None = None
+) -> PlanAudit:
+    """Build a model and return what the engine really runs for it, judged against what it was asked for.
+
+    Args:
+        path: ONNX file.
+        target: Spec of the engine.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+
+    Raises:
+        ModelError: When the file is no sound model.
+        UsageError: For a malformed spec or unknown option, or when the engine cannot tell its plan (``plan-unknown``).
+        EngineMissing: When the engine cannot be used here.
+        EngineError: When it cannot build the model.
+    """
+    spec = usable(target)
+    model = load(path, external_data_dir)
+    with Workspace() as workspace, Runner(spec, model, workspace=workspace, limits=limits) as runner:
+        plan = runner.plan()
+        if plan is None:
+            raise UsageError(
+                f"engine '{spec.name}' cannot tell what it runs for {path}",
+                slug="plan-unknown",
+                cure="inspect the plan of an engine that can: onnxruntime, openvino",
+            )
+        return dataclasses.replace(audit(plan, model, spec, create(spec)), model=str(path))
+
+
+def inspect_capability(
+    path: Path,
+    target: str,
+    *,
+    partition: bool = False,
+    output: Path | None = None,
+    limits: Limits | None = None,
+    external_data_dir: Path | None = None,
+    say: Say = lambda text: None,
+) -> Capability:
+    """Find out what of a model an engine can build; an engine whose parser can tell is asked that alone.
+
+    Args:
+        path: ONNX file.
+        target: Spec of the engine.
+        partition: Whether to find the largest ranges of nodes that build as one model.
+        output: Directory for these ranges and for the nodes that do not build, an ONNX file each, and for
+            ``results.json`` and ``results.txt``; what an earlier call left there is removed. Implies `partition`.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+        say: Told what is being built.
+
+    Raises:
+        ModelError: When the file is no sound model.
+        UsageError: For a malformed spec, an unknown option, or an output that is a file (``output-not-a-directory``).
+        EngineMissing: When the engine cannot be used here.
+    """
+    if output is not None and output.exists() and not output.is_dir():
+        raise UsageError(
+            f"{output} is not a directory", slug="output-not-a-directory", cure="name a directory, or a new path"
+        )
+    spec = EngineSpec.parse(target)
+    engine = create(spec, limits=limits)
+    if not isinstance(engine, AsksParser):
+        usable(target)
+    model = load(path, external_data_dir)
+    with Workspace() as workspace:
+        prober = Prober(model, spec, workspace=workspace, limits=limits, say=say)
+        wanted = partition or output is not None
+        if isinstance(engine, AsksParser):
+            file = workspace.file(model)
+            found = ask_parser(engine, model, file, spec.options, target=str(spec), partition=wanted)
+        else:
+            found = prober.capability(partition=wanted)
+        found = dataclasses.replace(found, model=str(path))
+        if output is not None:
+            _write_pieces(found, prober, output)
+    return found
+
+
+def _write_pieces(found: Capability, prober: Prober, output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    for old in output.glob("*supported_subgraph-nodes-*.onnx*"):
+        old.unlink()
+    for piece in found.pieces:
+        if piece.support is not Support.UNKNOWN:
+            prober.cut(piece.nodes).save(output / piece.file_name)
+    dump(found, output / "results.json")
+    text = "\n".join(capability_lines(found, folder=str(output)))
+    (output / "results.txt").write_text(text + "\n", encoding="utf-8")
+
+
+def load(path: Path, external_data_dir: Path | None) -> Model:
+    """Load a model such that engines find its weights, wherever they are."""
+    model = Model.load(path, external_data_dir=external_data_dir)
+    return model if external_data_dir is None else Model.from_ir(model.ir)

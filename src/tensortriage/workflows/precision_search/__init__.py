@@ -1,0 +1,1 @@
+"""The fewest nodes that need more bits."""

@@ -1,0 +1,272 @@
+"""Searching a precision with a command as judge: typed models, or ones with Q/DQ pairs, in a file; its word on each."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Sequence
+
+from tensortriage.diagnose.investigation import Investigation, Question
+from tensortriage.diagnose.verdict import Step
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.model import Model
+from tensortriage.precision.choosing import galloped, prune
+from tensortriage.precision.goal import ErrorGoal
+from tensortriage.precision.influence import Influences
+from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
+from tensortriage.precision.prefixes import bisected, linear
+from tensortriage.precision.settling import NotPrecisionError
+from tensortriage.precision.work import low_share
+from tensortriage.reduce.stages import Stages
+from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.checks import digest
+from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
+from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.common.engine_specs import usable
+from tensortriage.workflows.common.feed_request import feeds
+from tensortriage.workflows.precision_search.command_candidates import Shown, shown
+from tensortriage.workflows.precision_search.request import Mode, PrecisionListener, PrecisionRequest, load_model
+from tensortriage.workflows.precision_search.shared_parts import (
+    Watch,
+    casts_in,
+    influences_of,
+    keepings,
+)
+
+NOT_FOUND = ("exit code 127", "exit code 126")
+"""How a shell ends that cannot start what it was told to."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What the command said of a candidate."""
+
+    passed: bool
+    reason: str
+
+
+@dataclasses.dataclass
+class _Heard:
+    """Passes what an investigation says on to the listener of a search."""
+
+    listener: PrecisionListener
+
+    def step(self, step: Step) -> None:
+        """Ignore the steps of a diagnosis."""
+
+    def progress(self, text: str) -> None:
+        """Pass on."""
+        self.listener.progress(text)
+
+
+def by_command(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+    """Find the nodes to keep by asking a command.
+
+    See `tensortriage.workflows.precision_search.find_precision.find_precision`.
+    """
+    assert request.check is not None
+    if request.low is None:
+        raise UsageError(
+            "which format are the nodes that are not kept to compute in?",
+            slug="precision-low-missing",
+            cure="add --fp16, --bf16, --int8 or --fp8",
+        )
+    model = load_model(request)
+    question = Question(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=usable(request.reference),
+        target=usable(request.reference),
+        limits=request.limits,
+        batch_bytes=request.batch_bytes,
+    )
+    inv = Investigation(question, case, listener=_Heard(listener))
+    with contextlib.closing(inv):
+        candidates = shown(inv, request.low, listener.tell)
+        with contextlib.closing(
+            Command(request, request.check, model, case, listener, made=candidates.identity)
+        ) as command:
+            return _Search(request, inv, case, listener, candidates, command).plan()
+
+
+class Command:
+    """Shows candidates to the command, each once.
+
+    Args:
+        request: What is searched.
+        check: The command.
+        model: The original, which answers belong to.
+        case: Where answers are kept.
+        listener: Who hears of them.
+        made: Identity of what candidates are made of besides the model.
+    """
+
+    def __init__(
+        self,
+        request: PrecisionRequest,
+        check: CheckSpec,
+        model: Model,
+        case: Case,
+        listener: PrecisionListener,
+        *,
+        made: str = "",
+    ) -> None:
+        low = "" if request.low is None else request.low.value
+        self.asked = 0
+        self._identity = digest(model.fingerprint, check.identity(), low, *([made] if made else []))
+        self._listener = listener
+        self._checker = Checker(check, tell=listener.tell)
+        self._stages = Stages(request.artifact, jobs=1, private=(), scratch=case.temporary, keep=request.keep_artifact)
+        self._cache = case.checks
+        self._replay = None if request.save_replay is None else Replay(request.save_replay, self._identity)
+        entries = () if request.load_replay is None else load_replay(request.load_replay, self._identity)
+        self._loaded = {entry.candidate: Answer(entry.success, "from the replay") for entry in entries}
+
+    def passes(self, made: Model, whole: Sequence[str], count: int) -> bool:
+        """Return whether the command accepts a candidate; what it cannot tell counts as a failure.
+
+        Args:
+            made: The candidate.
+            whole: Its nodes in the higher precision, which identify it.
+            count: Number of those that were chosen.
+        """
+        key = digest(self._identity, sorted(whole))
+        entry = Entry(self.asked, "", key, 0, count, False, "other")
+        known = self._loaded.get(key) or self._cache.get(key, Answer)
+        if known is None:
+            if self._replay is not None:
+                self._replay.about_to_check(entry)
+            started = time.perf_counter()
+            known = self._ask(made)
+            self._cache.put(key, f"the check, {count} nodes kept", known, seconds=time.perf_counter() - started)
+        self.asked += 1
+        self._listener.tell(
+            f"check {self.asked}: {count} nodes kept: {'passes' if known.passed else 'fails'} ({known.reason})"
+        )
+        if self._replay is not None:
+            word = "pass" if known.passed else "same"
+            self._replay.add(dataclasses.replace(entry, success=known.passed, outcome=word))
+        return known.passed
+
+    def _ask(self, made: Model) -> Answer:
+        iteration = self._checker.next_iteration()
+        with self._stages.show(made) as stage:
+            ruling = self._checker.check(iteration, folder=stage.folder)
+            if ruling.signature in NOT_FOUND:
+                raise UsageError(
+                    f"the check cannot be started: {ruling.reason}",
+                    slug="check-program-missing",
+                    cure="name a program on the PATH, or give its path",
+                )
+            self._checker.sort(verdict_word(ruling.failed), iteration, folder=stage.folder)
+        return Answer(ruling.failed is False, ruling.reason)
+
+    def close(self) -> None:
+        """Kill what is running, and remove temporary files."""
+        self._checker.close()
+        self._stages.close()
+        if self._replay is not None:
+            self._replay.close()
+
+
+class _Search:
+    """One search."""
+
+    def __init__(
+        self,
+        request: PrecisionRequest,
+        inv: Investigation,
+        case: Case,
+        listener: PrecisionListener,
+        candidates: Shown,
+        command: Command,
+    ) -> None:
+        self._request = request
+        self._inv = inv
+        self._case = case
+        self._listener = listener
+        self._candidates = candidates
+        self._stage = candidates.stage
+        self._command = command
+        self._started = time.perf_counter()
+        self._emulated = 0
+
+    def plan(self) -> PrecisionPlan:
+        """Search, and put together what came of it."""
+        found: Influences | None = None
+        kept: list[str] = []
+        if not self._enough(()):
+            if not self._enough(self._stage.items):
+                raise NotPrecisionError(
+                    "the check fails with every node in fp32 too: the fault is not precision",
+                    slug="precision-not-the-cause",
+                    cure="find it with triage debug reduce and the same --check",
+                )
+            if self._request.mode is Mode.AUTO:
+                found = self._influences()
+                kept = self._searched(found)
+            else:
+                items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
+                kept = (bisected if self._request.mode is Mode.BISECT else linear)(items, self._enough)
+        return self._finished(kept, found)
+
+    def _enough(self, kept: Sequence[str]) -> bool:
+        made = self._candidates
+        return self._command.passes(made.model(kept), made.whole(kept), len(kept))
+
+    def _influences(self) -> Influences | None:
+        """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
+        watch = Watch(self._listener)
+        names = [spec.name for spec in self._inv.model.outputs]
+        try:
+            goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)
+            with contextlib.closing(self._candidates.emulation(goal, self._case, watch)) as emulation:
+                found = influences_of(emulation, watch, seconds=self._request.budget_seconds)
+                self._emulated = emulation.runs
+                return found
+        except EngineError:
+            return None
+
+    def _searched(self, found: Influences | None) -> list[str]:
+        """Return enough nodes, none of which can be left out."""
+        order = list(self._stage.items) if found is None else found.order()
+        length = galloped(order, self._enough)
+        return prune(order[: length or len(order)], self._enough)
+
+    def _finished(self, kept: list[str], found: Influences | None) -> PrecisionPlan:
+        request, stage, shape = self._request, self._stage, self._candidates
+        whole, made = shape.whole(kept), shape.model(kept)
+        files: dict[str, str] = {}
+        if request.output is not None:
+            made.save(request.output)
+            files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
+        feed = self._inv.question.feeds[0]
+        nodes = keepings(stage, kept, found, self._inv.golden(feed), feed, limited=False, scaled=shape.scaled)
+        words = " ".join(request.check.words) if request.check is not None else ""
+        return PrecisionPlan(
+            kept=whole,
+            builds=self._command.asked,
+            checks=self._command.asked,
+            error=ErrorFacts(f"check: {words}", None, None, None, None, None),
+            precision=stage.precision.value,
+            higher=Precision.FP32.value,
+            asked="check",
+            mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
+            minimality="one-minimal" if request.mode is Mode.AUTO else "prefix",
+            nodes=tuple(dataclasses.replace(node, without=self._seen()) for node in nodes),
+            candidates=len(stage.items),
+            fixed=stage.fixed,
+            low_share=low_share(stage.model.graph, stage.specs, {*whole, *stage.fixed}),
+            casts=casts_in(made) - casts_in(stage.model),
+            settings=shape.settings(whole),
+            files=files,
+            emulated=self._emulated,
+            seconds=round(time.perf_counter() - self._started, 2),
+            model=str(request.model),
+            sha256=stage.model.fingerprint,
+            inputs=self._inv.inputs_word,
+            command=command_line(),
+        )
+
+    def _seen(self) -> str:
+        return "fails" if self._request.mode is Mode.AUTO else ""

@@ -1,0 +1,395 @@
+"""Searching a precision with an engine as judge: emulation chooses, the engine confirms."""
+
+import contextlib
+import dataclasses
+import math
+import time
+from functools import cached_property
+
+from tensortriage.diagnose.investigation import Investigation, Question
+from tensortriage.diagnose.local import local_errors, suspects
+from tensortriage.diagnose.verdict import Step
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.precision.candidates import Bench, Candidates
+from tensortriage.precision.choosing import Choice, choose
+from tensortriage.precision.goal import Reading
+from tensortriage.precision.groups import Groups, groups_of
+from tensortriage.precision.influence import Influences
+from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionPlan, Remedy
+from tensortriage.precision.prefixes import bisected, linear
+from tensortriage.precision.quantized import QuantizedStage
+from tensortriage.precision.settings import quantizer_settings, settings_for
+from tensortriage.precision.settling import Questions, Settled, explained, not_precision, settle
+from tensortriage.precision.work import low_share
+from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.runner import Tally
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.common.engine_specs import usable
+from tensortriage.workflows.common.feed_request import feeds
+from tensortriage.workflows.precision_search.alternatives import other_ways
+from tensortriage.workflows.precision_search.outcome import facts, minimality, point, read_back
+from tensortriage.workflows.precision_search.quantized import QUANTIZED, doubting, held_out, open_quantized
+from tensortriage.workflows.precision_search.request import (
+    Mode,
+    PrecisionListener,
+    PrecisionRequest,
+    load_model,
+    low_precision,
+)
+from tensortriage.workflows.precision_search.shared_parts import (
+    TYPED,
+    Choosable,
+    Emulated,
+    Ground,
+    Watch,
+    casts_in,
+    goal_of,
+    identity_of,
+    in_order,
+    influences_of,
+    keepings,
+    raised,
+    samples_of,
+)
+
+CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Numbers of kept nodes at which the emulation draws the curve of accuracy."""
+
+
+@dataclasses.dataclass
+class _Heard:
+    """Passes what an investigation says on to the listener of a search."""
+
+    listener: PrecisionListener
+
+    def step(self, step: Step) -> None:
+        """Ignore the steps of a diagnosis."""
+
+    def progress(self, text: str) -> None:
+        """Pass on."""
+        self.listener.progress(text)
+
+
+def by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+    """Find the nodes to keep by asking an engine.
+
+    See `tensortriage.workflows.precision_search.find_precision.find_precision`.
+    """
+    target, reference = usable(request.target), usable(request.reference)
+    precision = low_precision(request, target)
+    model = load_model(request)
+    question = Question(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=reference,
+        target=target,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+    )
+    inv = Investigation(question, case, listener=_Heard(listener))
+    with contextlib.closing(inv), contextlib.closing(_Search(request, inv, case, listener, precision)) as search:
+        return search.plan()
+
+
+class _Search:
+    """One search."""
+
+    def __init__(
+        self,
+        request: PrecisionRequest,
+        inv: Investigation,
+        case: Case,
+        listener: PrecisionListener,
+        precision: Precision,
+    ) -> None:
+        self._request = request
+        self._inv = inv
+        self._listener = listener
+        self._precision = precision
+        self._started = time.perf_counter()
+        self._target = inv.question.target
+        typed = precision in TYPED
+        written = request.output is not None or self._target.name != "emulate"
+        self._quantized = written and precision in QUANTIZED
+        if written and not typed and not self._quantized:
+            raise UsageError(
+                f"a model cannot be typed in {precision.value}: that takes Q/DQ nodes",
+                slug="precision-not-typed",
+                cure=f"leave -o away and use --target emulate:precision={precision.value} to learn the nodes",
+            )
+        feed = inv.question.feeds[0]
+        listener.progress("recording the reference")
+        specs = inv.specs(feed)
+        calibrating = self._samples = samples_of(inv)
+        if self._quantized:
+            calibrating, self._samples = held_out(self._samples, listener.tell)
+        self._goal = goal_of(request.goal, inv, self._samples, precision)
+        model = raised(inv.model, precision)
+        self._watch = Watch(listener)
+        bench = Bench(
+            spec=self._target,
+            samples=self._samples,
+            goal=self._goal,
+            workspace=inv.workspace,
+            limits=request.limits,
+            cache=case.checks,
+            identity=identity_of(inv.model, inv.question.feeds, precision, self._goal, str(inv.question.reference)),
+            tally=Tally(),
+            latency=request.latency,
+            heard=listener.progress,
+        )
+        self._ground = Ground(samples=self._samples, goal=self._goal, bench=bench, case=case, watch=self._watch)
+        self._stage: Choosable
+        self.emulation: Emulated
+        self._candidates: Candidates
+        if self._quantized:
+            self._stage, self.emulation, self._candidates = open_quantized(
+                model, precision, specs, bench, calibrating=calibrating, metric=request.goal.metric, tell=listener.tell
+            )
+        else:
+            self._stage, self.emulation, self._candidates = self._ground.open(model, precision, specs, typed=typed)
+
+    def close(self) -> None:
+        """Release the session of the emulation."""
+        self.emulation.close()
+
+    @property
+    def builds(self) -> int:
+        """Models asked about, the original included; those answered from the case count as well."""
+        return self._candidates.builds
+
+    @cached_property
+    def influences(self) -> Influences:
+        """What each node does alone."""
+        return influences_of(self.emulation, self._watch, seconds=self._request.budget_seconds)
+
+    def plan(self) -> PrecisionPlan:
+        """Search, and put together what came of it."""
+        asked = self._candidates.as_asked()
+        self._listener.tell(f"{self._target}: {self._say(asked)}; wanted: {self._goal.words}")
+        rounding = self.emulation.read(frozenset())
+        reason = explained(asked, rounding)
+        self._listener.tell(
+            f"{self._precision.value} alone, emulated: {self._say(rounding)}"
+            + ("" if reason else "; the target does worse by more than rounding explains (3 dB)")
+        )
+        settled = self._settled(asked)
+        return self._finished(asked, settled, explains=reason and explained(settled.reading, settled.predicted))
+
+    def _say(self, reading: Reading) -> str:
+        if reading.failure:
+            return f"failed: {reading.failure}"
+        number = "NaN or Inf" if math.isinf(reading.error) else f"error {reading.error:.1e} ({reading.sqnr_db:.1f} dB)"
+        metric = "" if reading.metric is None else f", metric {reading.metric:.6g}"
+        return number + metric + (", good enough" if reading.within else ", not good enough")
+
+    def _settled(self, asked: Reading) -> Settled:
+        if self._request.mode is not Mode.AUTO:
+            return self._prefix()
+        nothing = frozenset[str]()
+        if asked.within and self._engine(nothing).within:
+            return Settled((), self._engine(nothing), self.emulation.read(nothing), nothing, complete=True)
+        first = self._chosen(1.0)
+        if first is None:
+            raise not_precision(self.emulation.read(frozenset(self._stage.items)), "in emulation")
+        self._listener.tell(
+            f"emulation keeps {len(first.kept)} of {len(self._stage.items)} nodes: {self._say(first.reading)} "
+            f"({self.emulation.runs} runs)"
+        )
+        return settle(
+            first,
+            Questions(
+                engine=self._engine,
+                emulated=self.emulation.read,
+                stricter=self._chosen,
+                items=self._stage.items,
+                suspicion=lambda node: self.influences.ratio(node) if node in self.influences.power else 0.0,
+                limited=self._goal.limits,
+                exact=self._target.name == "emulate",
+                suspects=self._suspects,
+                groups=lambda: self.groups,
+                builds_left=lambda: self._request.max_builds - self.builds,
+            ),
+        )
+
+    def _chosen(self, strict: float) -> Choice | None:
+        if self.emulation.read(frozenset()).within and strict == 1.0:
+            return Choice((), self.emulation.read(frozenset()))
+        return choose(self.influences, self.emulation.read, strict=strict, limited=self._goal.limits)
+
+    def _suspects(self) -> list[str]:
+        """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
+        if self._quantized:  # an op alone has no scales
+            return []
+        feed = self._inv.question.feeds[0]
+        self._listener.tell("the target does worse than predicted: asking it about every op alone")
+        try:
+            found = suspects(self._inv, feed, local_errors(self._inv, feed))
+        except EngineError as error:
+            self._listener.tell(f"it cannot tell: {error.message}")
+            return []
+        makers = (self._stage.model.graph.producer(value) for value, _ in found)
+        return [node.name for node in makers if node is not None]
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The nodes that are best kept together on the target."""
+        stage = self._stage
+        found = groups_of(stage.model.graph, stage.items, stage.movers, self._candidates.fused())
+        self._listener.tell(f"these nodes alone do not do: trying what belongs together, {len(found.sets)} groups")
+        return found
+
+    def _engine(self, kept: frozenset[str]) -> Reading:
+        known = kept in self._candidates.read_sets
+        reading = self._candidates.read(kept)
+        if not known:
+            self._listener.tell(f"build {self.builds}: {len(kept)} nodes kept: {self._say(reading)}")
+        return reading
+
+    def _prefix(self) -> Settled:
+        """Return what Polygraphy's modes find."""
+        items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
+        kept: list[str] = []
+        if not self._engine(frozenset()).within:
+            if not (everything := self._engine(frozenset(items))).within:
+                raise not_precision(everything, "on the target")
+            find = bisected if self._request.mode is Mode.BISECT else linear
+            kept = find(items, lambda prefix: self._engine(frozenset(prefix)).within)
+        chosen = frozenset(kept)
+        return Settled(tuple(kept), self._engine(chosen), self.emulation.read(chosen), frozenset(), complete=False)
+
+    # -- putting together ----------------------------------------------------------------------------------------
+
+    def _finished(self, asked: Reading, settled: Settled, *, explains: bool) -> PrecisionPlan:
+        request, stage = self._request, self._stage
+        rounding = set(settled.kept)
+        whole = in_order(stage.model, self._candidates.complete(rounding))
+        files: dict[str, str] = {}
+        casts = None
+        if request.output is not None:
+            made = self._candidates.model(rounding)
+            made.save(request.output)
+            casts = casts_in(made) - casts_in(stage.model)
+            files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
+        points = self._pareto(asked, settled)
+        wide = {*whole, *stage.fixed}
+        return PrecisionPlan(
+            kept=whole,
+            builds=self.builds,
+            checks=self.builds * len(self._samples),
+            error=facts(asked, settled, self._goal, self._samples, explains=explains),
+            precision=self._precision.value,
+            higher=Precision.FP32.value,
+            asked="engine",
+            mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
+            minimality=minimality(request.mode, settled),
+            nodes=self._nodes(settled),
+            candidates=len(stage.items),
+            fixed=stage.fixed,
+            low_share=low_share(stage.model.graph, stage.specs, wide),
+            casts=casts,
+            pareto=points,
+            honoured=self._honoured(settled) if not settled.interrupted else None,
+            remedies=self._remedies(settled),
+            settings=(
+                quantizer_settings(whole, self._precision, reduce_range=_in_7_bits(stage))
+                if self._quantized
+                else settings_for(stage.model.graph, whole, self._precision)
+            ),
+            next=self._next(explains=explains),
+            files=files,
+            emulated=self.emulation.runs,
+            seconds=round(time.perf_counter() - self._started, 2),
+            interrupted=settled.interrupted,
+            model=str(request.model),
+            sha256=stage.model.fingerprint,
+            target=str(self._target),
+            deployed=str(self._target if self._target.name == "emulate" else self._candidates.spec),
+            inputs=self._inv.inputs_word,
+            command=command_line(),
+        )
+
+    def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:
+        feed = next(
+            (f for f in self._inv.question.feeds if f.name == self.emulation.read(frozenset()).sample),
+            self._inv.question.feeds[0],
+        )
+        found = self.influences if self._request.mode is Mode.AUTO and settled.kept else None
+        made = keepings(
+            self._stage,
+            settled.kept,
+            found,
+            self._inv.golden(feed),
+            feed,
+            limited=self._goal.limits,
+            scaled=self._quantized,
+        )
+        chosen = frozenset(settled.kept)
+
+        def seen(node: str) -> str:
+            if node not in settled.tried_without:
+                return ""
+            return "fails" if chosen - {node} in self._candidates.read_sets else "fails in emulation"
+
+        return tuple(dataclasses.replace(keeping, without=seen(keeping.node)) for keeping in made)
+
+    def _pareto(self, asked: Reading, settled: Settled) -> tuple[Point, ...]:
+        """Return every choice measured on the engine, and the emulated curve in between."""
+        request = self._request
+        if request.latency:  # the two ends of the curve
+            for end in (frozenset[str](), frozenset(self._stage.items)):
+                self._engine(end)
+        points = [point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]
+        if request.mode is Mode.AUTO and not settled.interrupted and settled.kept:
+            order = self.influences.order()
+            for count in CURVE:
+                if count < len(order):
+                    points.append(point(count, self.emulation.read(frozenset(order[:count])), measured=False))
+        return tuple(sorted(points, key=lambda point: (point.kept, point.measured)))
+
+    def _honoured(self, settled: Settled) -> Honoured | None:
+        if self._precision not in TYPED and not self._quantized:
+            return None
+        self._listener.progress("reading back what the engine made of the types")
+        found = self._candidates.audited(settled.kept)
+        return (
+            None
+            if found is None
+            else read_back(
+                found, self._candidates.complete(settled.kept), lowered=self._stage.items if self._quantized else ()
+            )
+        )
+
+    def _remedies(self, settled: Settled) -> tuple[Remedy, ...]:
+        request = self._request
+        if not request.remedies or not settled.kept or self._precision not in TYPED or settled.interrupted:
+            return ()
+        self._listener.tell("looking for other ways out")
+        recorded = {spec.name: spec for spec in self._stage.specs.values()}
+        return other_ways(
+            self._ground,
+            self._inv.model,
+            self._precision,
+            recorded,
+            fewer_than=len(settled.kept),
+            output=request.output,
+        )
+
+    def _next(self, *, explains: bool) -> tuple[str, ...]:
+        commands = []
+        if not explains and self._quantized:
+            commands += doubting(self._inv, self._precision)
+        elif not explains:
+            commands.append(self._inv.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
+        if self._request.output is not None and self._target.name != "emulate":
+            commands.append(
+                self._inv.command(
+                    "run", "--target", str(self._candidates.spec), "--target-model", str(self._request.output)
+                )
+            )
+        return tuple(commands)
+
+
+def _in_7_bits(stage: Choosable) -> bool:
+    return isinstance(stage, QuantizedStage) and stage.reduce_range

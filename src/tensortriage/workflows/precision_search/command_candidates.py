@@ -1,0 +1,138 @@
+"""Models to show to a command: typed ones, or ones with Q/DQ pairs; and the emulation that says which to try first."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.model.mixed_precision.convert_precision import convert
+from tensortriage.model.model import Model
+from tensortriage.precision.goal import Goal
+from tensortriage.precision.quantized import QuantizedStage
+from tensortriage.precision.settings import quantizer_settings, settings_for
+from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.runs.case import Case
+from tensortriage.runs.checks import digest
+from tensortriage.runs.runner import feed_digest
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.precision_search.quantized import QUANTIZED, best_quantizer, held_out
+from tensortriage.workflows.precision_search.shared_parts import (
+    Choosable,
+    Emulated,
+    Stage,
+    Watch,
+    emulation_of,
+    identity_of,
+    in_order,
+    raised,
+    samples_of,
+    stage_of,
+)
+
+
+class Shown(Protocol):
+    """The candidates of one model in one lower format."""
+
+    @property
+    def stage(self) -> Choosable:
+        """What can be chosen."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Digest of what candidates depend on besides the model and the kept nodes."""
+        ...
+
+    scaled: bool
+    """Whether scales move the values into the format's range."""
+
+    def whole(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """Return all nodes that compute in the higher precision, when some are kept, in topological order."""
+        ...
+
+    def model(self, kept: Sequence[str]) -> Model:
+        """Return the candidate in which some nodes are kept."""
+        ...
+
+    def emulation(self, goal: Goal, case: Case, watch: Watch) -> Emulated:
+        """Return who tells what each node does (to be closed)."""
+        ...
+
+    def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
+        """Return the same choice for other tools."""
+        ...
+
+
+def shown(inv: Investigation, precision: Precision, tell: Callable[[str], None]) -> Shown:
+    """Return the candidates that a format takes; those with Q/DQ pairs are calibrated on the feeds."""
+    if precision in QUANTIZED:
+        return QuantizedShown(inv, precision, tell)
+    return TypedShown(inv, precision)
+
+
+class TypedShown:
+    """Candidates of which types say what computes in what; see `Shown`."""
+
+    identity = ""
+    scaled = False
+
+    def __init__(self, inv: Investigation, precision: Precision) -> None:
+        self._inv = inv
+        model = raised(inv.model, precision)
+        self.stage: Stage = stage_of(model, precision, inv.specs(inv.question.feeds[0]), typed=True)
+
+    def whole(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """See `Shown`; with what lies between them."""
+        return in_order(self.stage.model, {*kept, *self.stage.islands.carriers(kept)})
+
+    def model(self, kept: Sequence[str]) -> Model:
+        """See `Shown`."""
+        stage = self.stage
+        return convert(stage.model, stage.precision, specs=stage.specs, kept_nodes=self.whole(kept))
+
+    def emulation(self, goal: Goal, case: Case, watch: Watch) -> Emulated:
+        """See `Shown`."""
+        inv, stage = self._inv, self.stage
+        identity = identity_of(stage.model, inv.question.feeds, stage.precision, goal, str(inv.question.reference))
+        return emulation_of(
+            stage, samples_of(inv), goal, workspace=inv.workspace, case=case, identity=identity, watch=watch
+        )
+
+    def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
+        """See `Shown`."""
+        return settings_for(self.stage.model.graph, whole, self.stage.precision)
+
+
+class QuantizedShown:
+    """Candidates with Q/DQ pairs at all nodes but those kept; see `Shown`."""
+
+    scaled = True
+
+    def __init__(self, inv: Investigation, precision: Precision, tell: Callable[[str], None]) -> None:
+        self._inv = inv
+        calibrating, self._judging = held_out(samples_of(inv), tell)
+        if inv.inputs_word == "random":
+            tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
+        word, self._quantizer = best_quantizer(
+            inv.model, precision, calibrating, self._judging, inv.workspace, progress=inv.listener.progress, tell=tell
+        )
+        self.identity = digest(word, [feed_digest(sample.feed.tensors) for sample in calibrating])
+        self.stage = QuantizedStage(
+            inv.model, precision, inv.specs(inv.question.feeds[0]), tuple(self._quantizer.nodes)
+        )
+
+    def whole(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """See `Shown`."""
+        return in_order(self.stage.model, kept)
+
+    def model(self, kept: Sequence[str]) -> Model:
+        """See `Shown`; with every node kept it is the float model itself."""
+        return self.stage.model if set(self.stage.items) <= set(kept) else self._quantizer.quantized(kept)
+
+    def emulation(self, goal: Goal, case: Case, watch: Watch) -> Emulated:
+        """See `Shown`."""
+        whole = self._quantizer.quantized(float_weights=True)
+        return QuantizedNodes(whole, self._judging, goal, workspace=self._inv.workspace)
+
+    def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
+        """See `Shown`."""
+        return quantizer_settings(whole, self.stage.precision)

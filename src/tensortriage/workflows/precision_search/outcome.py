@@ -1,0 +1,57 @@
+"""What a search of a precision ended with, as it is told: error, minimality, points of the curve, the read-back."""
+
+from collections.abc import Collection, Sequence
+
+from tensortriage.precision.goal import Goal, MetricGoal, Reading, Sample, mean_metric
+from tensortriage.precision.plan import ErrorFacts, Honoured, Point
+from tensortriage.precision.settling import Settled, gap_db
+from tensortriage.runs.planaudit import Match, PlanAudit
+from tensortriage.workflows.precision_search.request import Mode
+
+
+def facts(asked: Reading, settled: Settled, goal: Goal, samples: Sequence[Sample], *, explains: bool) -> ErrorFacts:
+    """Return how good the outputs are.
+
+    Args:
+        asked: What the target does as the user named it.
+        settled: What was found.
+        goal: What was asked of the outputs.
+        samples: What they were judged on.
+        explains: Whether rounding explains what the target does.
+    """
+    reading = settled.reading
+    own = None
+    if isinstance(goal, MetricGoal):
+        own = mean_metric(goal.metric, samples, [sample.outputs for sample in samples])
+    return ErrorFacts(
+        goal=goal.words,
+        as_asked=asked.error,
+        measured=reading.error,
+        predicted=settled.predicted.error,
+        gap_db=gap_db(reading, settled.predicted),
+        ratio=reading.ratio if goal.limits else None,
+        metric=reading.metric,
+        metric_reference=own,
+        explained=explains,
+    )
+
+
+def minimality(mode: Mode, settled: Settled) -> str:
+    """Return what is known of whether a kept node can be left out, in the word of documents."""
+    if mode is not Mode.AUTO:
+        return "prefix"
+    return "one-minimal" if settled.complete and not settled.interrupted else "budget"
+
+
+def point(count: int, reading: Reading, *, measured: bool) -> Point:
+    """Return a point of the curve of accuracy against number of kept nodes."""
+    return Point(count, reading.error, reading.sqnr_db, reading.within, measured, reading.latency_ms, reading.metric)
+
+
+def read_back(found: PlanAudit, kept: frozenset[str], *, lowered: Collection[str] = ()) -> Honoured:
+    """Return what an audit says of kept and lowered nodes; without the latter, of all that are not kept."""
+    judged = [region for region in found.regions if region.match is not Match.NOT_JUDGED]
+    narrower = [n for region in judged if region.match is Match.NARROWER for n in region.nodes if n in kept]
+    wider = [n for region in judged if region.match is Match.WIDER for n in region.nodes if n not in kept]
+    own = [name for name in wider if (name in lowered if lowered else not name.startswith("cast::"))]
+    return Honoured(any(region.built for region in found.regions), len(judged), tuple(narrower), tuple(own))

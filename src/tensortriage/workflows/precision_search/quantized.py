@@ -1,0 +1,169 @@
+"""Searching in 8 bits: the best calibration on some feeds, a session with a switch per node, and Q/DQ candidates."""
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.model.model import Model
+from tensortriage.precision.candidates import Bench
+from tensortriage.precision.goal import Sample
+from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
+from tensortriage.precision.quantizing import Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.settling import explained
+from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.runs.checks import digest
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.precision_search.request import Metric
+from tensortriage.workflows.quantization.calibration_search import FOLD, calibrated, hold_out, quantizer_of
+from tensortriage.workflows.quantization.operand_ranges import require_numbers_in
+
+CPU_ENGINES = ("onnxruntime", "openvino")
+"""Engines whose int8 kernels depend on the processor here."""
+
+QUANTIZED = (Precision.INT8, Precision.FP8E4M3)
+"""Formats that a model is written in by Q/DQ pairs."""
+
+
+Samples = tuple[Sample, ...]
+
+
+def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
+    """Return the samples that calibrate and those that judge; say when they are the same."""
+    calibrating, judging = hold_out(samples)
+    if len(samples) < FOLD:
+        tell(
+            f"the {len(samples)} sample(s) that calibrate also judge, which flatters: give {FOLD} or more and every "
+            f"{FOLD}th judges the others"
+        )
+    else:
+        tell(f"{len(calibrating)} samples calibrate, {len(judging)} others judge")
+    return tuple(calibrating), tuple(judging)
+
+
+def best_quantizer(
+    model: Model,
+    precision: Precision,
+    calibrating: Sequence[Sample],
+    judging: Sequence[Sample],
+    workspace: Workspace,
+    *,
+    metric: Metric | None = None,
+    progress: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> tuple[str, Quantizer]:
+    """Return the best way to calibrate a model, by its word and as quantizer.
+
+    Args:
+        model: The float model.
+        precision: int8 or fp8e4m3.
+        calibrating: Samples whose feeds calibrate.
+        judging: Samples to judge by.
+        workspace: For the files of the quantizer, which live as long.
+        metric: Task metric that chooses the calibration; None for the output error.
+        progress: Told what takes a while.
+        tell: Told which calibration was chosen.
+
+    Raises:
+        ModelError: When nothing can be quantized, or the quantizer refuses.
+    """
+    feeds = [sample.feed for sample in calibrating]
+    require_numbers_in([*feeds, *(sample.feed for sample in judging)])
+    ways = calibrated(
+        model,
+        feeds,
+        judging,
+        options=QuantizeOptions(precision=precision),
+        workspace=workspace,
+        metric=None if metric is None else lambda outputs, feed: metric(dict(outputs), dict(feed)),
+        progress=progress,
+    )
+    word = ways.best.tried.calibration
+    tell(f"calibrated on {len(feeds)} sample(s): {word} is the best of {len(ways.found)} ways")
+    return word, ways.best.quantizer
+
+
+Opened = tuple[QuantizedStage, QuantizedNodes, QuantizedCandidates]
+
+
+def open_quantized(
+    model: Model,
+    precision: Precision,
+    specs: Mapping[str, ValueSpec],
+    bench: Bench,
+    *,
+    calibrating: Sequence[Sample],
+    metric: Metric | None,
+    tell: Callable[[str], None],
+) -> Opened:
+    """Return what can be chosen, who tells what it does (to be closed), and the candidates.
+
+    Where the processor has no VNNI, an engine of the CPU that does worse than the pairs explain is asked for weights in
+    7 bits as well, whose sums its kernels can hold; the better ones are returned.
+
+    Args:
+        model: The float model.
+        precision: int8 or fp8e4m3.
+        specs: Types of its values.
+        bench: Where candidates run; its samples judge.
+        calibrating: Samples whose feeds calibrate.
+        metric: Task metric that chooses the calibration; None for the output error.
+        tell: Told which calibration was chosen.
+
+    Raises:
+        ModelError: When nothing can be quantized, or the quantizer refuses.
+    """
+    word, quantizer = best_quantizer(
+        model, precision, calibrating, bench.samples, bench.workspace, metric=metric, progress=bench.heard, tell=tell
+    )
+    whole = _opened(model, precision, specs, bench, word, quantizer)
+    if precision is not Precision.INT8 or bench.spec.name not in CPU_ENGINES or not sums_in_int16():
+        return whole
+    reading = whole[2].read(())
+    if explained(reading, whole[1].read(())):
+        return whole
+    folder = bench.workspace.folder / "seven-bits"
+    folder.mkdir()
+    options = QuantizeOptions(precision=precision, calibration=Calibration(word), reduce_range=True)
+    quantizer = quantizer_of(model, [sample.feed for sample in calibrating], options, folder)
+    narrow = _opened(model, precision, specs, bench, word, quantizer, reduce_range=True)
+    better = narrow[2].read(()).error < reading.error
+    tell(
+        f"the target does worse than the pairs explain, and this processor has no VNNI; with weights in 7 bits it does "
+        f"{'better: they are used' if better else 'no better'}"
+    )
+    chosen, other = (narrow, whole) if better else (whole, narrow)
+    other[1].close()
+    return chosen
+
+
+def _opened(
+    model: Model,
+    precision: Precision,
+    specs: Mapping[str, ValueSpec],
+    bench: Bench,
+    word: str,
+    quantizer: Quantizer,
+    *,
+    reduce_range: bool = False,
+) -> Opened:
+    nodes = QuantizedNodes(
+        quantizer.quantized(float_weights=True), bench.samples, bench.goal, workspace=bench.workspace
+    )
+    stage = QuantizedStage(model, precision, specs, nodes.items, reduce_range=reduce_range)
+    how = ("quantized", word, *["in 7 bits"] * reduce_range)
+    identity = digest(bench.identity, model.fingerprint, precision.value, *how)
+    own = dataclasses.replace(bench, identity=identity)
+    return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own, before=int(reduce_range))
+
+
+def doubting(inv: Investigation, precision: Precision) -> list[str]:
+    """Return the commands that find what else is wrong with an engine's 8 bits: it is asked about a Q/DQ model."""
+    file = "quantized.onnx"
+    question = inv.question
+    diagnose = ["triage", "diagnose", file, "--target", str(question.target)]
+    inputs = ["--inputs", *question.input_paths] if question.input_paths else []
+    return [inv.command("convert", "--precision", precision.value, "-o", file), shlex.join([*diagnose, *inputs])]

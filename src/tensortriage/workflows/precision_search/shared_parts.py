@@ -1,0 +1,389 @@
+"""What both ways of searching a precision share: the model with its switches, the goal, what is written in the end."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, least_floor
+from tensortriage.diagnose.floors import fp32_floors
+from tensortriage.diagnose.investigation import Investigation
+from tensortriage.errors import DataError, ModelError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.mixed_precision.convert_precision import convertible
+from tensortriage.model.mixed_precision.switchable_rounding import Switched, switch_rounding
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.opset_upgrade import require_opset
+from tensortriage.precision.candidates import Bench, Candidates, TypedCandidates
+from tensortriage.precision.emulation import Emulation
+from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Reading, Sample, ToleranceGoal, mean_metric
+from tensortriage.precision.influence import Influences, influences
+from tensortriage.precision.islands import Islands
+from tensortriage.precision.plan import Keeping
+from tensortriage.precision.reasons import reason_for
+from tensortriage.report.text import duration
+from tensortriage.runs.case import Case
+from tensortriage.runs.checks import digest
+from tensortriage.runs.runner import feed_digest
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import TensorStore
+from tensortriage.workflows.common.reference_checks import require_numbers
+from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionListener
+
+TYPED = (Precision.FP16, Precision.BF16)
+"""Formats that a model can be written in by types alone."""
+NEWER_OPSET = 22
+"""From here on Conv, pooling and others accept bf16 (onnx.ai, Conv)."""
+
+
+def raised(model: Model, precision: Precision) -> Model:
+    """Return the model in an opset that can express more of it in the format, if that is needed and possible."""
+    if precision is not Precision.BF16 or model.opset >= NEWER_OPSET:
+        return model
+    before = convertible(model, precision, specs=value_specs(model))
+    try:
+        newer = require_opset(model, NEWER_OPSET)
+        after = convertible(newer, precision, specs=value_specs(newer))
+    except ModelError:
+        return model
+    known = {node.name for node in model.graph.nodes}
+    same = {node.name for node in newer.graph.nodes if node.op_type != "Constant"} <= known
+    return newer if same and len(after) > len(before) else model
+
+
+class Choosable(Protocol):
+    """What can be chosen in a model: `Stage` where candidates are typed, else where they have Q/DQ pairs."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        ...
+
+    @property
+    def precision(self) -> Precision:
+        """The lower format."""
+        ...
+
+    @property
+    def specs(self) -> Mapping[str, ValueSpec]:
+        """Types of its values."""
+        ...
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Nodes that the format has no way to write."""
+        ...
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Nodes to choose from, in topological order."""
+        ...
+
+    @property
+    def movers(self) -> frozenset[str]:
+        """Nodes that only hand numbers on, in whatever type."""
+        ...
+
+
+class Emulated(Protocol):
+    """Who tells without a build what the outputs lose: `Emulation`, or `QuantizedNodes`."""
+
+    goal: Goal
+    items: tuple[str, ...]
+
+    @property
+    def runs(self) -> int:
+        """Readings really taken."""
+        ...
+
+    def read(self, kept: Collection[str]) -> Reading:
+        """Return the reading of a set of kept nodes."""
+        ...
+
+    def only(self, low: Collection[str]) -> Reading:
+        """Return the reading when nothing but some nodes computes in the format."""
+        ...
+
+    def close(self) -> None:
+        """Release the session."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A model and what can be chosen in it.
+
+    Attributes:
+        model: The model.
+        precision: The lower format.
+        specs: Types of its values.
+        switched: The model with a switch per rounding.
+        islands: Completes sets of kept nodes.
+        fixed: Nodes that round and that the format has no way to write.
+    """
+
+    model: Model
+    precision: Precision
+    specs: Mapping[str, ValueSpec]
+    switched: Switched
+    islands: Islands
+    fixed: tuple[str, ...]
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Nodes to choose from, in topological order."""
+        fixed = set(self.fixed)
+        return tuple(name for name in self.switched.rounding if name not in fixed)
+
+    @property
+    def movers(self) -> frozenset[str]:
+        """Nodes that only hand numbers on, in whatever type."""
+        return self.islands.lowerable - self.islands.rounding
+
+
+def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool) -> Stage:
+    """Return what can be chosen in a model.
+
+    Args:
+        model: The model.
+        precision: The lower format.
+        specs: Types of its values.
+        typed: Whether candidates are typed models.
+
+    Raises:
+        UsageError: When the format cannot be written (``precision-not-typed``), or nothing can compute in it
+            (``precision-nothing-to-choose``).
+    """
+    switched = switch_rounding(model, precision, specs=specs)
+    able = convertible(model, precision, specs=specs) if typed else frozenset(switched.nodes)
+    lowerable = frozenset(switched.nodes) & able
+    fixed = tuple(name for name in switched.rounding if name not in able)
+    if len(fixed) == len(switched.rounding):
+        raise UsageError(
+            f"no node of the model can compute in {precision.value}",
+            slug="precision-nothing-to-choose",
+            cure="give a model with float32 nodes; triage inspect model shows the types",
+        )
+    islands = Islands(model, lowerable, frozenset(switched.rounding) & able)
+    return Stage(model, precision, specs, switched, islands, fixed)
+
+
+def goal_of(request: GoalRequest, inv: Investigation, samples: Sequence[Sample], precision: Precision) -> Goal:
+    """Return what is asked of the outputs.
+
+    Raises:
+        UsageError: When the reference itself does not reach it (``precision-goal-unreachable``), or nothing is asked
+            and the format has no rounding error of its own to ask for (``precision-goal-missing``).
+    """
+    names = list(samples[0].outputs)
+    if request.metric is not None:
+        own = mean_metric(request.metric, samples, [sample.outputs for sample in samples])
+        if math.isnan(own):
+            raise DataError(
+                f"{request.metric_words} is NaN on the reference's outputs",
+                slug="script-not-number",
+                cure="look at the samples, or let the metric return a number for them",
+            )
+        least = own if request.metric_min is None else request.metric_min
+        if own < least:
+            raise UsageError(
+                f"the reference itself has {own:.6g} by {request.metric_words}, less than {least:.6g}",
+                slug="precision-goal-unreachable",
+                cure="lower --metric-min, or leave it out to ask for what the reference reaches",
+            )
+        return MetricGoal(request.metric, least, f"{request.metric_words} >= {least:.6g}")
+    if request.tolerance is not None:
+        return ToleranceGoal(request.tolerance, f"tolerance {request.tolerance!r}")
+    if request.sqnr_db is not None:
+        limit = 10.0 ** (-request.sqnr_db / 20.0)
+        return ErrorGoal(dict.fromkeys(names, limit), f"SQNR >= {request.sqnr_db:g} dB")
+    if precision is Precision.INT8 and request.floor_factor is None:
+        raise UsageError(
+            "what is good enough? The error of int8 follows from the scales, so there is none to expect of it",
+            slug="precision-goal-missing",
+            cure="say it: --sqnr DB, --atol, --rtol, or --metric SCRIPT",
+        )
+    floors = _floors(inv, samples, names)
+    if request.floor_factor is not None:
+        factor = request.floor_factor
+        return ErrorGoal(
+            {name: factor * floor for name, floor in floors.items()}, f"error <= {factor:g} x the fp32 noise floor"
+        )
+    least_error = MATCH_FACTOR * least_floor(precision)
+    return ErrorGoal(
+        {name: max(MATCH_FACTOR * floor, least_error) for name, floor in floors.items()},
+        f"error <= {least_error:.2g}, {MATCH_FACTOR:g} roundings to {precision.value}",
+    )
+
+
+def _floors(inv: Investigation, samples: Sequence[Sample], names: Sequence[str]) -> dict[str, float]:
+    floors = dict.fromkeys(names, 0.0)
+    for sample in samples[:2]:
+        golden = inv.golden_outputs(sample.feed)
+        found, _ = fp32_floors(inv, inv.model, sample.feed, names, golden=golden, what="the outputs")
+        floors = {name: max(floor, found.get(name, 0.0)) for name, floor in floors.items()}
+    return floors
+
+
+def samples_of(inv: Investigation) -> tuple[Sample, ...]:
+    """Return the feeds with the reference's outputs."""
+    names = [spec.name for spec in inv.model.outputs]
+    found = []
+    for feed in inv.question.feeds:
+        golden = inv.golden_outputs(feed)
+        found.append(Sample(feed, {name: np.asarray(golden[name]) for name in names if name in golden}))
+    require_numbers((sample.feed.name, sample.outputs) for sample in found)
+    return tuple(found)
+
+
+class Watch:
+    """Tells how the emulation goes on, with the time to come."""
+
+    def __init__(self, listener: PrecisionListener) -> None:
+        self._listener = listener
+        self._seconds: list[float] = []
+        self.started = time.perf_counter()
+
+    def ran(self, seconds: float) -> None:
+        """Take note of a run."""
+        self._seconds.append(seconds)
+
+    def progress(self, runs: int, left: float) -> None:
+        """Show how far the measuring of influences is."""
+        mean = sum(self._seconds) / len(self._seconds) if self._seconds else 0.0
+        self._listener.progress(f"what each node's rounding does: {runs} runs, about {duration(left * mean)} to go")
+
+
+def emulation_of(
+    stage: Stage,
+    samples: Sequence[Sample],
+    goal: Goal,
+    *,
+    workspace: Workspace,
+    case: Case,
+    identity: str,
+    watch: Watch,
+) -> Emulation:
+    """Return the emulation of a stage."""
+    return Emulation(
+        stage.switched,
+        stage.islands,
+        fixed=stage.fixed,
+        samples=samples,
+        goal=goal,
+        workspace=workspace,
+        cache=case.checks,
+        identity=identity,
+        heard=watch.ran,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ground:
+    """What stays the same while models and formats change.
+
+    Attributes:
+        samples: What to run on.
+        goal: What is asked of the outputs.
+        bench: Where candidates run; its identity is that of the original model.
+        case: Where answers are kept.
+        watch: Hears of emulated runs.
+    """
+
+    samples: Sequence[Sample]
+    goal: Goal
+    bench: Bench
+    case: Case
+    watch: Watch
+
+    def open(
+        self, model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool
+    ) -> tuple[Stage, Emulation, Candidates]:
+        """Return what can be chosen in a model, its emulation (to be closed), and its candidates."""
+        stage = stage_of(model, precision, specs, typed=typed)
+        identity = digest(self.bench.identity, model.fingerprint, precision.value)
+        bench = dataclasses.replace(self.bench, identity=identity)
+        emulation = emulation_of(
+            stage,
+            self.samples,
+            self.goal,
+            workspace=bench.workspace,
+            case=self.case,
+            identity=identity,
+            watch=self.watch,
+        )
+        return stage, emulation, TypedCandidates(model, precision, stage.islands, specs=specs, bench=bench)
+
+
+def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal: Goal, reference: str) -> str:
+    """Return a digest of all that readings depend on besides who is asked and which nodes are kept."""
+    return digest(model.fingerprint, [feed_digest(f.tensors) for f in feeds], precision.value, goal.words, reference)
+
+
+def influences_of(emulation: Emulated, watch: Watch, *, seconds: float | None) -> Influences:
+    """Measure what each node does to the outputs, for at most so many seconds."""
+    started = time.perf_counter()
+    return influences(
+        emulation.items,
+        emulation.only,
+        relative=not emulation.goal.limits,
+        expired=lambda: seconds is not None and time.perf_counter() - started > seconds,
+        progress=watch.progress,
+    )
+
+
+def keepings(
+    stage: Choosable,
+    kept: Sequence[str],
+    found: Influences | None,
+    golden: TensorStore,
+    feed: Feed,
+    *,
+    limited: bool,
+    scaled: bool = False,
+) -> tuple[Keeping, ...]:
+    """Return the kept nodes with the reasons that the values give, which count only where no scales move them."""
+    graph = stage.model.graph
+    made = []
+    for name in kept:
+        node = graph.node(name)
+        wanted = {*node.uses, *node.outputs}
+        values = {value: np.asarray(golden[value]) for value in wanted if value in golden}
+        values |= {value: array for value, array in feed.tensors.items() if value in wanted}
+        alone = found.ratio(name) if found is not None and name in found.alone else None
+        reason = "" if scaled else reason_for(node, values, graph, stage.precision)
+        made.append(
+            Keeping(
+                name,
+                node.op_type,
+                reason or _plain_reason(alone, limited),
+                alone=alone if limited else None,
+                error_alone=None if limited else alone,
+            )
+        )
+    return tuple(made)
+
+
+def _plain_reason(alone: float | None, limited: bool) -> str:
+    if alone is None:
+        return "needed together with others"
+    if math.isinf(alone):
+        return "its rounding makes NaN or Inf further on"
+    share = f"{alone:.2g} x the limit" if limited else f"a relative error of {alone:.1e}"
+    return f"its rounding alone leaves {share} at the outputs"
+
+
+def casts_in(model: Model) -> int:
+    """Return the number of Cast nodes."""
+    return sum(node.op_type == "Cast" for node in model.graph.nodes)
+
+
+def in_order(model: Model, nodes: Collection[str]) -> tuple[str, ...]:
+    """Return nodes in topological order."""
+    return tuple(node.name for node in model.graph.nodes if node.name in set(nodes))

@@ -1,0 +1,1 @@
+"""8-bit models: making them, and inspecting their quantizers."""

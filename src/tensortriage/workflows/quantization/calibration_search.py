@@ -1,0 +1,251 @@
+"""Ways to choose the ranges of an 8-bit model, tried on the same samples and judged by others."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineMissing, ModelError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.precision.goal import Sample
+from tensortriage.precision.modelopt import ModelOptQuantizer, modelopt_python
+from tensortriage.precision.quantizing import (
+    ALWAYS,
+    MODELOPT_METHODS,
+    Calibration,
+    OnnxRuntimeQuantizer,
+    QuantizeOptions,
+    Quantizer,
+)
+from tensortriage.precision.unquantized import PLAIN
+from tensortriage.runs.runner import Runner
+from tensortriage.runs.workspace import Workspace
+from tensortriage.workflows.quantization.operand_ranges import require_finite
+
+FOLD = 4
+"""Without held-out samples every fourth one is held out, where there are so many."""
+
+T = TypeVar("T")
+Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tried:
+    """What one calibration does to the outputs on the samples that judge.
+
+    Attributes:
+        calibration: Its word.
+        quantized: Number of nodes of the types asked for whose operands it quantizes.
+        relative_rms_errors: Largest over the samples, by output.
+        metric: Mean of the task metric; None without one.
+    """
+
+    calibration: str
+    quantized: int
+    relative_rms_errors: Mapping[str, float]
+    metric: float | None
+
+    @property
+    def worst(self) -> float:
+        """Largest error of an output."""
+        return max(self.relative_rms_errors.values(), default=0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """One calibration that worked.
+
+    Attributes:
+        tried: What it does.
+        quantizer: Makes the model for any choice of nodes.
+        model: The model with every node quantized that may be.
+    """
+
+    tried: Tried
+    quantizer: Quantizer
+    model: Model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ways:
+    """What became of all calibrations.
+
+    Attributes:
+        found: Those that worked, the best first; at least one.
+        refused: Why others did not, by their words.
+    """
+
+    found: tuple[Way, ...]
+    refused: Mapping[str, str]
+
+    @property
+    def best(self) -> Way:
+        """The best one."""
+        return self.found[0]
+
+
+def usable_ways(word: str, python: str = "", *, per_channel: bool = True) -> tuple[Calibration, ...]:
+    """Return the calibrations that a word means: one, or for ``auto`` all that can be used here.
+
+    Args:
+        word: ``auto`` or that of a `Calibration`.
+        python: An interpreter that has TensorRT-Model-Optimizer; empty for the running one, which may lack it.
+        per_channel: Whether weights are to have a scale per output channel, as TensorRT-Model-Optimizer gives them.
+
+    Raises:
+        EngineMissing: When one that was asked for cannot be used (``modelopt-missing``).
+    """
+    if word != "auto":
+        one = Calibration(word)
+        if one in MODELOPT_METHODS:
+            modelopt_python(python)
+        return (one,)
+    try:
+        modelopt_python(python)
+    except EngineMissing:
+        if python:
+            raise
+        return ALWAYS
+    return (*ALWAYS, *MODELOPT_METHODS) if per_channel else ALWAYS
+
+
+def hold_out(samples: Sequence[T]) -> tuple[list[T], list[T]]:
+    """Return the samples that calibrate and those that judge: every fourth one, or all where there are too few."""
+    if len(samples) < FOLD:
+        return list(samples), list(samples)
+    return [feed for index, feed in enumerate(samples, 1) if index % FOLD], list(samples[FOLD - 1 :: FOLD])
+
+
+def calibrated(
+    model: Model,
+    samples: Sequence[Feed],
+    judges: Sequence[Sample],
+    *,
+    options: QuantizeOptions,
+    workspace: Workspace,
+    calibrations: Sequence[Calibration] = ALWAYS,
+    kept: Collection[str] = (),
+    metric: Metric | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Ways:
+    """Return what every calibration makes of a model, the best first: by the task metric, else by the output error.
+
+    A metric above that of the float model is luck on these samples, and counts as equal to it.
+
+    Args:
+        model: The float model.
+        samples: What calibrates.
+        judges: Samples to judge by, with the outputs of the float model.
+        options: How; ``calibration`` is that of each try.
+        workspace: For the files of the quantizers, which live as long.
+        calibrations: The calibrations to try.
+        kept: Nodes that stay float.
+        metric: Task metric of outputs and feed, larger is better.
+        progress: Told what takes a while.
+
+    Raises:
+        ModelError: When nothing can be quantized, or every quantizer refuses.
+        DataError: When a quantizer refuses because an operand is no number on a sample (``quantize-not-finite``).
+    """
+    found: list[Way] = []
+    refused: dict[str, ModelError] = {}
+    for calibration in calibrations:
+        progress(f"calibrating on {len(samples)} samples: {calibration.value}")
+        folder = workspace.folder / calibration.value
+        folder.mkdir()
+        chosen = dataclasses.replace(options, calibration=calibration)
+        try:
+            quantizer = quantizer_of(model, samples, chosen, folder)
+            _require_choice(quantizer, kept)
+            made = quantizer.quantized(kept)
+            _require_ranges(quantizer)
+        except ModelError as error:
+            refused[calibration.value] = error
+            continue
+        outputs, score = outputs_of(made, [sample.feed for sample in judges], metric, workspace)
+        errors = errors_of([sample.outputs for sample in judges], outputs)
+        count = sum(model.graph.node(name).op_type in options.op_types for name in {*quantizer.nodes}.difference(kept))
+        found.append(Way(Tried(calibration.value, count, errors, score), quantizer, made))
+    if refused:
+        require_finite(model, options.op_types, samples, workspace)
+    if not found:
+        raise next(iter(refused.values()))
+    most = math.inf if metric is None else _mean([metric(one.outputs, one.feed.tensors) for one in judges])
+    found.sort(key=lambda way: (-min(_number(way.tried.metric), most), way.tried.worst))
+    return Ways(tuple(found), {word: error.message for word, error in refused.items()})
+
+
+def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path) -> Quantizer:
+    """Return the quantizer that a calibration belongs to."""
+    method = MODELOPT_METHODS.get(options.calibration)
+    if method is None:
+        return OnnxRuntimeQuantizer(model, samples, options, folder=folder)
+    return ModelOptQuantizer(
+        model,
+        samples,
+        options.precision,
+        method=method,
+        float_weights=options.float_weights,
+        reduce_range=options.reduce_range,
+        python=modelopt_python(options.modelopt_python),
+        folder=folder,
+    )
+
+
+def _require_choice(quantizer: Quantizer, kept: Collection[str]) -> None:
+    if set(quantizer.nodes) <= set(kept):
+        raise ModelError(
+            f"all {len(quantizer.nodes)} nodes that could be quantized are to stay float",
+            slug="quantize-nothing",
+            cure="keep fewer nodes: --keep-nodes, --keep-op-types, --keep-scopes",
+        )
+
+
+def _require_ranges(quantizer: Quantizer) -> None:
+    for name, (low, high) in quantizer.ranges.items():
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ModelError(
+                f"the calibrated range of '{name}' is {low:g} to {high:g}",
+                slug="quantize-failed",
+                cure="calibrate on samples on which it is finite",
+            )
+
+
+def outputs_of(
+    model: Model, samples: Sequence[Feed], metric: Metric | None, workspace: Workspace, engine: EngineSpec = PLAIN
+) -> tuple[list[dict[str, np.ndarray]], float | None]:
+    """Return the outputs of a model on some samples, and the mean of the task metric if there is one."""
+    with Runner(engine, model, workspace=workspace) as runner:
+        outputs = [{name: np.array(array) for name, array in runner.run(feed).items()} for feed in samples]
+    if metric is None:
+        return outputs, None
+    return outputs, _mean([metric(found, feed.tensors) for found, feed in zip(outputs, samples, strict=True)])
+
+
+def _number(metric: float | None) -> float:
+    """Return a metric to sort by: 0 where there is none, the worst of all where it is NaN."""
+    return 0.0 if metric is None else -math.inf if math.isnan(metric) else metric
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores)
+
+
+def errors_of(
+    golden: Sequence[Mapping[str, np.ndarray]], found: Sequence[Mapping[str, np.ndarray]]
+) -> dict[str, float]:
+    """Return the largest relative RMS error over some samples, by output."""
+    errors: dict[str, float] = {}
+    for reference, target in zip(golden, found, strict=True):
+        for name, array in reference.items():
+            same = name in target and target[name].shape == array.shape
+            error = error_of(measure(array, target[name])) if same else math.inf
+            errors[name] = max(errors.get(name, 0.0), error)
+    return errors

@@ -1,0 +1,51 @@
+"""What ONNX Runtime's int8 kernels make of a quantized model on this processor, and whether 7 bits do better."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import PREDICTION_GAP_DB, decibels, say
+from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import seven_bit_weights
+from tensortriage.runs.workspace import Workspace
+from tensortriage.workflows.quantization.calibration_search import errors_of, outputs_of
+
+OPTIMIZED = EngineSpec("onnxruntime", {})
+
+
+def kernel_notices(
+    made: Model,
+    error: float,
+    samples: Sequence[Feed],
+    golden: Sequence[Mapping[str, np.ndarray]],
+    workspace: Workspace,
+) -> Iterator[str]:
+    """Yield a warning where kernels that sum in int16 lose more than 8 bits cost, and weights in 7 bits lose less.
+
+    Args:
+        made: The int8 model.
+        error: Its largest output error as ONNX defines it.
+        samples: What it was judged on.
+        golden: Outputs of the float model there.
+        workspace: For model files.
+    """
+    narrow = seven_bit_weights(made) if sums_in_int16() else None
+    if narrow is None:
+        return
+    try:
+        here, in_7_bits = (
+            max(errors_of(golden, outputs_of(model, samples, None, workspace, OPTIMIZED)[0]).values())
+            for model in (made, narrow)
+        )
+    except EngineError:
+        return
+    if decibels(here / max(error, 1e-30)) > PREDICTION_GAP_DB and in_7_bits < here:
+        yield (
+            f"on this processor, which has no VNNI, ONNX Runtime's kernels cut sums of 8-bit products off in int16: "
+            f"output error {say(here)} instead of {say(error)}; with --reduce-range (weights in 7 bits) it is about "
+            f"{say(in_7_bits)}"
+        )

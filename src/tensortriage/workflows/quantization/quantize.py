@@ -1,0 +1,298 @@
+"""Quantize: an 8-bit model with Q/DQ pairs, its ranges chosen by what they do to samples that did not choose them.
+
+Every calibration that is asked for is tried; the one with the smallest output error on the held-out samples is written,
+with its figures, and with the tensors whose held-out values leave their ranges: those say on what to recalibrate.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from tensortriage.compare.judgement.relative_error import say, sqnr_db
+from tensortriage.errors import DataError, ModelError, TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
+from tensortriage.model.model import Model
+from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
+from tensortriage.precision.quantizing import ALWAYS, Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.reference_checks import require_numbers
+from tensortriage.workflows.edits.edit_pipeline import Source, Target, load
+from tensortriage.workflows.quantization.calibration_search import (
+    Metric,
+    Tried,
+    Ways,
+    calibrated,
+    errors_of,
+    hold_out,
+    outputs_of,
+)
+from tensortriage.workflows.quantization.int8_kernels import kernel_notices
+from tensortriage.workflows.quantization.operand_ranges import (
+    Outgrown,
+    outgrown_ranges,
+    require_finite,
+    require_numbers_in,
+)
+
+LOST = 0.5
+"""Relative RMS error from which an output is lost: half of its signal. Such a model is not written unless asked to."""
+
+
+MOST_NAMED = 3
+
+
+class NothingQuantizedError(TriageError):
+    """What is asked of the outputs leaves no node in 8 bits: there is no such model."""
+
+    exit_code = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeRequest:
+    """What to quantize, on what.
+
+    Attributes:
+        source: The float model.
+        target: What to write.
+        options: How; ``calibration`` is that of each try.
+        calibrations: The calibrations to try, at least one.
+        kept: Nodes that stay float.
+        feeding: Calibration samples.
+        holdout: Samples to judge by; None to hold out a part of the others.
+        metric: Task metric of outputs and feed, larger is better.
+        sqnr_db: Least signal to noise ratio of every output in dB; nodes that prevent it stay float.
+        metric_min: Least mean of the task metric, likewise.
+        accept_lost: Whether a model that has lost an output is written all the same.
+    """
+
+    source: Source
+    target: Target
+    options: QuantizeOptions = dataclasses.field(default_factory=QuantizeOptions)
+    calibrations: Sequence[Calibration] = ALWAYS
+    kept: NodeChoice = dataclasses.field(default_factory=NodeChoice)
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    holdout: FeedRequest | None = None
+    metric: Metric | None = None
+    sqnr_db: float | None = None
+    metric_min: float | None = None
+    accept_lost: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QuantizeResult:
+    """What became of a model.
+
+    Attributes:
+        model: The file that was read.
+        output: The file that was written.
+        precision: ``int8`` or ``fp8e4m3``.
+        calibration: The calibration that was chosen.
+        quantized: Nodes whose operands are quantized.
+        kept: Nodes that could be and stay float.
+        sensitive: Those of them that the search left float, most influential first.
+        tried: Every calibration, best first.
+        sqnr_db: Signal to noise ratio of every output in dB, on the worst held-out sample.
+        metric_before: Task metric of the float model; None without one.
+        metric_after: That of the model written.
+        samples: Names of the calibration samples.
+        held_out: Names of the samples it was judged by; the same ones when there were too few to hold any out.
+        inputs: ``real`` or ``random``.
+        outgrown: Ranges that clip more than they round, worst first.
+        notices: What else the user should know.
+    """
+
+    model: str
+    output: str
+    precision: str
+    calibration: str
+    quantized: tuple[str, ...]
+    kept: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    tried: tuple[Tried, ...]
+    sqnr_db: Mapping[str, float]
+    metric_before: float | None
+    metric_after: float | None
+    samples: tuple[str, ...]
+    held_out: tuple[str, ...]
+    inputs: str
+    outgrown: tuple[Outgrown, ...]
+    notices: tuple[str, ...]
+    format: str = "tensortriage.quantize/1"
+
+
+def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lambda text: None) -> QuantizeResult:
+    """Quantize a model by the best calibration and write it.
+
+    Args:
+        request: What, and how.
+        progress: Told what takes a while.
+
+    Raises:
+        ModelError: When nothing can be quantized, the quantizer refuses, or an output is lost (``quantize-lossy``).
+        TriageError: For bad samples or a model that does not run.
+    """
+    model = load(request.source, request.target)
+    samples, held_out = split(request, model)
+    require_numbers_in([*samples, *held_out])
+    kept = choose_nodes(model.graph, request.kept)
+    with Workspace() as workspace:
+        golden, before = outputs_of(model, held_out, request.metric, workspace)
+        try:
+            require_numbers((feed.name, outputs) for feed, outputs in zip(held_out, golden, strict=True))
+        except DataError:  # of what goes in, if that is why
+            require_finite(model, request.options.op_types, held_out, workspace)
+            raise
+        known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
+        ways = calibrated(
+            model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
+            metric=request.metric, workspace=workspace, progress=progress,
+        )  # fmt: skip
+        progress("looking for the nodes that do not stand 8 bits")
+        chosen = _chosen(request, model, ways, kept, known, workspace)
+        grown = outgrown_ranges(model, chosen.quantizer, held_out, workspace)
+        _check(request, chosen.tried, grown)
+        notices = [*_notices(request, model, ways, samples, held_out)]
+        if request.options.precision is Precision.INT8:
+            notices += kernel_notices(chosen.model, chosen.tried.worst, held_out, golden, workspace)
+        request.target.write(chosen.model)
+    left = {*kept, *chosen.sensitive}
+    return QuantizeResult(
+        model=str(request.source.path),
+        output=str(request.target.path),
+        precision=request.options.precision.value,
+        calibration=chosen.tried.calibration,
+        quantized=tuple(name for name in chosen.quantizer.nodes if name not in left),
+        kept=tuple(name for name in chosen.quantizer.nodes if name in left),
+        sensitive=chosen.sensitive,
+        tried=tuple(way.tried for way in ways.found),
+        sqnr_db={name: sqnr_db(error) for name, error in chosen.tried.relative_rms_errors.items()},
+        metric_before=before,
+        metric_after=chosen.tried.metric,
+        samples=tuple(feed.name for feed in samples),
+        held_out=tuple(feed.name for feed in held_out),
+        inputs="real" if any(feed.origin.value == "real" for feed in samples) else "random",
+        outgrown=grown,
+        notices=tuple(notices),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What is to be written: the best way, with the nodes left float that what is asked of the outputs needs."""
+
+    tried: Tried
+    quantizer: Quantizer
+    model: Model
+    sensitive: tuple[str, ...]
+
+
+def _chosen(
+    request: QuantizeRequest,
+    model: Model,
+    ways: Ways,
+    kept: Collection[str],
+    known: Sequence[Sample],
+    workspace: Workspace,
+) -> _Chosen:
+    best = ways.best
+    sensitive = _sensitive(request, best.quantizer, kept, known, workspace)
+    if not sensitive:
+        return _Chosen(best.tried, best.quantizer, best.model, ())
+    made = best.quantizer.quantized({*kept, *sensitive})
+    outputs, metric = outputs_of(made, [sample.feed for sample in known], request.metric, workspace)
+    count = sum(model.graph.node(name).op_type in request.options.op_types for name in sensitive)
+    errors = errors_of([sample.outputs for sample in known], outputs)
+    tried = Tried(best.tried.calibration, best.tried.quantized - count, errors, metric)
+    return _Chosen(tried, best.quantizer, made, sensitive)
+
+
+def _goal(request: QuantizeRequest, outputs: Collection[str]) -> Goal | None:
+    """Return what is asked of the outputs; None when nothing is."""
+    if request.metric is not None and request.metric_min is not None:
+        return MetricGoal(request.metric, request.metric_min, f"metric >= {request.metric_min:g}")
+    if request.sqnr_db is None:
+        return None
+    limit = 10.0 ** (-request.sqnr_db / 20.0)
+    return ErrorGoal(dict.fromkeys(outputs, limit), f"SQNR >= {request.sqnr_db:g} dB")
+
+
+def _sensitive(
+    request: QuantizeRequest,
+    quantizer: Quantizer,
+    kept: Collection[str],
+    samples: Sequence[Sample],
+    workspace: Workspace,
+) -> tuple[str, ...]:
+    """Return the fewest nodes to leave float.
+
+    Raises:
+        ModelError: When not even leaving all of them float is good enough (``quantize-goal-unreachable``).
+        NothingQuantizedError: When none is left in 8 bits (``quantize-none-left``).
+    """
+    goal = _goal(request, samples[0].outputs)
+    if goal is None:
+        return ()
+    with QuantizedNodes(quantizer.quantized(kept, float_weights=True), samples, goal, workspace=workspace) as nodes:
+        found = nodes.fewest()
+    if found is None:
+        raise ModelError(
+            f"the float model itself does not reach {goal.words}", slug="quantize-goal-unreachable",
+            cure="ask for less",
+        )  # fmt: skip
+    if len(found.kept) == len(nodes.items):
+        raise NothingQuantizedError(
+            f"{goal.words} leaves none of {len(nodes.items)} nodes in {request.options.precision.value}",
+            slug="quantize-none-left",
+            cure="ask for less, or keep the float model",
+        )
+    return found.kept
+
+
+def split(request: QuantizeRequest, model: Model) -> tuple[list[Feed], list[Feed]]:
+    """Return the samples that calibrate and those that judge."""
+    samples = list(feeds(request.feeding, model))
+    if request.holdout is not None:
+        return samples, list(feeds(request.holdout, model))
+    return hold_out(samples)
+
+
+def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> None:
+    """Refuse a model that has lost an output.
+
+    Raises:
+        ModelError: Then (``quantize-lossy``).
+    """
+    if request.accept_lost or best.worst < LOST:
+        return
+    name = max(best.relative_rms_errors, key=lambda n: best.relative_rms_errors[n])
+    why = ""
+    if grown:
+        first = grown[0]
+        why = f"; '{first.value}' reaches {first.largest:.3g} but was calibrated to {first.range:.3g}"
+    raise ModelError(
+        f"in {request.options.precision.value}, output '{name}' is off by {say(best.worst)} (relative RMS) on the "
+        f"held-out samples{why}",
+        slug="quantize-lossy",
+        cure="calibrate on samples like those of the task (--inputs)"
+        if grown
+        else "leave the sensitive nodes float: --sqnr DB, or --metric-script with --metric-min; or --no-verify",
+    )
+
+
+def _notices(
+    request: QuantizeRequest, model: Model, ways: Ways, samples: Sequence[Feed], held_out: Sequence[Feed]
+) -> Iterator[str]:
+    if all(feed.origin.value == "random" for feed in samples):
+        yield "calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs"
+    if held_out is samples or list(held_out) == list(samples):
+        yield f"judged by the {len(samples)} calibration sample(s) themselves: give more, or others with --holdout"
+    yield from (f"{word} was left out: {why}" for word, why in ways.refused.items())
+    best = ways.best
+    others = {name for way in ways.found for name in way.quantizer.nodes}.difference(best.quantizer.nodes)
+    heavy = [node for node in model.graph.nodes if node.name in others and node.op_type in request.options.op_types]
+    if heavy:
+        names = ", ".join(node.name for node in heavy[:MOST_NAMED]) + (", ..." if len(heavy) > MOST_NAMED else "")
+        yield f"{best.tried.calibration} leaves {len(heavy)} nodes in float that other ways quantize: {names}"

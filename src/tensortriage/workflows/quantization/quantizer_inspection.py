@@ -1,0 +1,274 @@
+"""Every pair of quantizers of a model: does it fit the numbers it meets, and what does it cost at the outputs?
+
+Asked of a model alone, however its scales came about: calibrated, learned in training, set by hand. The yardstick is
+the same model without its pairs. One session with a switch per pair tells what each costs alone, and what is left
+without it; the numbers that reach it tell how its error divides into clipping and rounding, and on which feed they are
+largest.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Self
+
+import numpy as np
+
+from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate
+from tensortriage.diagnose.quantized import float_weights
+from tensortriage.engines.base import Limits
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
+from tensortriage.precision.unquantized import PLAIN
+from tensortriage.runs.capture import capture
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.workflows.common.reference_checks import require_numbers
+from tensortriage.workflows.quantization.calibration_search import errors_of
+
+MOST_REMOVED = 12
+"""Pairs that are tried without, those first that cost most alone."""
+
+MOST_NUMBERS = 1 << 20
+"""Numbers of one tensor that a pair is judged by; of more, every n-th."""
+
+BATCH_BYTES = 1 << 28
+
+CUTTING = ("scale-too-small", "zero-point")
+"""What is wrong with a pair that cuts numbers off."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PairRow:
+    """One pair.
+
+    Attributes:
+        node: Its QuantizeLinear, or the DequantizeLinear of a weight that is stored quantized.
+        value: What is quantized: a value, or the weight as stored.
+        weight: Whether it is a constant.
+        dtype: Label of the quantized type.
+        scales: Number of its scales.
+        kind: ``fits`` (within 3 dB of the best scale for these numbers), ``scale-too-small``, ``scale-too-large``,
+            ``zero-point``, ``axis`` or ``scale-not-positive``; empty when it cannot be judged (floating-point types,
+            no numbers).
+        observed: Smallest and largest number that reach it.
+        observed_on: Feed with the largest magnitude; empty for a constant.
+        representable: Smallest and largest number that it can make.
+        clipped: Share of the numbers that are cut off.
+        clipping_share: Share of its squared error that the cut-off numbers hold; the rest is rounding.
+        error: Relative RMS error of the tensor behind it.
+        best_error: The same with the best scale for these numbers.
+        alone: Largest relative RMS error of an output when no other pair quantizes.
+        without: The same when all pairs but this one quantize; None when that was not tried.
+        words: What is wrong with it, and what to do; empty where it fits.
+    """
+
+    node: str
+    value: str
+    weight: bool
+    dtype: str
+    scales: int
+    kind: str
+    observed: tuple[float, float] | None
+    observed_on: str
+    representable: tuple[float, float] | None
+    clipped: float | None
+    clipping_share: float | None
+    error: float | None
+    best_error: float | None
+    alone: float
+    without: float | None
+    words: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QuantizersResult:
+    """The pairs of a model.
+
+    Attributes:
+        model: The file.
+        feeds: What it was asked on.
+        inputs: ``real`` or ``random``.
+        error: Largest relative RMS error of an output with all pairs, against none.
+        pairs: All that can be switched, those first that cost most alone.
+        fixed: Weights that are stored quantized and whose originals are not known; they count as exact.
+        remove: The pair whose removal helps most; empty when none helps.
+        error_without: What is left then.
+        recalibrate: Feeds on which ranges cut off more than they round, the most ranges first.
+    """
+
+    model: str
+    feeds: tuple[str, ...]
+    inputs: str
+    error: float
+    pairs: tuple[PairRow, ...]
+    fixed: tuple[str, ...]
+    remove: str
+    error_without: float | None
+    recalibrate: tuple[str, ...]
+    format: str = "tensortriage.quantizers/1"
+
+
+def inspect_quantizers(
+    model: Model,
+    feeds: Sequence[Feed],
+    *,
+    original: Model | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> QuantizersResult:
+    """Judge every pair of a model.
+
+    Args:
+        model: A model with Q/DQ pairs.
+        feeds: What to run on, at least one.
+        original: The float model, for the originals of weights that are stored quantized.
+        progress: Told what takes a while.
+
+    Raises:
+        ModelError: When there is no pair that can be switched (``quantizers-none``).
+        DataError: When the model's outputs are no numbers (``reference-nan``, ``nothing-compared``).
+    """
+    pairs = quantizers(model.graph)
+    weights = float_weights(original.graph, model.graph, pairs) if original is not None else {}
+    switched = switch_pairs(model, weights)
+    mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
+    with Workspace() as workspace:
+        with _Switched(switched, feeds, workspace) as session:
+            error = session.error(switched.nodes)
+            alone = {}
+            for index, pair in enumerate(mine):
+                progress(f"what each pair costs alone: {index + 1} of {len(mine)}")
+                alone[pair.dequantize] = session.error({pair.dequantize})
+            worst = sorted(mine, key=lambda pair: -alone[pair.dequantize])
+            without = {
+                pair.dequantize: session.error({*switched.nodes} - {pair.dequantize}) for pair in worst[:MOST_REMOVED]
+            }
+        fits = _fits(model, mine, weights, feeds, workspace)
+    rows = tuple(
+        _row(pair, fits.get(pair.dequantize), alone[pair.dequantize], without.get(pair.dequantize), model)
+        for pair in worst
+    )
+    best = min((row for row in rows if row.without is not None), key=lambda row: row.without or 0.0)
+    helps = best.without is not None and best.without < error
+    outgrown = [row for row in rows if row.kind in CUTTING and (row.clipping_share or 0.0) > 0.5]
+    named = [row.observed_on for row in outgrown if row.observed_on]
+    return QuantizersResult(
+        model=str(model.path or ""),
+        feeds=tuple(feed.name for feed in feeds),
+        inputs="real" if any(feed.origin.value == "real" for feed in feeds) else "random",
+        error=error,
+        pairs=rows,
+        fixed=tuple(pair.dequantize for pair in pairs if pair not in mine and pair.dtype.bits <= 8),
+        remove=best.node if helps else "",
+        error_without=best.without if helps else None,
+        recalibrate=tuple(sorted(dict.fromkeys(named), key=lambda name: -named.count(name))),
+    )
+
+
+class _Switched:
+    """Errors at the outputs for any set of pairs; a context manager."""
+
+    def __init__(self, switched: QuantizerSwitches, feeds: Sequence[Feed], workspace: Workspace) -> None:
+        self._switched = switched
+        self._feeds = feeds
+        self._runner = Runner(PLAIN, switched.model, workspace=workspace)
+        self._golden = self._outputs(())
+        require_numbers((feed.name, outputs) for feed, outputs in zip(feeds, self._golden, strict=True))
+
+    def error(self, quantized: Collection[str]) -> float:
+        """Return the largest relative RMS error of an output when some pairs quantize."""
+        return max(errors_of(self._golden, self._outputs(quantized)).values(), default=0.0)
+
+    def _outputs(self, quantized: Collection[str]) -> list[dict[str, np.ndarray]]:
+        switches = self._switched.feed([name for name in self._switched.nodes if name not in quantized])
+        runs = (self._runner.run({**feed.tensors, **switches}) for feed in self._feeds)
+        return [{name: np.array(array) for name, array in found.items()} for found in runs]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._runner.close()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Fit:
+    """How a pair fits its numbers, and the feed on which they are largest."""
+
+    calibration: Calibration
+    feed: str
+
+
+def _fits(
+    model: Model,
+    pairs: Sequence[Quantizer],
+    weights: Mapping[str, np.ndarray],
+    feeds: Sequence[Feed],
+    workspace: Workspace,
+) -> dict[str, _Fit]:
+    """Return how pairs fit, by their DequantizeLinear; those that cannot be judged are left out."""
+    seen: dict[str, list[tuple[str, np.ndarray]]] = {}
+    for feed, name, array in _numbers(model, {pair.value for pair in pairs}, weights, feeds, workspace):
+        seen.setdefault(name, []).append((feed, array))
+    found, symmetric = {}, are_symmetric(model.graph, pairs)
+    for pair in pairs:
+        numbers = weights.get(pair.result)
+        if pair.value in model.graph.constants:
+            numbers = model.graph.weight(pair.value)
+        feed = ""
+        if numbers is None and pair.value in seen:
+            parts = [(name, array) for name, array in seen[pair.value] if array.size]
+            if parts and len({array.shape[1:] for _, array in parts}) == 1:
+                feed = max(parts, key=lambda part: float(np.abs(part[1]).max()))[0]
+                numbers = np.concatenate([array for _, array in parts])
+        if numbers is None or not numbers.size or pair.dtype.is_float or pair.dtype.bits > 16:
+            continue
+        if np.isfinite(numbers).all():
+            zero = model.graph.weight(pair.zero_point) if pair.zero_point else None
+            scale = model.graph.weight(pair.scale)
+            fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
+            found[pair.dequantize] = _Fit(fit, feed)
+    return found
+
+
+def _numbers(
+    model: Model,
+    wanted: Collection[str],
+    weights: Mapping[str, np.ndarray],
+    feeds: Sequence[Feed],
+    workspace: Workspace,
+) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Yield feed, value and numbers of what reaches pairs in the model without pairs."""
+    plain = bypass(model, weights)
+    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted]
+    for feed in feeds:
+        yield from ((feed.name, name, array) for name, array in feed.tensors.items() if name in wanted)
+        for name, array in capture(
+            PLAIN, plain, feed, made, workspace=workspace, specs={}, limits=Limits(), tally=Tally(),
+            batch_bytes=BATCH_BYTES,
+        ):  # fmt: skip
+            kept = np.array(array)
+            rows = max(1, MOST_NUMBERS // max(len(feeds), 1) // max(kept[:1].size, 1)) if kept.ndim else 1
+            yield feed.name, name, kept[:: max(1, len(kept) // rows)] if kept.ndim else kept.reshape(1)
+
+
+def _row(pair: Quantizer, found: _Fit | None, alone: float, without: float | None, model: Model) -> PairRow:
+    fit = found.calibration if found else None
+    return PairRow(
+        node=pair.quantize or pair.dequantize,
+        value=pair.value or pair.stored,
+        weight=pair.of_weight or pair.value in model.graph.constants,
+        dtype=pair.dtype.label,
+        scales=model.graph.weight(pair.scale).size,
+        kind=fit.kind if fit else "",
+        observed=fit.observed if fit else None,
+        observed_on=found.feed if found else "",
+        representable=fit.representable if fit else None,
+        clipped=fit.clipped if fit else None,
+        clipping_share=fit.clipping if fit else None,
+        error=fit.error if fit else None,
+        best_error=fit.best_error if fit else None,
+        alone=alone,
+        without=without,
+        words=f"{fit.words}; {fit.cure}" if fit and fit.words else "",
+    )

@@ -1,0 +1,1 @@
+"""The smallest piece of a model that still fails."""

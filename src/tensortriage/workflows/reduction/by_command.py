@@ -1,0 +1,295 @@
+"""Reducing by a command or a person: pieces in a file, and a verdict on each."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, Self
+
+from tensortriage.errors import TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import needed_for
+from tensortriage.reduce.asking import Effort, Finish
+from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.opening import Opening
+from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.result import Shrunk
+from tensortriage.reduce.revisable import Revisable
+from tensortriage.reduce.searching import answer_key
+from tensortriage.reduce.shrinking.steps import OF_THE_MODEL, shrink
+from tensortriage.reduce.shrinking.trials import CheckTrials
+from tensortriage.reduce.staged_oracle import StagedOracle
+from tensortriage.reduce.stages import Stage, Stages
+from tensortriage.reduce.threads import Threads
+from tensortriage.runs.case import Case
+from tensortriage.runs.checks import digest
+from tensortriage.runs.commands.check import Checker, CheckSpec
+from tensortriage.runs.commands.fingerprint import file_digests, named_files
+from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+from tensortriage.runs.commands.rules import Ruling
+from tensortriage.runs.lab import PLAIN
+from tensortriage.runs.workspace import Workspace
+from tensortriage.search.desk import Cache
+from tensortriage.search.executors import Executor
+from tensortriage.search.problem import Outcome, Verdict
+from tensortriage.search.repeats import Rate, Repeats
+from tensortriage.search.result import SearchResult
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.retry_count import attempts_for
+from tensortriage.workflows.reduction.piece_shapes import ShapeSource, piece_specs
+
+MOST_OUTPUTS = 8
+"""Outputs of a result that are tried alone."""
+
+
+class Person(Protocol):
+    """Somebody who says whether a model fails."""
+
+    def judge(self, model: Path, nodes: int) -> bool | None:
+        """Return whether a model fails; None when that cannot be said.
+
+        Raises:
+            UndoError: To take the last answer back.
+            KeyboardInterrupt: To end with what there is.
+        """
+        ...
+
+
+class UndoError(Exception):
+    """The last answer is to be asked again."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StagedRequest:
+    """What to ask about, and whom.
+
+    Attributes:
+        model: The model.
+        feed: Gives inputs to run it on, should shapes need that.
+        judge: The command, or the person.
+        ends: Which ends of the model may be cut off.
+        shape_source: How shapes become known.
+        artifact: The file that holds the piece.
+        keep_artifact: Leave the last one there.
+        jobs: Checks at once.
+        mode: Name of the search, for replays.
+        save_replay: Where verdicts are written as they come.
+        load_replay: Verdicts of an earlier run.
+        tell: Shows text to the user.
+        repeats: How often things are asked.
+        shrink_seconds: Time for making sizes and weights smaller after the nodes; a person is not asked about that.
+    """
+
+    model: Model
+    feed: Callable[[], Feed]
+    judge: CheckSpec | Person
+    ends: Ends
+    shape_source: ShapeSource
+    artifact: Path
+    keep_artifact: bool
+    jobs: int
+    mode: str
+    save_replay: Path | None
+    load_replay: Path | None
+    tell: Callable[[str], None]
+    repeats: Repeats
+    shrink_seconds: float
+
+
+class StagedAsking:
+    """Asks a command or a person; see `tensortriage.reduce.asking.Asking`.
+
+    Args:
+        request: What to ask about.
+        case: Where everything is kept.
+    """
+
+    def __init__(self, request: StagedRequest, case: Case) -> None:
+        self._request = request
+        self._case = case
+        model = request.model
+        with Workspace(case.temporary) as workspace:
+            specs = piece_specs(model, request.shape_source, request.feed, workspace=workspace)
+        self.pieces = Pieces(model, specs=specs, ends=request.ends)
+        self.repeats = request.repeats
+        self._spec = request.judge if isinstance(request.judge, CheckSpec) else CheckSpec(words=("a person",))
+        self.word = "check" if isinstance(request.judge, CheckSpec) else "person"
+        self._checker = Checker(self._spec, tell=request.tell)
+        self._stages = self._make_stages()
+        self._bound_to = digest(model.fingerprint, self._spec.identity(), request.ends.value)
+        known = {} if request.load_replay is None else _verdicts(load_replay(request.load_replay, self._bound_to))
+        self._replay = None if request.save_replay is None else Replay(request.save_replay, self._bound_to)
+        self.oracle = StagedOracle(
+            self.pieces,
+            self._stages,
+            judge=self._judge,
+            sort=lambda word, iteration, stage: self._checker.sort(word, iteration, folder=stage.folder),
+            phase=request.mode,
+            replay=self._replay,
+            known=known,
+        )
+        self.cache: Cache = Revisable(case.checks) if self.word == "person" else case.checks
+        self._before: dict[str, str] | None = None
+        self.identity = self._first_identity()
+
+    @contextlib.contextmanager
+    def executor(self) -> Iterator[Executor[str] | None]:
+        """Give threads for several checks at once."""
+        if self._request.jobs == 1:
+            yield None
+            return
+        threads = Threads(self.oracle, jobs=self._request.jobs)
+        try:
+            yield threads
+        finally:
+            with self.oracle.abandoning():
+                self._checker.kill_running()  # checks begun ahead, for answers that are no longer wanted
+                threads.close()
+
+    def suspicion(self) -> Mapping[str, float]:
+        """Return nothing: a black box gives no hints."""
+        return {}
+
+    def failure(self) -> Failure | None:
+        """Return None: what fails is for the judge to know."""
+        return None
+
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
+        """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
+        attempts = attempts_for(rate, self.repeats)
+        piece, shrunk = self.pieces.cut(nodes), tuple[Shrunk, ...]()
+        if result is not None:
+            piece.save(result)  # Ctrl-C may come any time
+        asks = self.word == "check" and effort is Effort.FULL
+        if asks:
+            piece, shrunk = self._with_fewer_outputs(piece, len(nodes), attempts)
+            piece, more = self._smaller(piece, len(nodes), attempts)
+            shrunk += more
+            if result is not None:
+                piece.save(result)
+        verified = self._fails(piece, len(nodes), attempts) if asks else None
+        return Finish(verified=verified, shrunk=shrunk)
+
+    def taken(self, condition: str) -> bool | None:
+        """Return what a condition is if it is a constant."""
+        graph = self.pieces.model.graph
+        return bool(graph.weight(condition).reshape(-1)[0]) if condition in graph.constants else None
+
+    def inside(self, opening: Opening) -> Self:
+        """Return the same way of asking about an opened piece, which must end its check as the whole did."""
+        request = dataclasses.replace(self._request, model=opening.model, save_replay=None, load_replay=None)
+        inner = type(self)(request, self._case)
+        inner.oracle.expected = self.oracle.expected
+        return inner
+
+    def undo(self) -> None:
+        """Forget the last answer of a person."""
+        if isinstance(self.cache, Revisable):
+            self.cache.undo()
+
+    def close(self) -> None:
+        """Kill what is running, and remove temporary files."""
+        self._checker.close()
+        self._stages.close()
+        if self._replay is not None:
+            self._replay.close()
+
+    def _make_stages(self) -> Stages:
+        private = [*self._spec.artifacts.paths, self._case.folder]
+        if self._spec.iteration_info is not None:
+            private.append(self._spec.iteration_info)
+        return Stages(
+            self._request.artifact,
+            jobs=self._request.jobs,
+            private=private,
+            scratch=self._case.temporary,
+            keep=self._request.keep_artifact,
+        )
+
+    def _judge(self, stage: Stage, iteration: int, nodes: int) -> Ruling:
+        if isinstance(self._request.judge, CheckSpec):
+            return self._checker.check(iteration, folder=stage.folder)
+        failed = self._request.judge.judge(stage.artifact, nodes)
+        if failed is None:
+            return Ruling(None, "skipped", "you skipped it")
+        return Ruling(failed, "failed" if failed else "", "")
+
+    def settle(self, premise: SearchResult[str]) -> str:
+        """Return the identity, now that it can be told which files in its words the command only reads."""
+        if self._before is None:
+            return self.identity
+        after = file_digests(self._before)
+        read = tuple(name for name, content in self._before.items() if after[name] == content)
+        identity = digest(self._bound_to, file_digests(read))
+        notes = self._case.checks
+        for attempt in range(premise.checks):
+            old, new = (answer_key(key, self.pieces, self.pieces.items, attempt) for key in (self.identity, identity))
+            verdict = notes.get(old, Verdict)
+            if verdict is not None:
+                notes.put(new, "the whole", verdict, seconds=0.0)
+        notes.put(digest(self._bound_to, "files read"), "files that the check reads", _Files(read), seconds=0.0)
+        self._before, self.identity = None, identity
+        return identity
+
+    def _first_identity(self) -> str:
+        """Return a digest of all that answers depend on, the files in the words of the command included.
+
+        Those that it writes are left out when an earlier run has told them apart.
+        """
+        if self.word == "person":
+            return self._bound_to
+        known = self._case.checks.get(digest(self._bound_to, "files read"), _Files)
+        if known is not None:
+            return digest(self._bound_to, file_digests(known.read))
+        mentioned = [name for name in named_files(self._spec.words) if Path(name) != self._request.artifact]
+        self._before = file_digests(mentioned)
+        return digest(self._bound_to, self._before)
+
+    def _with_fewer_outputs(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, tuple[Shrunk, ...]]:
+        names = [spec.name for spec in piece.outputs]
+        if len(names) < 2:
+            return piece, ()
+        for name in names[:MOST_OUTPUTS]:
+            smaller = needed_for(piece, [name])
+            if len(smaller.graph.nodes) == len(piece.graph.nodes) and self._fails(smaller, nodes, attempts):
+                return smaller, (Shrunk("outputs", True, f"{len(names)} -> 1 ('{name}')"),)
+        return piece, (Shrunk("outputs", False, f"all {len(names)} are kept: it needs more than one"),)
+
+    def _smaller(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, tuple[Shrunk, ...]]:
+        """Make sizes and weights smaller, as long as ONNX Runtime runs the piece on made-up data."""
+        if self._request.shrink_seconds <= 0.0:
+            return piece, ()
+        with Workspace(self._case.temporary) as workspace:
+            trials = CheckTrials(
+                reference=PLAIN,
+                workspace=workspace,
+                seconds=self._request.shrink_seconds,
+                attempts=attempts,
+                judge=lambda model: self.oracle.judge(model, nodes).same,
+            )
+            try:
+                whole = trials.record(piece, [next(feeds(FeedRequest(), piece)).tensors])
+            except TriageError:
+                whole = None
+            if whole is None:
+                return piece, (Shrunk("sizes", False, "kept: ONNX Runtime cannot run the piece on made-up data"),)
+            repro, shrunk = shrink(whole, trials, say=lambda _: None, steps=OF_THE_MODEL)
+            return repro.model, shrunk
+
+    def _fails(self, piece: Model, nodes: int, attempts: int) -> bool:
+        return any(self.oracle.judge(piece, nodes).same for _ in range(attempts))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Files:
+    """Files that a check reads and does not write."""
+
+    read: tuple[str, ...]
+
+
+def _verdicts(entries: tuple[Entry, ...]) -> dict[tuple[str, int], Verdict]:
+    return {
+        (entry.candidate, entry.attempt): Verdict(Outcome(entry.outcome), entry.signature, "from the replay")
+        for entry in entries
+    }

@@ -1,0 +1,267 @@
+"""Reducing with engines: golden values from the reference, pieces on the target, and a case that stands by itself."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.reduce.asking import Effort, Finish
+from tensortriage.reduce.engine_oracle import EngineOracle
+from tensortriage.reduce.failing import Failure, FailureKind
+from tensortriage.reduce.opening import Opening, turns
+from tensortriage.reduce.pack import write_pack
+from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.repro import Repro, ReproOracle, ReproSample, failure_of
+from tensortriage.reduce.result import Shrunk
+from tensortriage.reduce.sample import Sample, agreed, recorded
+from tensortriage.reduce.shrinking.steps import shrink
+from tensortriage.reduce.shrinking.trials import EngineTrials
+from tensortriage.reduce.threads import Threads
+from tensortriage.runs.case import Case, versions
+from tensortriage.runs.checks import digest
+from tensortriage.search.executors import Executor
+from tensortriage.search.executors import Question as Asked
+from tensortriage.search.pool import ProcessPool
+from tensortriage.search.repeats import Rate, Repeats
+from tensortriage.search.result import SearchResult
+from tensortriage.workflows.common.retry_count import attempts_for
+from tensortriage.workflows.reduction.output_judge import judge_of
+from tensortriage.workflows.reduction.suspects import suspicions
+
+FRESH_SECONDS = 600.0
+"""Longest verification in a fresh process."""
+
+
+class EngineAsking:
+    """Asks the target; see `tensortriage.reduce.asking.Asking`.
+
+    Args:
+        question: Model, samples, engines and limits.
+        case: Where everything is kept.
+        ends: Which ends of the model may be cut off.
+        shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
+        repeats: How often things are asked.
+        listener: Who hears of progress.
+        jobs: Checks at once.
+        wanted: How the whole has to fail; None for any way.
+    """
+
+    word = "engines"
+
+    def __init__(
+        self,
+        question: Question,
+        case: Case,
+        *,
+        ends: Ends,
+        shrink_seconds: float,
+        repeats: Repeats,
+        listener: Listener,
+        jobs: int = 1,
+        wanted: FailureKind | None = None,
+    ) -> None:
+        self._case = case
+        self._jobs = jobs
+        self._ends = ends
+        self._inv = Investigation(question, case, listener=listener)
+        self._listener = listener
+        self._shrink_seconds = shrink_seconds
+        self._attempts = 1
+        self.cache = case.checks
+        self.repeats = repeats
+        self._samples = tuple(Sample(feed, self._inv.golden(feed)) for feed in question.feeds)
+        model = question.model
+        declared = value_specs(model)
+        symbols = frozenset(size for spec in model.inputs for size in spec.shape or () if isinstance(size, str))
+        self._specs = {**declared, **recorded(self._samples, declared, symbols)}
+        frozen = agreed(self._samples, frozenset(model.graph.shape_like))
+        self.pieces = Pieces(model, specs=self._specs, ends=ends, frozen=frozen)
+        self.identity = digest(
+            [self._inv.key(question.target, model, feed) for feed in question.feeds],
+            self._inv.key(question.reference, model, None),
+            repr(question.tolerance),
+            dataclasses.asdict(question.limits),
+            ends.value,
+            wanted,
+        )
+        self.oracle = EngineOracle(
+            pieces=self.pieces,
+            samples=self._samples,
+            specs=self._specs,
+            reference=question.reference,
+            target=question.target,
+            judge=judge_of(self._inv, question.feeds[0]),
+            workspace=self._inv.workspace,
+            limits=question.limits,
+            notes=self.cache,
+            identity=self.identity,
+            wanted=wanted,
+        )
+
+    @contextlib.contextmanager
+    def executor(self) -> Iterator[Executor[str] | None]:
+        """Give threads for several checks at once; engines that may crash have processes of their own."""
+        if self._jobs == 1:
+            yield None
+            return
+        threads = Threads(self.oracle, jobs=self._jobs)
+        try:
+            yield threads
+        finally:
+            threads.close()
+
+    def suspicion(self) -> Mapping[str, float]:
+        """Return local error over allowance, for the sample on which the whole fails worst."""
+        failure = self.failure()
+        if failure is None or not failure.kind.numeric:
+            return {}
+        feeds = {feed.name: feed for feed in self._inv.question.feeds}
+        return suspicions(self._inv, feeds[failure.sample])
+
+    def settle(self, premise: SearchResult[str]) -> str:
+        """Return the identity, which the premise does not change."""
+        return self.identity
+
+    def failure(self) -> Failure | None:
+        """Return how the whole fails."""
+        return self.oracle.expected
+
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
+        """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
+        self._attempts = attempts_for(rate, self.repeats)
+        question = self._inv.question
+        repro = self._repro(nodes)
+        if result is not None:
+            repro.model.save(result)  # Ctrl-C may come any time
+        shrunk: tuple[Shrunk, ...] = ()
+        if effort is Effort.WRITE:
+            return Finish()
+        local = self._local(repro)
+        if local is None:
+            return Finish(verified=False)
+        if self._shrink_seconds > 0.0:
+            trials = EngineTrials(
+                reference=question.reference,
+                target=question.target,
+                workspace=self._inv.workspace,
+                limits=question.limits,
+                error_of=error_of,
+                local=local,
+                seconds=self._shrink_seconds,
+                attempts=self._attempts,
+            )
+            repro, shrunk = shrink(repro, trials, say=self._listener.progress)
+            local = self._local(repro, local) or local
+        return self._written(repro, local, shrunk, result)
+
+    def taken(self, condition: str) -> bool | None:
+        """Return what a condition was on the sample that fails worst."""
+        return bool(self._recorded(condition).reshape(-1)[0])
+
+    def inside(self, opening: Opening) -> Self:
+        """Return the same way of asking about an opened piece, fed with golden values of the sample that fails worst.
+
+        Raises:
+            TriageError: When the reference cannot run what is inside.
+        """
+        question = self._inv.question
+        feeds = tuple(self._feeds(opening, next(feed.origin for feed in question.feeds)))
+        failure = self.failure()
+        return type(self)(
+            dataclasses.replace(question, model=opening.model, feeds=feeds, tolerance=None),
+            self._case,
+            ends=self._ends,
+            shrink_seconds=self._shrink_seconds,
+            repeats=self.repeats,
+            listener=self._listener,
+            jobs=self._jobs,
+            wanted=failure.kind if failure else None,
+        )
+
+    def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:
+        if opening.lifted is None:
+            yield Feed("inside", {spec.name: self._recorded(spec.name) for spec in opening.model.inputs}, origin)
+            return
+        values = {name: self._recorded(name) for name in opening.needs}
+        with self._inv.new_runner(self._inv.question.reference, opening.model) as runner:
+            for turn, tensors in enumerate(turns(opening, values, runner.run)):
+                yield Feed(f"turn {turn}", tensors, origin)
+
+    def _recorded(self, value: str) -> np.ndarray:
+        """Return a constant, or what a value was on the sample that fails worst."""
+        graph = self.pieces.model.graph
+        if value in graph.constants:
+            return graph.weight(value)
+        failure = self.failure()
+        worst = next((s for s in self._samples if failure is not None and s.name == failure.sample), self._samples[0])
+        return worst[value]
+
+    def close(self) -> None:
+        """Release every session and temporary file."""
+        self._inv.close()
+
+    def _repro(self, nodes: tuple[str, ...]) -> Repro:
+        piece = self.pieces.cut(nodes)
+        samples = [
+            ReproSample(
+                {spec.name: sample[spec.name] for spec in piece.inputs},
+                {spec.name: sample[spec.name] for spec in piece.outputs if spec.name in sample},
+            )
+            for sample in self._samples
+        ]
+        return Repro(piece, tuple(samples))
+
+    def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
+        """Return how a case fails by itself; asked several times when the fault comes and goes."""
+        question = self._inv.question
+        for _ in range(self._attempts):
+            found = failure_of(
+                repro,
+                question.target,
+                workspace=self._inv.workspace,
+                limits=question.limits,
+                error_of=error_of,
+                signal=before.signal if before else 0.0,
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _written(self, repro: Repro, local: Failure, shrunk: tuple[Shrunk, ...], result: Path | None) -> Finish:
+        if result is None:
+            return Finish(local, shrunk=shrunk)
+        repro.model.save(result)
+        folder = result.with_name(f"{result.stem}_repro")
+        target = absolute(self._inv.question.target)
+        write_pack(folder, repro, target=target, versions=versions(), local=local)
+        self._listener.progress("running the result in a fresh process")
+        limits = self._inv.question.limits
+        return Finish(local, fails_again(folder, target, local, limits, self._attempts), shrunk, folder)
+
+
+def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:
+    """Say whether a written repro fails as it did, in a fresh process; any of some attempts will do."""
+    oracle = ReproOracle(folder.resolve(), target, limits, local, error_of)
+    with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
+        for attempt in range(attempts):
+            pool.submit(Asked(("repro",), attempt))
+            ((_, answer),) = pool.wait()
+            if answer.verdict is not None and answer.verdict.same:
+                return True
+    return False
+
+
+def absolute(spec: EngineSpec) -> str:
+    """Return a spec whose script is found from anywhere."""
+    if "file" not in spec.options:
+        return str(spec)
+    return str(EngineSpec(spec.name, {**spec.options, "file": str(Path(spec.options["file"]).resolve())}))

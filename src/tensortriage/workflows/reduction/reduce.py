@@ -1,0 +1,370 @@
+"""Reduce: the smallest piece of a model that still fails, found by asking engines, a command or a person.
+
+Whoever answers, the rest is the same: the premise first, then the search, then everything else that can be smaller,
+and the result is seen to fail again before it is called one.
+"""
+
+import contextlib
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.diagnose.investigation import Listener
+from tensortriage.diagnose.investigation import Question as Inquiry
+from tensortriage.engines.base import Limits
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.inputs.syntax import Shape
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_input_shapes
+from tensortriage.reduce.asking import Effort, Finish
+from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.polygraphy_modes import bisect, linear
+from tensortriage.reduce.result import KeptNode, Opened, OtherFailure, Reduction
+from tensortriage.reduce.searching import Search
+from tensortriage.runs.capture import BATCH_BYTES
+from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.search.dialogue import Pass
+from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
+from tensortriage.search.problem import Outcome
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget, Progress, SearchResult, Stop
+from tensortriage.workflows.common.engine_specs import REFERENCE, usable
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.output_files import check_output
+from tensortriage.workflows.reduction.by_command import Person, StagedAsking, StagedRequest, UndoError
+from tensortriage.workflows.reduction.by_engine import EngineAsking
+from tensortriage.workflows.reduction.inside_subgraphs import Found, Opens, go_inside
+from tensortriage.workflows.reduction.piece_shapes import ShapeSource
+
+SHRINK_SECONDS = 60.0
+"""Time for making smaller what engines are asked about; a step takes milliseconds."""
+PREMISE = 3
+"""Runs of the whole before anything else."""
+TRUSTED = Repeats(premise=1, measure=1)
+"""A person is not asked the same thing twice."""
+
+
+class Mode(enum.Enum):
+    """How pieces are chosen; the value is the word on the command line."""
+
+    AUTO = "auto"
+    BLOCKS = "blocks"
+    BISECT = "bisect"
+    LINEAR = "linear"
+
+
+class ReduceListener(Listener, Protocol):
+    """Who wants to hear how a reduction goes on."""
+
+    def checked(self, progress: Progress[str]) -> None:
+        """A piece was checked."""
+
+    def tell(self, text: str) -> None:
+        """Something to be shown as it is."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ReduceRequest:
+    """What to reduce.
+
+    Attributes:
+        model: ONNX file that fails.
+        output: File for the smallest failing piece; None for none.
+        min_good: File for a passing piece of about that size; None for none.
+        target: Spec of the engine that fails; empty when a command or a person is asked.
+        reference: Spec of the engine taken as right.
+        check: The command that judges; None when engines or a person are asked.
+        person: Who judges when there is neither engine nor command.
+        feeding: Where samples come from.
+        mode: How pieces are chosen.
+        ends: Which ends of the model may be cut off.
+        input_shapes: Shapes that the inputs of the model get.
+        shape_source: How shapes become known when a command or a person is asked.
+        artifact: The model of the current iteration, for the command or the person.
+        keep_artifact: Leave the last one there.
+        jobs: Checks at once.
+        premise: Runs of the whole before anything else; more of them meet a fault that comes and goes.
+        save_replay: Where verdicts are written as they come.
+        load_replay: Verdicts of an earlier run.
+        case: Directory of the case; an earlier one is resumed.
+        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        budget: What the search may cost.
+        shrink_seconds: Time for making smaller what is left after the nodes; None for a minute with engines, and none
+            with a check, of which every step takes one.
+        external_data_dir: Where external data are when not beside the model.
+        batch_bytes: Largest amount of captured tensors held at once.
+    """
+
+    model: Path
+    output: Path | None
+    min_good: Path | None = None
+    target: str = ""
+    reference: str = REFERENCE
+    check: CheckSpec | None = None
+    person: Person | None = None
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    mode: Mode = Mode.AUTO
+    ends: Ends = Ends.BOTH
+    input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
+    shape_source: ShapeSource = ShapeSource.INFERENCE
+    artifact: Path = Path("polygraphy_debug.onnx")
+    keep_artifact: bool = False
+    jobs: int = 1
+    premise: int = PREMISE
+    save_replay: Path | None = None
+    load_replay: Path | None = None
+    case: Path = Path("triage-case")
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    budget: Budget = dataclasses.field(default_factory=Budget)
+    shrink_seconds: float | None = None
+    external_data_dir: Path | None = None
+    batch_bytes: int | None = BATCH_BYTES
+
+    def __post_init__(self) -> None:
+        if self.output is None and self.min_good is None:
+            raise UsageError(
+                "there is nowhere to write the result",
+                slug="reduce-no-output",
+                cure="give -o FILE, --min-good FILE or both",
+            )
+        if not self.target and self.check is None and self.person is None:
+            raise UsageError("nobody to ask what fails", slug="reduce-no-judge", cure="give --target or --check")
+        if self.target and self.check is not None:
+            raise UsageError(
+                "--target and --check exclude each other: an engine or a command says what fails",
+                slug="reduce-two-judges",
+                cure="give one of them",
+            )
+
+
+def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
+    """Find the smallest piece of a model that still fails, and write it.
+
+    Ctrl-C ends the search with the smallest piece found so far, which is written.
+
+    Raises:
+        TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
+    """
+    for spec in (request.target, request.reference) if request.target else ():
+        usable(spec)
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    for output in (request.output, request.min_good):
+        check_output(output, *model.files)
+    if request.input_shapes:
+        model = with_input_shapes(model, request.input_shapes)
+    with Case(request.case) as case, contextlib.ExitStack() as entered:
+        asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener)))
+        good = _Good()
+        found = _find(request, asking, request.budget, listener, good)
+        path: Sequence[Found] = [found]
+        opened: tuple[Opened, ...] = ()
+        if request.ends is Ends.BOTH and request.mode in (Mode.AUTO, Mode.BLOCKS):
+            path, opened = go_inside(
+                found,
+                lambda inner, budget: _find(request, inner, budget, listener, _Good()),
+                budget=request.budget,
+                enter=entered,
+                say=listener.progress,
+            )
+        last = path[-1]
+        effort = Effort.WRITE if last.result.stop is Stop.INTERRUPTED else Effort.FULL
+        finish = last.asking.finish(last.nodes, request.output, last.result.rate, effort)
+        reduction = dataclasses.replace(
+            _reduction(request, path, finish),
+            opened=opened,
+            files=_files(request, asking.pieces, good, finish, len(last.nodes)),
+            others=_others(path, case),
+        )
+        case.write("reduction.json", reduction)
+    return reduction
+
+
+def _find(request: ReduceRequest, asking: Opens, budget: Budget, listener: ReduceListener, good: "_Good") -> Found:
+    """See that the whole fails, and search."""
+    search = Search(
+        pieces=asking.pieces,
+        oracle=asking.oracle,
+        identity=asking.identity,
+        cache=asking.cache,
+        repeats=asking.repeats,
+        budget=budget,
+        passes=passes(request.mode, asking.pieces, request.ends),
+        observe=_observer(listener, good),
+    )
+    return Found(asking, *_search(request, asking, search, listener))
+
+
+def _search(
+    request: ReduceRequest, asking: Opens, search: Search, listener: ReduceListener
+) -> tuple[SearchResult[str], SearchResult[str]]:
+    """Return what the premise and the search gave; begins again, with the answers so far, when one is taken back."""
+    while True:
+        with contextlib.suppress(UndoError), asking.executor() as executor:
+            listener.progress("does the whole model fail?")
+            premise = search.premise(executor)
+            search = dataclasses.replace(search, identity=asking.settle(premise))
+            suspicion = asking.suspicion() if request.mode in (Mode.AUTO, Mode.BLOCKS) else {}
+            result = search.run(premise, suspicion, executor)
+            if request.check is not None and result.stop is Stop.FINISHED:
+                search.refuse_constant_answers(result)
+            return premise, result
+        assert isinstance(asking, StagedAsking)
+        asking.undo()
+
+
+def passes(mode: Mode, pieces: Pieces, ends: Ends) -> tuple[Pass[str], ...]:
+    """Return what a mode does."""
+    if mode is Mode.BISECT:
+        return (bisect(pieces, ends),)
+    if mode is Mode.LINEAR:
+        return (linear(pieces, ends),)
+    return TO_BLOCKS if mode is Mode.BLOCKS else TO_ITEMS
+
+
+def _ends(mode: Mode, ends: Ends) -> Ends:
+    """Return how candidates are completed: the modes of Polygraphy choose theirs complete."""
+    return Ends.BOTH if mode in (Mode.BISECT, Mode.LINEAR) else ends
+
+
+@dataclasses.dataclass
+class _Good:
+    """Passing pieces by size; the one wanted is the largest below the result, else the smallest above."""
+
+    by_size: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def take(self, candidate: tuple[str, ...]) -> None:
+        self.by_size.setdefault(len(candidate), candidate)
+
+    def nearest(self, size: int) -> tuple[str, ...] | None:
+        below = [known for known in self.by_size if known < size]
+        if below:
+            return self.by_size[max(below)]
+        return self.by_size[min(self.by_size)] if self.by_size else None
+
+
+def _observer(listener: ReduceListener, good: _Good) -> Callable[[Progress[str]], None]:
+    def observe(progress: Progress[str]) -> None:
+        if progress.verdict.outcome is Outcome.PASS:
+            good.take(progress.candidate)
+        listener.checked(progress)
+
+    return observe
+
+
+def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceListener) -> EngineAsking | StagedAsking:
+    ends = _ends(request.mode, request.ends)
+    if not request.target:
+        return StagedAsking(_staged(request, model, ends, listener), case)
+    inquiry = Inquiry(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=usable(request.reference),
+        target=usable(request.target),
+        tolerance=request.tolerance,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+    )
+    return EngineAsking(
+        inquiry,
+        case,
+        ends=ends,
+        shrink_seconds=SHRINK_SECONDS if request.shrink_seconds is None else request.shrink_seconds,
+        repeats=Repeats(premise=request.premise),
+        listener=listener,
+        jobs=request.jobs,
+    )
+
+
+def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceListener) -> StagedRequest:
+    judge: CheckSpec | Person | None = request.check or request.person
+    assert judge is not None
+    return StagedRequest(
+        model=model,
+        feed=lambda: next(feeds(request.feeding, model)),
+        judge=judge,
+        ends=ends,
+        shape_source=request.shape_source,
+        artifact=request.artifact,
+        keep_artifact=request.keep_artifact,
+        jobs=request.jobs if request.check is not None else 1,
+        mode=request.mode.value,
+        save_replay=request.save_replay,
+        load_replay=request.load_replay,
+        tell=listener.tell,
+        repeats=Repeats(premise=request.premise) if request.check is not None else TRUSTED,
+        shrink_seconds=request.shrink_seconds or 0.0,
+    )
+
+
+def _reduction(request: ReduceRequest, path: Sequence[Found], finish: Finish) -> Reduction:
+    """Put together what a reduction ends with."""
+    outside, last = path[0], path[-1]
+    result, pieces = last.result, outside.asking.pieces
+    return Reduction(
+        asked=outside.asking.word,
+        command=command_line(),
+        model=str(request.model),
+        sha256=pieces.model.fingerprint,
+        nodes_before=len(pieces.nodes(pieces.items)),
+        kept=tuple(_kept(last.asking.pieces, result)),
+        minimality=result.minimality.value,
+        block_items=result.block_items,
+        stop=result.stop.value,
+        checks=sum(found.result.checks for found in path),
+        cache_hits=sum(found.cache_hits for found in path),
+        candidates=sum(found.result.candidates for found in path),
+        seconds=sum(found.premise.seconds + found.result.seconds for found in path),
+        failed_runs=result.rate.failed,
+        runs=result.rate.runs,
+        confidence=result.confidence,
+        signature=outside.result.verdict.signature,
+        failure=outside.asking.failure(),
+        local=finish.local,
+        verified=finish.verified,
+        shrunk=finish.shrunk,
+    )
+
+
+def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
+    removals = {item: verdict.outcome.value for item, verdict in result.removals.items()}
+    for name in pieces.nodes(result.kept):
+        node = pieces.model.graph.node(name)
+        item = pieces.item_of(name)
+        yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""))
+
+
+def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: Finish, size: int) -> dict[str, str]:
+    """Write the passing piece that was asked for, and return the files there are."""
+    files: dict[str, str] = {}
+    if request.output is not None:
+        files["result"] = str(request.output)
+    if finish.repro is not None:
+        files["repro"] = str(finish.repro)
+    if request.min_good is not None:
+        nearest = good.nearest(size)
+        if nearest is not None:
+            pieces.cut(pieces.nodes(nearest)).save(request.min_good)
+            files["min-good"] = str(request.min_good)
+    return files
+
+
+def _others(path: Sequence[Found], case: Case) -> tuple[OtherFailure, ...]:
+    """Save the pieces that fail in another way."""
+    found: list[OtherFailure] = []
+    for pieces, other in [(step.asking.pieces, other) for step in path for other in step.result.others]:
+        nodes = pieces.nodes(other.candidate)
+        place = Path("interesting") / f"{len(found)}.onnx"
+        try:
+            pieces.cut(nodes).save(case.folder / place)
+            written = str(place)
+        except ModelError:
+            written = ""
+        found.append(OtherFailure(len(nodes), other.verdict.signature, other.verdict.detail, written))
+    return tuple(found)

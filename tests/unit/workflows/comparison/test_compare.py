@@ -1,0 +1,74 @@
+"""Does the comparison know whether marking changed what an engine answers?"""
+
+import numpy as np
+import pytest
+
+import models
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.workflows.common.output_selection import OutputChoice
+from tensortriage.workflows.comparison.compare import CompareRequest, compare
+
+SHY = """
+import numpy as np
+import onnxruntime
+
+
+class Engine:
+    def compile(self, model, options):
+        return Session(onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]))
+
+
+class Session:
+    def __init__(self, session):
+        self.session = session
+
+    def run(self, feed):
+        names = [output.name for output in self.session.get_outputs()]
+        found = dict(zip(names, self.session.run(names, dict(feed))))
+        return {name: array + np.float32(len(names) > 2) for name, array in found.items()}
+"""
+"""An engine that adds 1 to everything when more than the model's two outputs are asked of it."""
+
+
+def erased(outputs):
+    for array in outputs.values():
+        if array.flags.writeable:  # what a worker sends is not
+            array[...] = 0.0
+    return outputs
+
+
+@pytest.fixture
+def request_for(tmp_path):
+    (tmp_path / "shy.py").write_text(SHY)
+    model = models.branchy().save(tmp_path / "model.onnx")
+
+    def make(mark, **named):
+        targets = [EngineSpec.parse("onnxruntime"), EngineSpec.parse(f"script:{tmp_path / 'shy.py'}")]
+        choice = OutputChoice(mark=mark)
+        return CompareRequest(
+            model=model, reference=EngineSpec.parse("onnxruntime"), targets=targets, outputs=choice, **named
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("postprocess", [None, erased], ids=["as it is", "changed in place"])
+def test_an_engine_that_marking_moves_is_told_from_others(request_for, postprocess):
+    result = compare(request_for(["*"], postprocess=postprocess))
+    moved = list(result.moved.values())
+    assert (result.observation, moved) == ("instrumented", [False, False, True])
+    assert result.builds == 3 + 2  # the two sessions of ONNX Runtime are the same: one untouched run is enough
+
+
+def test_nothing_is_run_twice_when_nothing_is_marked(request_for):
+    result = compare(request_for([]))
+    assert (result.observation, dict(result.moved), result.checks) == ("deployed", {}, 3)
+    assert all(row.metrics.mismatches == 0 for item in result.comparisons for row in item.comparison.rows)
+
+
+def test_an_engine_that_fails_unmarked_is_an_outcome(request_for, tmp_path):
+    (tmp_path / "shy.py").write_text(SHY.replace("names = [", "assert len(self.session.get_outputs()) > 2; names = ["))
+    result = compare(request_for(["*"]))
+    assert [outcome.ok for outcome in result.outcomes.values()] == [True, True, False]
+    assert len(result.comparisons) == 2  # what was measured before stays
+    assert np.isfinite(result.run_seconds)

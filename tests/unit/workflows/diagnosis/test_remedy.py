@@ -1,0 +1,37 @@
+"""Which ways to keep ops in fp32 are tried on which engine, the least intrusive first."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from precision_numbers import write_loud
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.diagnosis.remedy import kept_alone
+
+
+@pytest.mark.parametrize(
+    ("target", "tried"),
+    [
+        ("tensorrt:precision=fp16", ["precision=fp16,kept=/loud_0", "precision=mixed"]),
+        ("openvino:precision=fp16", ["precision=dynamic"]),
+        ("onnxruntime:precision=fp16,optimization=all", ["optimization=all"]),
+        ("emulate:precision=fp16", ["precision=fp16,kept=/loud_0"]),  # its option and a typed file are one
+    ],
+)
+def test_an_engines_own_option_comes_before_the_types_of_the_file(tmp_path, target, tried):
+    write_loud(tmp_path)
+    model = Model.load(tmp_path / "m.onnx")
+    question = SimpleNamespace(target=EngineSpec.parse(target))
+    inv = SimpleNamespace(
+        question=question, precision=Precision.FP16, model=model, specs=lambda feed: value_specs(model)
+    )
+    found = list(kept_alone(inv, SimpleNamespace(feed=None), ("/loud_0",)))
+    assert [str(proposal.spec).partition(":")[2] for proposal in found] == tried
+    for proposal, words in zip(found, tried, strict=True):
+        assert (proposal.model is model) is ("kept=" in words)
+        types = {np.dtype(spec.dtype.numpy) for spec in value_specs(proposal.file).values() if spec.dtype.is_float}
+        assert types == {np.dtype(np.float16), np.dtype(np.float32)}

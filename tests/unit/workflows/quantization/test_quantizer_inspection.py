@@ -1,0 +1,101 @@
+"""Every pair judged, of a calibrated model and of one whose scales were learned with its weights."""
+
+import numpy as np
+import onnx
+import pytest
+
+from quantization_aware import scaled, trained
+from tensortriage.errors import ModelError
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
+from tensortriage.testing import feed_for, mlp, quantized, save_model
+from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers
+
+PLANTED = "/layer.1/Relu_output_0"
+
+
+@pytest.fixture
+def feeds():
+    model = mlp()
+    feed = feed_for(model)
+    turned = {name: array[::-1].copy() for name, array in feed.items()}
+    return model, [Feed("usual", feed, Origin.REAL), Feed("turned", turned, Origin.REAL)]
+
+
+def asked(tmp_path, model, feeds, original=None):
+    loaded = Model.load(save_model(model, tmp_path / "q.onnx"))
+    return inspect_quantizers(
+        loaded, feeds, original=None if original is None else Model.load(save_model(original, tmp_path / "f.onnx"))
+    )
+
+
+def test_scales_that_were_learned_fit(tmp_path, feeds):
+    model, both = feeds
+    small = trained(model, both[0].tensors)
+    onnx.checker.check_model(small)
+    found = asked(tmp_path, small, both)
+    assert {row.kind for row in found.pairs} == {"fits"}
+    assert len(found.pairs) == sum(node.op_type == "DequantizeLinear" for node in small.graph.node)
+    assert sum(row.weight for row in found.pairs) == 5
+    assert found.fixed == found.recalibrate == ()
+    alone = np.array([row.alone for row in found.pairs])
+    assert (np.diff(alone) <= 0).all()
+    # errors of independent roundings add in power
+    assert found.error == pytest.approx(np.sqrt(np.square(alone).sum()), rel=0.6)
+
+
+@pytest.mark.parametrize(
+    ("factor", "kind", "share", "words"),
+    [(0.1, "scale-too-small", 1.0, "too small"), (60.0, "scale-too-large", 0.0, "too large")],
+)
+def test_a_scale_that_training_left_wrong(tmp_path, feeds, factor, kind, share, words):
+    model, both = feeds
+    small = trained(model, both[0].tensors)
+    scaled(small, f"{PLANTED}_scale", factor)
+    found = asked(tmp_path, small, both)
+    first = found.pairs[0]
+    assert (first.node, first.value, first.kind) == (f"{PLANTED}_QuantizeLinear", PLANTED, kind)
+    assert words in first.words
+    assert first.clipping_share == pytest.approx(share, abs=0.05)
+    assert found.remove == first.node
+    assert found.error_without == first.without < 0.3 * found.error
+    assert [row.kind for row in found.pairs[1:]] == ["fits"] * (len(found.pairs) - 1)
+
+
+def test_the_feed_to_recalibrate_on_is_the_one_whose_numbers_are_cut_off(tmp_path, feeds):
+    model, (usual, _) = feeds
+    small = trained(model, usual.tensors)
+    large = Feed("large", {name: array * np.float32(8.0) for name, array in usual.tensors.items()}, Origin.REAL)
+    found = asked(tmp_path, small, [usual, large])
+    assert found.recalibrate == ("large",)
+    outgrown = {row.value: row for row in found.pairs if row.kind != "fits"}
+    assert outgrown["x"].observed_on == "large"
+    assert outgrown["x"].observed[1] == pytest.approx(8.0 * float(usual.tensors["x"].max()))
+    assert asked(tmp_path, small, [usual]).recalibrate == ()
+
+
+def test_stored_weights_are_judged_where_the_original_is_known(tmp_path, feeds):
+    model, (usual, _) = feeds
+    small = quantized(model, usual.tensors)
+    scaled(small, weight_scale(small), 0.3)
+    without = asked(tmp_path, small, [usual])
+    assert len(without.fixed) == 5
+    assert not any(row.weight for row in without.pairs)
+    known = asked(tmp_path, small, [usual], original=model)
+    assert (known.fixed, known.pairs[0].weight, known.pairs[0].kind != "fits") == ((), True, True)
+    assert known.remove == known.pairs[0].node
+
+
+def has(model, name):
+    return any(tensor.name == name for tensor in model.graph.initializer)
+
+
+def weight_scale(model):
+    return next(n.input[1] for n in model.graph.node if n.op_type == "DequantizeLinear" and has(model, n.input[0]))
+
+
+def test_a_model_without_pairs(tmp_path, feeds):
+    model, both = feeds
+    with pytest.raises(ModelError) as none:
+        asked(tmp_path, model, both)
+    assert none.value.slug == "quantizers-none"
