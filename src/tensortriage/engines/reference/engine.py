@@ -3,7 +3,10 @@
 Whatever real floating-point type the model declares, weights, constants, casts and results are float64; integers,
 booleans and the narrow formats (float8, int4, ...) behind quantizers are what the model says. That is why outputs that
 the model declares as float16, bfloat16 or float32 come back as float64: rounding them would lose what the reference is
-for. Most operators have kernels of our own (`tensortriage.engines.reference.kernels`); for rare ones the reference
+for. Options ask for less: results rounded to the types of the model, sums and functions as hardware computes them
+(`tensortriage.engines.reference.arithmetic`).
+
+Most operators have kernels of our own (`tensortriage.engines.reference.kernels`); for rare ones the reference
 implementations of the onnx package serve, but only those that were found to keep float64: some drop to float32 inside
 (GridSample, AffineGrid, window functions, LinearAttention), others ignore what older operator sets mean or are slow.
 """
@@ -19,9 +22,11 @@ import onnx_ir as ir
 from tensortriage.engines.base import Availability, Limits, Plan, Region
 from tensortriage.engines.feed_checks import build_failed, checked_feed, closed, run_failed
 from tensortriage.engines.options import read_options
+from tensortriage.engines.reference.arithmetic import EXACT, OPTIONS, Arithmetic, read_arithmetic
 from tensortriage.engines.reference.interpreter import CONTROL_FLOW, Fetch, NodeFailed, Program, Step, run
 from tensortriage.engines.reference.kernels import Call, Kernel, kernel_for
 from tensortriage.engines.reference.kernels.casting import WIDE, to_float64
+from tensortriage.engines.reference.typed_steps import ExactSteps, TypedSteps
 from tensortriage.errors import BuildFailed, ModelError
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
@@ -46,10 +51,10 @@ _DEEPEST_CALL = 64
 
 
 class ReferenceEngine:
-    """The engine ``reference``, in this process; it has no options."""
+    """The engine ``reference``, in this process."""
 
     name: ClassVar[str] = NAME
-    options: ClassVar[Mapping[str, str]] = {}
+    options: ClassVar[Mapping[str, str]] = OPTIONS
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -59,36 +64,41 @@ class ReferenceEngine:
         return Availability(usable=True, version=np.__version__, device="CPU")
 
     def precision(self, options: Mapping[str, str]) -> str:
-        """Return ``fp64``."""
-        read_options(options, self.options)
-        return "fp64"
+        """Return ``fp64``, the format that results are rounded to, or ``fp32`` for the types of the model."""
+        return read_arithmetic(read_options(options, self.options)).precision.value
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "ReferenceSession":
         """Prepare the model.
 
         Raises:
-            UsageError: For any option.
+            UsageError: For an unknown option or value.
             BuildFailed: When the file is no model, uses an operator that has no float64 arithmetic here, an operator
-                set before 7, or inputs or outputs that are no tensors.
+                set before 7, or inputs or outputs that are no tensors; with an arithmetic, when the type of a value
+                is not known.
         """
-        read_options(options, self.options)
+        arithmetic = read_arithmetic(read_options(options, self.options))
         try:
-            loaded = Model.load(model)
+            return ReferenceSession(Model.load(model), arithmetic)
         except ModelError as error:
             raise build_failed(NAME, error.message, cure=error.cure) from error
-        return ReferenceSession(loaded)
 
 
 class ReferenceSession:
     """A model as a program of float64 kernels.
 
+    Args:
+        model: The model.
+        arithmetic: What is rounded.
+
     Raises:
         BuildFailed: When it cannot be one.
+        ModelError: When the arithmetic rounds and the type of a value is not known.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, arithmetic: Arithmetic = EXACT) -> None:
         self.inputs: Sequence[ValueSpec] = model.inputs
-        self.outputs: Sequence[ValueSpec] = tuple(_answered(spec) for spec in model.outputs)
+        declared = model.outputs if arithmetic.rounds else [_answered(spec) for spec in model.outputs]
+        self.outputs: Sequence[ValueSpec] = tuple(declared)
         for value in (*model.ir.graph.inputs, *model.ir.graph.outputs):
             if not isinstance(value.type, ir.TensorType | None):
                 raise BuildFailed(
@@ -96,13 +106,16 @@ class ReferenceSession:
                     slug="value-not-a-tensor",
                     cure="cut the model before it, e.g. with triage surgeon extract",
                 )
-        self._program: Program | None = _Builder(model.ir).main()
+        steps = ExactSteps(model) if arithmetic == EXACT else TypedSteps(model, arithmetic)
+        self._finish = {value.name: steps.output(value) for value in steps.model.graph.outputs}
+        self._typed = {spec.name: spec.dtype.numpy for spec in declared if arithmetic.rounds and spec.dtype in WIDE}
+        self._program: Program | None = _Builder(steps).main()
 
     def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once.
 
         Returns:
-            One array per output; float64 for every real floating-point output.
+            One array per output; float64 for every real floating-point output unless results are rounded.
 
         Raises:
             DataError: When the feed does not fit the inputs.
@@ -123,9 +136,15 @@ class ReferenceSession:
         fed = checked_feed(feed, self.inputs)
         try:
             for name, value in run(self._program, {name: to_float64(array) for name, array in fed.items()}):
-                yield name, _owned(value, fed)
+                yield name, self._answer(name, _owned(value, fed))
         except NodeFailed as error:
             raise run_failed(NAME, error) from error
+
+    def _answer(self, name: str, value: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            finish = self._finish.get(name)
+            value = value if finish is None else finish(value)
+            return value.astype(self._typed[name], copy=False) if name in self._typed else value
 
     def plan(self) -> Plan | None:
         """Return one region per node that outputs need, in execution order; computed in float64."""
@@ -154,8 +173,9 @@ def _owned(value: Any, fed: Mapping[str, np.ndarray]) -> np.ndarray:
 class _Builder:
     """From onnx_ir graphs to programs."""
 
-    def __init__(self, model: ir.Model) -> None:
-        self._model = model
+    def __init__(self, steps: ExactSteps | TypedSteps) -> None:
+        self._model = steps.model
+        self._steps = steps
 
     def main(self) -> Program:
         return self._program(self._model.graph, dict(self._model.opset_imports), {}, 0)
@@ -192,6 +212,7 @@ class _Builder:
             raise build_failed(
                 NAME, f"it uses operator set {version}", cure="convert the model to operator set 13 or later"
             )
+        rounded = self._steps.step(node)
         return Step(
             node=node.name or node.op_type,
             op_type=node.op_type,
@@ -201,6 +222,9 @@ class _Builder:
             attributes={name: _plain(attr) for name, attr in present.items() if attr.type != ir.AttributeType.GRAPH},
             kernel=kernel,
             bodies=bodies,
+            arithmetic=rounded.arithmetic,
+            operands=rounded.operands,
+            results=rounded.results,
         )
 
     def _called(self, function: ir.Function, node: ir.Node, present: Mapping[str, ir.Attr], depth: int) -> Program:

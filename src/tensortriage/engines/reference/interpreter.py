@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
 from tensortriage.engines.reference.kernels import Call, Kernel
 from tensortriage.errors import EngineOutOfMemory, TriageError
 
 Fetch = Callable[[], np.ndarray]
+Change = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +33,9 @@ class Step:
         kernel: The arithmetic; None for control flow and functions.
         bodies: Programs of the node's bodies by attribute name; of a function under the empty name.
         releases: Own values of the program that no later step uses.
+        arithmetic: What the kernel leaves exact.
+        operands: Per input, what is done to it before the kernel reads it, or None; empty for nothing at all.
+        results: Per output, what is done to it before anyone reads it, or None; empty for nothing at all.
     """
 
     node: str
@@ -42,6 +47,9 @@ class Step:
     kernel: Kernel | None
     bodies: Mapping[str, "Program"]
     releases: tuple[str, ...] = ()
+    arithmetic: Arithmetic = EXACT
+    operands: tuple[Change | None, ...] = ()
+    results: tuple[Change | None, ...] = ()
 
     @property
     def uses(self) -> tuple[str, ...]:
@@ -167,9 +175,12 @@ def _step(step: Step, scope: _Scope) -> Sequence[Any]:
         inputs = tuple(scope[name] if name else None for name in step.inputs)
         if step.kernel is None:
             return _control(step, inputs, scope)
-        call = Call(step.op_type, step.version, inputs, step.attributes, len(step.outputs))
+        if step.operands:
+            inputs = tuple(_changed(inputs, step.operands))
+        call = Call(step.op_type, step.version, inputs, step.attributes, len(step.outputs), step.arithmetic)
         result = step.kernel(call)
-        return [_array(value) for value in (result if isinstance(result, tuple) else (result,))]
+        values = [_array(value) for value in (result if isinstance(result, tuple) else (result,))]
+        return _changed(values, step.results) if step.results else values
     except (NodeFailed, TriageError):
         raise
     except MemoryError as error:
@@ -180,6 +191,12 @@ def _step(step: Step, scope: _Scope) -> Sequence[Any]:
         ) from error
     except Exception as error:  # kernels let numpy speak for itself
         raise NodeFailed(f"node '{step.node}' ({step.op_type}): {error or type(error).__name__}") from error
+
+
+def _changed(values: Sequence[Any], changes: Sequence[Change | None]) -> list[Any]:
+    pairs = zip(values, changes, strict=False)  # a kernel may give fewer or more outputs than the node names
+    changed = [value if change is None or value is None else change(value) for value, change in pairs]
+    return [*changed, *values[len(changes) :]]
 
 
 def _array(value: Any) -> Any:

@@ -6,6 +6,6 @@ or a tuple of arrays; `kernel_for` finds it by operator name. Kernels follow the
 https://onnx.ai/onnx/operators/ and their changes from operator set 7 on.
 """
 
-from tensortriage.engines.reference.kernels.call import Call, Kernel, kernel_for, kernel_names
+from tensortriage.engines.reference.kernels.call import ELEMENTWISE, Call, Kernel, kernel_for, kernel_names
 
-__all__ = ["Call", "Kernel", "kernel_for", "kernel_names"]
+__all__ = ["ELEMENTWISE", "Call", "Kernel", "kernel_for", "kernel_names"]

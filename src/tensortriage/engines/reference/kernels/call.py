@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
+
 Output: TypeAlias = Any
 """An array, a tuple of arrays, or a list of arrays for a sequence; numpy's stubs say Any too often to be closer."""
 Kernel = Callable[["Call"], Output]
@@ -17,6 +19,15 @@ _MODULES = (
     "resizing", "sampling", "recurrent", "quantization",
 )  # fmt: skip
 _TABLE: dict[str, Kernel] = {}
+ELEMENTWISE = frozenset(
+    {
+        "Abs", "Add", "BatchNormalization", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid",
+        "HardSwish", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Pow", "PRelu", "Reciprocal",
+        "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu",
+        "Where",
+    }
+)  # fmt: skip
+"""Operators that engines compute in the loop that makes their operand, without storing it in between."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class Call:
         inputs: Arrays (lists of arrays for sequences); None for omitted optional inputs.
         attributes: Attributes given by the node: numbers, strings, tuples of them, arrays; defaults are not filled in.
         outputs: Number of outputs wanted.
+        arithmetic: How sums add up and how accurate functions are.
     """
 
     op_type: str
@@ -36,6 +48,7 @@ class Call:
     inputs: tuple[Any, ...]
     attributes: Mapping[str, Any]
     outputs: int = 1
+    arithmetic: Arithmetic = EXACT
 
     def __getitem__(self, index: int) -> Any:
         """Return an input; None when it is omitted."""

@@ -1,31 +1,27 @@
-"""Convolutions, as one matrix product per tap of the kernel."""
+"""Convolutions, as matrix products (`tensortriage.engines.reference.kernels.columns`)."""
 
 import numpy as np
 
+from tensortriage.engines.reference.accumulation import EXACT_SUMS
+from tensortriage.engines.reference.kernels import winograd
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
+from tensortriage.engines.reference.kernels.columns import correlate
 from tensortriage.engines.reference.kernels.windows import Windows, last_axes
 
 
 def convolve(call: Call, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the convolution of x (N, C, ...) with weight (M, C / group, ...), without bias.
+    """Return the convolution of x (N, C, ...) with weight (M, C / group, ...), without bias, float64.
 
     Args:
-        call: Where strides, pads, dilations and groups come from.
-        x: Input, float64 or an integer type that holds the sums.
-        weight: Kernels, of the same type.
+        call: Where strides, pads, dilations, groups and the arithmetic come from.
+        x: Input, float64.
+        weight: Kernels, float64.
     """
-    groups = call.get("group", 1)
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape") or weight.shape[2:])
-    n, c = x.shape[:2]
-    m = weight.shape[0]
-    shaped = weight.reshape(groups, m // groups, c // groups, *windows.kernel)
-    total = np.zeros((n, groups, m // groups, int(np.prod(windows.counts, dtype=np.int64))), x.dtype)
-    depthwise = c == groups
-    for place, view in windows.taps(windows.padded(x, 0)):
-        seen = view.reshape(n, groups, c // groups, -1)
-        tap = last_axes(shaped, place)
-        total += tap * seen if depthwise else np.matmul(tap, seen)
-    return total.reshape(n, m, *windows.counts)
+    groups, arithmetic = call.get("group", 1), call.arithmetic
+    if arithmetic.winograd and winograd.fits(windows, groups):
+        return winograd.correlate(x, weight, windows, arithmetic.winograd, arithmetic.products)
+    return correlate(x, weight, windows, groups, arithmetic.products)
 
 
 @kernel("Conv")
@@ -35,12 +31,14 @@ def _conv(call: Call) -> Output:
 
 @kernel("ConvInteger")
 def _conv_integer(call: Call) -> Output:
-    x, weight = call[0].astype(np.int32), call[1].astype(np.int32)
+    # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly, and faster than int32.
+    x, weight = call[0].astype(np.float64), call[1].astype(np.float64)
     if call[2] is not None:
-        x = x - call[2].astype(np.int32).reshape(())
+        x = x - call[2].astype(np.float64).reshape(())
     if call[3] is not None:
-        weight = weight - _per_kernel(call[3].astype(np.int32), weight.ndim)
-    return convolve(call, x, weight)
+        weight = weight - _per_kernel(call[3].astype(np.float64), weight.ndim)
+    windows = Windows.of(call, x.shape[2:], call.get("kernel_shape") or weight.shape[2:])
+    return correlate(x, weight, windows, call.get("group", 1), EXACT_SUMS).astype(np.int32)
 
 
 def _per_kernel(values: np.ndarray, rank: int) -> np.ndarray:
@@ -53,7 +51,9 @@ def _qlinear_conv(call: Call) -> Output:
     x, x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero = call.inputs[:8]
     # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly.
     wide = weight.astype(np.float64) - _per_kernel(w_zero.astype(np.float64), weight.ndim)
-    total = convolve(call, x.astype(np.float64) - float(x_zero.reshape(())), wide)
+    windows = Windows.of(call, x.shape[2:], call.get("kernel_shape") or weight.shape[2:])
+    shifted = x.astype(np.float64) - float(x_zero.reshape(()))
+    total = correlate(shifted, wide, windows, call.get("group", 1), EXACT_SUMS)
     total = _with_bias(total, None if call[8] is None else call[8].astype(np.float64))
     scale = (w_scale * float(np.reshape(x_scale, ())) / float(np.reshape(y_scale, ()))).reshape(-1)
     rounded = np.rint(total * _per_kernel(scale, total.ndim - 1)) + float(y_zero.reshape(()))
@@ -77,15 +77,16 @@ def _conv_transpose(call: Call) -> Output:
         (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], strides, kernel_shape, dilations, strict=True)
     ]
     n, c, m = x.shape[0], x.shape[1], weight.shape[1] * groups
-    shaped = weight.reshape(groups, c // groups, m // groups, *kernel_shape)
+    sums = call.arithmetic.products
+    taps = np.moveaxis(weight.reshape(groups, c // groups, -1), 1, 2)  # (groups, M / groups * taps, C / groups)
     flat = x.reshape(n, groups, c // groups, -1)
+    spread = sums.matmul(np.ascontiguousarray(taps), flat).reshape(n, m, *kernel_shape, *x.shape[2:])
     total = np.zeros((n, m, *(f + e for f, e in zip(full, extra, strict=True))))
     for place in np.ndindex(*kernel_shape):
-        spread = np.matmul(np.swapaxes(last_axes(shaped, place), 1, 2), flat).reshape(n, m, *x.shape[2:])
         starts = [o * d for o, d in zip(place, dilations, strict=True)]
         cut = [slice(b, b + (i - 1) * s + 1, s) for b, i, s in zip(starts, x.shape[2:], strides, strict=True)]
         view = last_axes(total, cut)
-        view += spread
+        view[...] = sums.kept(view + spread[(slice(None), slice(None), *place)])
     pads = _transposed_pads(call, x.shape[2:], strides, full, extra)
     total = np.pad(total, ((0, 0), (0, 0), *((max(0, -low), max(0, -high)) for low, high in pads)))
     crop = [slice(max(0, low), size - max(0, high)) for (low, high), size in zip(pads, total.shape[2:], strict=True)]

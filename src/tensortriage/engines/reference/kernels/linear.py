@@ -7,14 +7,14 @@ from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 
 @kernel("MatMul")
 def _matmul(call: Call) -> Output:
-    return np.matmul(call[0], call[1])
+    return call.arithmetic.products.matmul(call[0], call[1])
 
 
 @kernel("Gemm")
 def _gemm(call: Call) -> Output:
     left = call[0].T if call.get("transA", 0) else call[0]
     right = call[1].T if call.get("transB", 0) else call[1]
-    product = np.matmul(left, right)
+    product = call.arithmetic.products.matmul(left, right)
     if call.get("alpha", 1.0) != 1.0:
         product = (product * call.get("alpha")).astype(product.dtype)
     if call[2] is not None:

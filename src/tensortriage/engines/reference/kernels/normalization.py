@@ -9,11 +9,17 @@ def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
     return values.reshape(1, -1, *[1] * (rank - 2))
 
 
-def _standardized(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _inverse_root(call: Call, variance: np.ndarray) -> np.ndarray:
+    """Return 1 / sqrt(variance + epsilon) as the hardware computes it."""
+    exact = np.asarray(1.0 / np.sqrt(variance + call.get("epsilon", 1e-5)))
+    return call.arithmetic.functions.approximated("Rsqrt", exact)
+
+
+def _standardized(call: Call, x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (x - mean) * factor, mean, and factor = 1 / sqrt(variance + epsilon) over axes."""
-    mean = np.mean(x, axis=axes, keepdims=True)
+    mean = call.arithmetic.sums.mean(x, axes, keepdims=True)
     centred = x - mean
-    factor = 1.0 / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
+    factor = _inverse_root(call, call.arithmetic.sums.mean(centred * centred, axes, keepdims=True))
     centred *= factor
     return centred, mean, factor
 
@@ -33,7 +39,7 @@ def _batch_normalization(call: Call) -> Output:
             old_mean * momentum + mean * (1.0 - momentum),
             old_variance * momentum + variance * (1.0 - momentum),
         )
-    factor = scale / np.sqrt(variance + call.get("epsilon", 1e-5))
+    factor = call.arithmetic.functions.approximated("Rsqrt", scale / np.sqrt(variance + call.get("epsilon", 1e-5)))
     y = (x - _per_channel(mean, x.ndim)) * _per_channel(factor, x.ndim) + _per_channel(bias, x.ndim)
     return (y, *running)[: call.outputs]
 
@@ -43,7 +49,7 @@ def _layer_normalization(call: Call) -> Output:
     x, scale, bias = call[0], call[1], call[2]
     axis = call.get("axis", -1)
     axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
-    y, mean, factor = _standardized(x, axes, call.get("epsilon", 1e-5))
+    y, mean, factor = _standardized(call, x, axes)
     y = y * scale
     return (y if bias is None else y + bias, mean, factor)[: call.outputs]
 
@@ -52,21 +58,21 @@ def _layer_normalization(call: Call) -> Output:
 def _rms_normalization(call: Call) -> Output:
     x, axis = call[0], call.get("axis", -1)
     axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
-    mean_square = np.mean(x * x, axis=axes, keepdims=True)
-    return x / np.sqrt(mean_square + call.get("epsilon", 1e-5)) * call[1]
+    root = np.sqrt(call.arithmetic.sums.mean(x * x, axes, keepdims=True) + call.get("epsilon", 1e-5))
+    return call.arithmetic.functions.approximated("Rsqrt", x / root) * call[1]
 
 
 @kernel("InstanceNormalization")
 def _instance_normalization(call: Call) -> Output:
     x = call[0]
-    y, _, _ = _standardized(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
+    y, _, _ = _standardized(call, x, tuple(range(2, x.ndim)))
     return y * _per_channel(call[1], x.ndim) + _per_channel(call[2], x.ndim)
 
 
 @kernel("GroupNormalization")
 def _group_normalization(call: Call) -> Output:
     x, groups = call[0], call.get("num_groups")
-    y, _, _ = _standardized(x.reshape(x.shape[0], groups, -1), (2,), call.get("epsilon", 1e-5))
+    y, _, _ = _standardized(call, x.reshape(x.shape[0], groups, -1), (2,))
     scale, bias = call[1], call[2]
     if call.version < 21:  # one number per group, later one per channel
         scale, bias = (np.repeat(values, x.shape[1] // groups) for values in (scale, bias))
@@ -77,17 +83,18 @@ def _group_normalization(call: Call) -> Output:
 def _mean_variance_normalization(call: Call) -> Output:
     axes = tuple(call.get("axes") or (0, 2, 3))
     x = call[0]
-    centred = x - np.mean(x, axis=axes, keepdims=True)
-    return centred / (np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True)) + 1e-9)
+    centred = x - call.arithmetic.sums.mean(x, axes, keepdims=True)
+    deviation = np.sqrt(call.arithmetic.sums.mean(centred * centred, axes, keepdims=True)) + 1e-9
+    return call.arithmetic.functions.approximated("Rsqrt", centred / deviation)
 
 
 @kernel("LpNormalization")
 def _lp_normalization(call: Call) -> Output:
     x, axis = call[0], call.get("axis", -1)
     if call.get("p", 2) == 1:
-        norm = np.sum(np.abs(x), axis=axis, keepdims=True)
+        norm = call.arithmetic.sums.sum(np.abs(x), axis, keepdims=True)
     else:
-        norm = np.sqrt(np.sum(x * x, axis=axis, keepdims=True))
+        norm = np.sqrt(call.arithmetic.sums.sum(x * x, axis, keepdims=True))
     return np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)
 
 

@@ -37,7 +37,8 @@ def _places(shape: tuple[int, ...], *, column_major: bool) -> np.ndarray:
 def _average_pool(call: Call) -> Output:
     x = call[0]
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape"))
-    total = sum(view for _, view in windows.taps(windows.padded(x, 0)))
+    sums = call.arithmetic.sums
+    total = sums.total(view for _, view in windows.taps(sums.operand(windows.padded(x, 0))))
     ones = np.ones((1, 1, *x.shape[2:]))
     if call.get("count_include_pad", 0):  # padding counts, what ceil mode adds beyond it does not
         ones = np.pad(ones, ((0, 0), (0, 0), *windows.given_pads), constant_values=1)
@@ -52,13 +53,14 @@ def _average_pool(call: Call) -> Output:
 def _lp_pool(call: Call) -> Output:
     p = call.get("p", 2)
     windows = Windows.of(call, call[0].shape[2:], call.get("kernel_shape"))
-    total = sum(np.abs(view) ** p for _, view in windows.taps(windows.padded(call[0], 0)))
+    sums = call.arithmetic.sums
+    total = sums.total(sums.operand(np.abs(view) ** p) for _, view in windows.taps(windows.padded(call[0], 0)))
     return total ** (1.0 / p)
 
 
 @kernel("GlobalAveragePool")
 def _global_average_pool(call: Call) -> Output:
-    return np.mean(call[0], axis=tuple(range(2, call[0].ndim)), keepdims=True)
+    return call.arithmetic.sums.mean(call[0], tuple(range(2, call[0].ndim)), keepdims=True)
 
 
 @kernel("GlobalMaxPool")
@@ -70,4 +72,4 @@ def _global_max_pool(call: Call) -> Output:
 def _global_lp_pool(call: Call) -> Output:
     p = call.get("p", 2)
     axes = tuple(range(2, call[0].ndim))
-    return np.sum(np.abs(call[0]) ** p, axis=axes, keepdims=True) ** (1.0 / p)
+    return call.arithmetic.sums.sum(np.abs(call[0]) ** p, axes, keepdims=True) ** (1.0 / p)

@@ -4,12 +4,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tensortriage.engines.reference.function_accuracy import Functions
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 from tensortriage.engines.reference.kernels.special import sigmoid
 
 State = tuple[np.ndarray, ...]
 Activation = Callable[[np.ndarray], np.ndarray]
 Stepper = Callable[[np.ndarray, State], State]
+
+
+_OPERATORS = {"tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu", "softplus": "Softplus"}
+"""The operator of which a recurrent layer's activation is a use."""
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Activation:
@@ -43,9 +48,16 @@ def _activations(call: Call, default: Sequence[str], direction: int) -> list[Act
     made = []
     for i, name in enumerate(names):
         alpha = alphas[i] if i < len(alphas) else None
-        function = _activation(name, alpha, betas[i] if i < len(betas) else None)
+        exact = _activation(name, alpha, betas[i] if i < len(betas) else None)
+        function = _approximated(name, exact, call.arithmetic.functions)
         made.append(_clipped(function, call.get("clip") if i % len(default) < 2 else None))
     return made[direction * len(default) : (direction + 1) * len(default)]
+
+
+def _approximated(name: str, function: Activation, functions: Functions) -> Activation:
+    """Return an activation as the hardware computes it."""
+    error = functions.error(_OPERATORS.get(name.lower(), ""))
+    return function if error is None else lambda x: error(function(x))
 
 
 def _clipped(function: Activation, limit: float | None) -> Activation:
@@ -106,9 +118,9 @@ def _biases(call: Call, direction: int, gates: int) -> tuple[np.ndarray, np.ndar
 @kernel("RNN")
 def _rnn(call: Call) -> Output:
     def step_for(d: int, functions: list[Activation]) -> Stepper:
-        w, r = call[1][d].T, call[2][d].T
+        w, r, matmul = call[1][d].T, call[2][d].T, call.arithmetic.products.matmul
         bias = sum(_biases(call, d, 1))
-        return lambda x, states: (functions[0](x @ w + states[0] @ r + bias),)
+        return lambda x, states: (functions[0](matmul(x, w) + matmul(states[0], r) + bias),)
 
     return _run(call, ["Tanh"], [5], step_for)
 
@@ -116,21 +128,21 @@ def _rnn(call: Call) -> Output:
 @kernel("GRU")
 def _gru(call: Call) -> Output:
     def step_for(d: int, functions: list[Activation]) -> Stepper:
-        w, r = call[1][d].T, call[2][d].T
+        w, r, matmul = call[1][d].T, call[2][d].T, call.arithmetic.products.matmul
         w_bias, r_bias = _biases(call, d, 3)
         hidden = r.shape[0]
 
         def step(x: np.ndarray, states: State) -> State:
             h = states[0]
-            from_x = x @ w + w_bias
-            from_h = h @ r[:, : 2 * hidden] + r_bias[: 2 * hidden]
+            from_x = matmul(x, w) + w_bias
+            from_h = matmul(h, r[:, : 2 * hidden]) + r_bias[: 2 * hidden]
             z = functions[0](from_x[:, :hidden] + from_h[:, :hidden])
             reset = functions[0](from_x[:, hidden : 2 * hidden] + from_h[:, hidden:])
             r_new, bias = r[:, 2 * hidden :], r_bias[2 * hidden :]
             if call.get("linear_before_reset", 0):
-                candidate = reset * (h @ r_new + bias)
+                candidate = reset * (matmul(h, r_new) + bias)
             else:
-                candidate = (reset * h) @ r_new + bias
+                candidate = matmul(reset * h, r_new) + bias
             new = functions[1](from_x[:, 2 * hidden :] + candidate)
             return ((1.0 - z) * new + z * h,)
 
@@ -142,7 +154,7 @@ def _gru(call: Call) -> Output:
 @kernel("LSTM")
 def _lstm(call: Call) -> Output:
     def step_for(d: int, functions: list[Activation]) -> Stepper:
-        w, r = call[1][d].T, call[2][d].T
+        w, r, matmul = call[1][d].T, call[2][d].T, call.arithmetic.products.matmul
         bias = sum(_biases(call, d, 4))
         hidden = r.shape[0]
         peepholes = np.zeros(3 * hidden) if call[7] is None else call[7][d]
@@ -150,7 +162,7 @@ def _lstm(call: Call) -> Output:
 
         def step(x: np.ndarray, states: State) -> State:
             h, c = states
-            i, o, f, g = np.split(x @ w + h @ r + bias, 4, axis=1)
+            i, o, f, g = np.split(matmul(x, w) + matmul(h, r) + bias, 4, axis=1)
             i = functions[0](i + p_i * c)
             f = 1.0 - i if call.get("input_forget", 0) else functions[0](f + p_f * c)
             c = f * c + i * functions[1](g)

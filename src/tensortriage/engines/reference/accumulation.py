@@ -1,0 +1,178 @@
+"""How sums of products add up: what engines are free to choose in Conv, MatMul and reductions.
+
+Units that multiply matrices add a block of products at high precision, then round the running sum to the accumulator's
+type: cuBLAS and TensorRT's FP16 kernels keep it in float16, most others in float32. Which block comes first is free as
+well. An `Accumulation` is one such choice; kernels of sums ask it for products and sums and know nothing of types.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tensortriage.values.dtype import DType
+
+_TF32_DROPPED = 13  # of the 23 bits of a float32 fraction, TF32 keeps 10 (NVIDIA A100 whitepaper)
+_BF16_DROPPED = 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Accumulation:
+    """One way to add up.
+
+    Attributes:
+        accumulator: Type of the running sum: float32, float16, bfloat16; None adds everything in float64.
+        block: How many terms are added, in float32, before the running sum is rounded. With a float32 accumulator
+            nothing needs rounding there, and the block says in which order terms are added. Blocks are added from the
+            last to the first.
+        truncate: Whether the running sum of products is rounded towards zero instead of to nearest.
+        operand_bits: Bits of the fraction that operands of products keep; None for all.
+        operand_truncate: Whether operands are cut off instead of rounded to nearest.
+    """
+
+    accumulator: DType | None = None
+    block: int = 32
+    truncate: bool = False
+    operand_bits: int | None = None
+    operand_truncate: bool = False
+
+    def operand(self, x: np.ndarray) -> np.ndarray:
+        """Return an operand of `product`, rounded as operands are; arrays that are not float64 stay as they are."""
+        if x.dtype != np.float64 or (self.accumulator is None and self.operand_bits is None):
+            return x
+        narrow = x.astype(np.float32)
+        if self.operand_bits is not None:
+            narrow = _shortened(narrow, 23 - self.operand_bits, truncate=self.operand_truncate)
+        return narrow if self.accumulator is not None else narrow.astype(np.float64)
+
+    def matmul(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the matrix product as numpy.matmul shapes it."""
+        return self.product(self.operand(left), self.operand(right))
+
+    def product(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the matrix product of two arrays that went through `operand`; float64 for floating-point ones."""
+        if self.accumulator is None or left.dtype != np.float32 or not left.shape[-1]:
+            return np.asarray(np.matmul(left, right))
+        rows, columns = left if left.ndim > 1 else left[None], right if right.ndim > 1 else right[:, None]
+        if self.accumulator is DType.FLOAT and not self.truncate:
+            order = _last_block_first(rows.shape[-1], self.block)
+            total = np.asarray(np.matmul(np.take(rows, order, -1), np.take(columns, order, -2)))
+        else:
+            total = self._blocked(rows, columns)
+        if right.ndim == 1:
+            total = total[..., 0]
+        if left.ndim == 1:
+            total = total[..., 0, :] if right.ndim > 1 else total[..., 0]
+        return total.astype(np.float64)
+
+    def _blocked(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        total: np.ndarray | None = None
+        for start in reversed(range(0, rows.shape[-1], self.block)):
+            part = np.matmul(rows[..., start : start + self.block], columns[..., start : start + self.block, :])
+            total = self.rounded(np.asarray(part if total is None else self._added(total, part)))
+        assert total is not None
+        return total
+
+    def _added(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+        if self.accumulator is DType.FLOAT and self.truncate:
+            return np.asarray(total.astype(np.float64) + part)
+        return np.asarray(total + part)
+
+    def rounded(self, total: np.ndarray) -> np.ndarray:
+        """Return a running sum as the accumulator holds it; float32."""
+        if self.accumulator is None:
+            return total
+        if self.truncate:
+            return _truncated(total, self.accumulator)
+        return np.asarray(total.astype(self.accumulator.numpy).astype(np.float32))
+
+    def kept(self, total: np.ndarray) -> np.ndarray:
+        """Return a float64 running sum rounded to the accumulator, still float64."""
+        return total if self.accumulator is None else self.rounded(total.astype(np.float32)).astype(np.float64)
+
+    def total(self, terms: Iterable[np.ndarray]) -> np.ndarray:
+        """Return the sum of equally shaped terms, at least one, that went through `operand`; never one of them."""
+        running: np.ndarray | None = None
+        part: np.ndarray | None = None
+        for count, term in enumerate(terms, 1):
+            if part is None:
+                part = np.array(term)
+            else:
+                part += term
+            if self.accumulator is not None and count % self.block == 0:
+                running, part = self.rounded(part if running is None else self._added(running, part)), None
+        if self.accumulator is None:
+            assert part is not None
+            return part
+        if part is not None:
+            running = self.rounded(part if running is None else self._added(running, part))
+        assert running is not None
+        return running.astype(np.float64)
+
+    def sum(self, x: np.ndarray, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> np.ndarray:
+        """Return the sum over axes, in the type of x."""
+        axes = tuple(axis) if isinstance(axis, Sequence) else axis
+        if self.accumulator is None or x.dtype != np.float64:
+            return np.asarray(np.sum(x, axis=axes, keepdims=keepdims, dtype=x.dtype))
+        return self._sum(x, axes, keepdims=keepdims)
+
+    def mean(self, x: np.ndarray, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> np.ndarray:
+        """Return the mean over axes, float64 for integers as well."""
+        axes = tuple(axis) if isinstance(axis, Sequence) else axis
+        if self.accumulator is None or x.dtype != np.float64:
+            return np.asarray(np.mean(x, axis=axes, keepdims=keepdims))
+        total = self._sum(x, axes, keepdims=keepdims)
+        return np.asarray(total / (x.size / total.size if total.size else 1))
+
+    def _sum(self, x: np.ndarray, axis: int | tuple[int, ...] | None, *, keepdims: bool) -> np.ndarray:
+        """Return the sum over axes: blocks of neighbours first, then block by block from the last to the first."""
+        given = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+        axes = tuple(sorted(a % x.ndim for a in given))
+        last = np.moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
+        outer = last.shape[: x.ndim - len(axes)]
+        count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+        rows = last.astype(np.float32).reshape(*outer, count)
+        whole = count - count % self.block
+        parts = rows[..., :whole].reshape(*outer, -1, self.block).sum(axis=-1)
+        rest = rows[..., whole:].sum(axis=-1)
+        for index in reversed(range(parts.shape[-1])):
+            rest = rest + parts[..., index]
+        total = rest.astype(np.float64)
+        return np.expand_dims(total, axes) if keepdims else total
+
+
+EXACT_SUMS = Accumulation()
+"""Everything in float64."""
+
+
+def _last_block_first(size: int, block: int) -> np.ndarray:
+    """Return the order of terms in which blocks are added from the last to the first, each from its first term on."""
+    return np.concatenate([np.arange(start, min(start + block, size)) for start in reversed(range(0, size, block))])
+
+
+def _shortened(x: np.ndarray, dropped: int, *, truncate: bool) -> np.ndarray:
+    """Return a float32 array without the last bits of its fractions, cut off or rounded to nearest even."""
+    bits = x.view(np.uint32)
+    mask = np.uint32((0xFFFFFFFF << dropped) & 0xFFFFFFFF)
+    if truncate:
+        short = (bits & mask).view(np.float32)
+    else:
+        odd = (bits >> np.uint32(dropped)) & np.uint32(1)
+        short = ((bits + (np.uint32((1 << (dropped - 1)) - 1) + odd)) & mask).view(np.float32)
+    return np.where(np.isfinite(x), short, x)
+
+
+def _truncated(total: np.ndarray, dtype: DType) -> np.ndarray:
+    """Return a running sum rounded towards zero to a type, as float32; what is too large becomes the largest number."""
+    if dtype is DType.FLOAT:
+        narrow = total.astype(np.float32)
+        over = np.abs(narrow) > np.abs(total)
+        return np.where(over, np.nextafter(narrow, np.float32(0)), narrow)
+    narrow = total.astype(np.float32)
+    if dtype is DType.BFLOAT16:
+        return _shortened(narrow, _BF16_DROPPED, truncate=True)
+    short = _shortened(narrow, _TF32_DROPPED, truncate=True)  # float16 has fractions of 10 bits as well
+    step = np.float32(dtype.finfo.smallest_subnormal)
+    short = np.where(np.abs(short) < np.float32(dtype.finfo.smallest_normal), np.trunc(short / step) * step, short)
+    largest = np.float32(dtype.finfo.max)
+    return np.where(np.isinf(short), short, np.clip(short, -largest, largest))

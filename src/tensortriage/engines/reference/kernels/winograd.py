@@ -1,0 +1,96 @@
+"""3x3 convolutions of stride 1 by Winograd's minimal filtering, in float32, as many engines compute them.
+
+Tiles of input and kernel are transformed, multiplied element by element (summed over channels), and transformed back:
+F(2x2, 3x3) needs 16 products for 4 results instead of 36, F(4x4, 3x3) 36 instead of 144. The transforms add numbers of
+different size, which costs digits. Matrices: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR
+2016, section 4.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tensortriage.engines.reference.accumulation import Accumulation
+from tensortriage.engines.reference.kernels.windows import Windows
+from tensortriage.values.dtype import DType
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Transforms:
+    """The transforms of one tile size as matrices on flattened tiles, float32: input, kernel, result."""
+
+    data: np.ndarray
+    kernel: np.ndarray
+    result: np.ndarray
+
+    @classmethod
+    def of(cls, data: list[list[float]], kernel: list[list[float]], result: list[list[float]]) -> "_Transforms":
+        """Return both passes, over rows and columns, of the one-dimensional transforms as one matrix each."""
+        return cls(*(np.kron(matrix, matrix).T.astype(np.float32) for matrix in (data, kernel, result)))
+
+
+_TRANSFORMS = {
+    2: _Transforms.of(
+        [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]],
+        [[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]],
+        [[1, 1, 1, 0], [0, 1, -1, -1]],
+    ),
+    4: _Transforms.of(
+        [
+            [4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
+            [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1],
+        ],
+        [
+            [1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6],
+            [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1],
+        ],
+        [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]],
+    ),
+}  # fmt: skip
+
+
+def fits(windows: Windows, groups: int) -> bool:
+    """Say whether a convolution is one that engines compute by this method."""
+    return (
+        groups == 1 and windows.kernel == (3, 3) and set(windows.strides) == {1} == set(windows.dilations)
+    )  # fmt: skip
+
+
+def correlate(x: np.ndarray, weight: np.ndarray, windows: Windows, tile: int, sums: Accumulation) -> np.ndarray:
+    """Return the convolution of x (N, C, H, W) with weight (M, C, 3, 3), float64.
+
+    Args:
+        x: Input, float64.
+        weight: Kernels, float64.
+        windows: Windows that `fits` accepts.
+        tile: Rows and columns of a tile of results, 2 or 4.
+        sums: How products over channels add up; float32 where it says exact.
+    """
+    if sums.accumulator is None:
+        sums = dataclasses.replace(sums, accumulator=DType.FLOAT)
+    transforms = _TRANSFORMS[tile]
+    (n, c), m = x.shape[:2], weight.shape[0]
+    rows, columns = (-(-count // tile) for count in windows.counts)
+    padded = _padded(windows.padded(x.astype(np.float32), 0), rows * tile + 2, columns * tile + 2)
+    places = (tile + 2) ** 2
+    tiles = _tiles(padded, rows, columns, tile).reshape(-1, places) @ transforms.data
+    kernels = weight.astype(np.float32).reshape(-1, 9) @ transforms.kernel
+    left = np.moveaxis(kernels.reshape(m, c, places), 2, 0)
+    right = tiles.reshape(n, c, rows * columns, places).transpose(3, 1, 0, 2).reshape(places, c, -1)
+    found = sums.matmul(left.astype(np.float64), right.astype(np.float64))  # (places, M, N * tiles)
+    y = np.moveaxis(found, 0, 2).astype(np.float32).reshape(-1, places) @ transforms.result
+    grid = y.reshape(m, n, rows, columns, tile, tile).transpose(1, 0, 2, 4, 3, 5)
+    whole: np.ndarray = grid.reshape(n, m, rows * tile, columns * tile).astype(np.float64)
+    return whole[:, :, : windows.counts[0], : windows.counts[1]]
+
+
+def _padded(x: np.ndarray, height: int, width: int) -> np.ndarray:
+    return np.pad(x, ((0, 0), (0, 0), (0, height - x.shape[2]), (0, width - x.shape[3])))
+
+
+def _tiles(padded: np.ndarray, rows: int, columns: int, tile: int) -> np.ndarray:
+    """Return overlapping tiles (N, C, rows, columns, tile + 2, tile + 2) of a float32 array."""
+    n, c, down, right = padded.strides
+    shape = (*padded.shape[:2], rows, columns, tile + 2, tile + 2)
+    strides = (n, c, down * tile, right * tile, down, right)
+    return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)

@@ -1,0 +1,168 @@
+"""From a model and an arithmetic to what each node rounds: the part of building a program that knows types.
+
+A value is rounded where it is made, so that every reader sees the same number; inputs and weights are rounded to a
+format where a node reads them. Which values a format rounds is decided by
+`tensortriage.model.mixed_precision.rounding_nodes`, the same for the engine ``emulate``.
+"""
+
+import dataclasses
+from typing import TypeVar
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
+from tensortriage.engines.reference.function_accuracy import FunctionError
+from tensortriage.engines.reference.kernels import ELEMENTWISE
+from tensortriage.engines.reference.number_rounding import Rounding
+from tensortriage.model.ir.attributes import bodies
+from tensortriage.model.mixed_precision.lowerable_nodes import decide
+from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.rewrite_helpers import is_standard
+from tensortriage.values.dtype import DType
+
+Entry = TypeVar("Entry")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finish:
+    """What happens to one exact result before the next operator reads it.
+
+    Attributes:
+        error: The error of an approximated function; None for none.
+        rounding: How it is rounded then; None when it is not.
+    """
+
+    error: FunctionError | None
+    rounding: Rounding | None
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """Return the result as the hardware would store it."""
+        if self.error is not None:
+            y = self.error(y)
+        return y if self.rounding is None else self.rounding(y)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepArithmetic:
+    """What a step needs to know of the arithmetic.
+
+    Attributes:
+        arithmetic: The policy for its kernel.
+        operands: Per input, how it is rounded; empty when none is.
+        results: Per output, what happens to it; empty when nothing does.
+    """
+
+    arithmetic: Arithmetic = EXACT
+    operands: tuple[Rounding | None, ...] = ()
+    results: tuple[Finish | None, ...] = ()
+
+
+class ExactSteps:
+    """Every step exact."""
+
+    arithmetic = EXACT
+
+    def __init__(self, model: Model) -> None:
+        self.model = model.ir
+
+    def step(self, node: ir.Node) -> StepArithmetic:
+        """Return that nothing is rounded."""
+        return _EXACT_STEP
+
+    def output(self, value: ir.Value) -> Rounding | None:
+        """Return that an output of the model is not rounded."""
+        return None
+
+
+_EXACT_STEP = StepArithmetic()
+
+
+class TypedSteps:
+    """The steps of one model under an arithmetic.
+
+    Attributes:
+        model: The model to build the program from, functions inlined.
+
+    Raises:
+        ModelError: When a function cannot be inlined or the type of a value is not known.
+    """
+
+    def __init__(self, model: Model, arithmetic: Arithmetic) -> None:
+        self.arithmetic = arithmetic
+        self._lowering = decide(model, specs=value_specs(model))
+        self.model = self._lowering.model
+        self._rounder = Rounder(self._lowering, arithmetic.precision) if arithmetic.format is not None else None
+        self._body_inputs = {v for node in self._lowering.lowered() for body in bodies(node) for v in body.inputs}
+
+    def step(self, node: ir.Node) -> StepArithmetic:
+        """Return the arithmetic of one node."""
+        types = [self._dtype(value) for value in node.outputs]
+        wide = next((dtype for dtype in types if dtype is not None), None)
+        arithmetic = self.arithmetic.for_results(wide)
+        finishes = tuple(self._finish(node, index, arithmetic) for index in range(len(node.outputs)))
+        operands = tuple(self._operand(node, index) for index in range(len(node.inputs)))
+        return StepArithmetic(arithmetic, _unless_empty(operands), _unless_empty(finishes))
+
+    def output(self, value: ir.Value) -> Rounding | None:
+        """Return how an output of the model is rounded when it was passed on unrounded inside."""
+        producer = value.producer()
+        if producer is None or not self._is_fused(value):
+            return None
+        return self._rounding(producer, value)
+
+    def _dtype(self, value: ir.Value) -> DType | None:
+        """Return the type of a value that is a floating-point tensor."""
+        kind = self._lowering.tensor(value)
+        dtype = None if kind is None else DType(kind.value)
+        return dtype if dtype is not None and dtype.is_float and dtype.bits >= 16 else None
+
+    def _finish(self, node: ir.Node, index: int, arithmetic: Arithmetic) -> Finish | None:
+        value = node.outputs[index]
+        if self._dtype(value) is None or bodies(node) or is_standard(node, "Constant"):
+            return None
+        error = arithmetic.functions.error(node.op_type) if index == 0 else None
+        fused = self._is_fused(value)
+        rounding = None if fused else self._rounding(node, value)
+        return Finish(error, rounding) if error is not None or rounding is not None else None
+
+    def _rounding(self, node: ir.Node, value: ir.Value) -> Rounding | None:
+        dtype = self._dtype(value)
+        if dtype is None or (is_standard(node, *MOVES_DATA) and not self.arithmetic.fused):
+            return None
+        to_format = (
+            self._rounder is not None
+            and node not in self._lowering.kept
+            and (self.arithmetic.fused or self._rounder.rounds_result(node, value))
+        )
+        return self.arithmetic.rounding(dtype, to_format=to_format)
+
+    def _operand(self, node: ir.Node, index: int) -> Rounding | None:
+        value = node.inputs[index]
+        if value is None or self._rounder is None or node in self._lowering.kept:
+            return None
+        dtype = self._dtype(value)
+        if dtype is None or self._is_rounded(value) or not self._rounder.rounds_operand(node, index, value):
+            return None
+        return self.arithmetic.rounding(dtype)
+
+    def _is_rounded(self, value: ir.Value) -> bool:
+        producer = value.producer()
+        return value in self._body_inputs if producer is None else producer not in self._lowering.kept
+
+    def _is_fused(self, value: ir.Value) -> bool:
+        """Say whether one element-wise operator of the same graph alone reads a value."""
+        producer = value.producer()
+        readers = {use.node for use in value.uses()}
+        if not self.arithmetic.fused or producer is None or len(readers) != 1:
+            return False
+        (reader,) = readers
+        if value.is_graph_output() and value.graph is not self.model.graph:
+            return False
+        return reader.graph is producer.graph and is_standard(reader, *ELEMENTWISE)
+
+
+def _unless_empty(entries: tuple[Entry | None, ...]) -> tuple[Entry | None, ...]:
+    return entries if any(entry is not None for entry in entries) else ()
