@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tensortriage.compare.judgement.tolerance import Tolerance
     from tensortriage.compare.metrics.tensor_metrics import measure
     from tensortriage.compare.run_result import CompareResult
-    from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
+    from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
     from tensortriage.engines.base import Availability, Engine, Limits, Plan, Session
     from tensortriage.engines.spec import EngineSpec
     from tensortriage.errors import TriageError
@@ -38,7 +38,7 @@ _HOMES = {
     "CompareRequest": "workflows.comparison.compare",
     "CompareResult": "compare.run_result",
     "ConvertRequest": "workflows.edits.convert",
-    "Culprit": "diagnose.verdict",
+    "Culprit": "diagnose.state.verdict",
     "DiagnoseRequest": "workflows.diagnosis.diagnose",
     "Engine": "engines.base",
     "EngineSpec": "engines.spec",
@@ -59,8 +59,8 @@ _HOMES = {
     "Target": "workflows.edits.edit_pipeline",
     "Tolerance": "compare.judgement.tolerance",
     "TriageError": "errors",
-    "Verdict": "diagnose.verdict",
-    "VerdictKind": "diagnose.verdict",
+    "Verdict": "diagnose.state.verdict",
+    "VerdictKind": "diagnose.state.verdict",
     "compare": "workflows.comparison.compare",
     "convert": "workflows.edits.convert",
     "diagnose": "workflows.diagnosis.diagnose",

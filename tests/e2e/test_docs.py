@@ -32,8 +32,8 @@ from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.judgement.tolerance import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.run_result import CompareResult
-from tensortriage.diagnose.layers import LayerRow, OutputRow
-from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict, VerdictKind
+from tensortriage.diagnose.state.layer_rows import LayerRow, OutputRow
+from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Region, Session
 from tensortriage.engines.registry import BUILT_IN, create
 from tensortriage.engines.spec import EngineSpec

@@ -16,7 +16,7 @@ from tensortriage.cli.log_options import shows_progress
 from tensortriage.report.text import duration, printable
 
 if TYPE_CHECKING:
-    from tensortriage.diagnose.verdict import Step
+    from tensortriage.diagnose.state.verdict import Step
 
 _MOST_COLUMNS = 100
 _logger = logging.getLogger(__name__)

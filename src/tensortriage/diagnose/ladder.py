@@ -6,32 +6,36 @@ Each rung is a function of the investigation and the evidence so far that return
 from collections.abc import Callable
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.diagnose.changed import model_changed
-from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.faulty import local_fault
-from tensortriage.diagnose.fusion import fusion_fault
-from tensortriage.diagnose.int16_sums import saturating_sums
-from tensortriage.diagnose.integer_engine import integer_arithmetic
-from tensortriage.diagnose.intermittent import build_to_build
-from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.layerwise import layer_wise
-from tensortriage.diagnose.layout import layout, outputs_in_place
-from tensortriage.diagnose.origin import nonfinite
-from tensortriage.diagnose.outputs import above_the_floor, compare_outputs
-from tensortriage.diagnose.overflow import out_of_range
-from tensortriage.diagnose.predicted import rounding
-from tensortriage.diagnose.quantized import check_quantizers, quantized_model, sound_quantization
-from tensortriage.diagnose.random_data import random_data
-from tensortriage.diagnose.ranged import scan_ranges
-from tensortriage.diagnose.repeated import run_to_run
-from tensortriage.diagnose.second_opinion import second_reference
-from tensortriage.diagnose.sensitivity import ill_conditioned
-from tensortriage.diagnose.soundness import reference_is_sound, says_nothing
-from tensortriage.diagnose.suggest import reduce_command
-from tensortriage.diagnose.sweep import broken_shape, sweep, with_shapes
-from tensortriage.diagnose.training import left_in_training, with_training
-from tensortriage.diagnose.transformations import configurations, transformation, with_cure
-from tensortriage.diagnose.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import above_the_floor, compare_outputs
+from tensortriage.diagnose.measurements.soundness import reference_is_sound, says_nothing
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
+from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation, with_cure
+from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
+from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
+from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
+from tensortriage.diagnose.rungs.number_format.predicted import rounding
+from tensortriage.diagnose.rungs.number_format.sensitivity import ill_conditioned
+from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
+from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
+from tensortriage.diagnose.rungs.operators.origin import nonfinite
+from tensortriage.diagnose.rungs.premises.changed import model_changed
+from tensortriage.diagnose.rungs.premises.intermittent import build_to_build
+from tensortriage.diagnose.rungs.premises.random_data import random_data
+from tensortriage.diagnose.rungs.premises.repeated import run_to_run
+from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
+from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep, with_shapes
+from tensortriage.diagnose.rungs.premises.training_mode import left_in_training, with_training
+from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
+from tensortriage.diagnose.rungs.quantization.integer_engine import integer_arithmetic
+from tensortriage.diagnose.rungs.quantization.quantized_model import (
+    check_quantizers,
+    quantized_model,
+    sound_quantization,
+)
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.runs.budget import BudgetSpent
 
 Rung = Callable[[Investigation, Evidence], Verdict | None]

@@ -17,7 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tensortriage.diagnose.verdict import Culprit, Step
+from tensortriage.diagnose.state.verdict import Culprit, Step
 from tensortriage.report.document import Report
 from tensortriage.report.text import (
     count,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tensortriage.diagnose.layers import LayerRow, Layers, OutputRow, Outputs
-from tensortriage.diagnose.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import StoreError
 from tensortriage.report.words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts

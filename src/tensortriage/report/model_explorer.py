@@ -8,7 +8,7 @@ run lies above its noise floor; without a floor, above -120 dB, a little more th
 
 import math
 
-from tensortriage.diagnose.layers import LayerRow
+from tensortriage.diagnose.state.layer_rows import LayerRow
 from tensortriage.report.document import Report
 from tensortriage.values.serial import to_json
 

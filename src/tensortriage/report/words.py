@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tensortriage.diagnose.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 
 
 class Tone(enum.Enum):

@@ -4,8 +4,8 @@ import math
 import random
 from pathlib import Path
 
-from tensortriage.diagnose.layers import LayerRow, Layers, OutputRow, Outputs
-from tensortriage.diagnose.verdict import Cost, Culprit, Step, Verdict
+from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
+from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict
 from tensortriage.report.document import Report
 from tensortriage.runs.case import CaseFacts, FeedFacts, ModelFacts
 from tensortriage.values.serial import dump

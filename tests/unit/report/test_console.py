@@ -5,8 +5,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from tensortriage.diagnose.layers import OutputRow, Outputs
-from tensortriage.diagnose.verdict import Culprit, Verdict
+from tensortriage.diagnose.state.layer_rows import OutputRow, Outputs
+from tensortriage.diagnose.state.verdict import Culprit, Verdict
 from tensortriage.report import console
 from tensortriage.report.document import Report
 from unit.report.samples import healthy_match, hostile, local_fault, range_overflow

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tensortriage.diagnose.layers import LayerRow, Layers, OutputRow, Outputs
-from tensortriage.diagnose.verdict import Culprit, Verdict
+from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
+from tensortriage.diagnose.state.verdict import Culprit, Verdict
 from tensortriage.errors import StoreError
 from tensortriage.report.document import Report
 from tensortriage.values.serial import dump, from_json, to_json

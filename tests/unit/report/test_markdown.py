@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tensortriage.diagnose.verdict import Verdict
+from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.report import markdown
 from tensortriage.report.document import Report
 from tensortriage.report.text import printable, shorten

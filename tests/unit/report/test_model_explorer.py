@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tensortriage.diagnose.layers import LayerRow, Layers
-from tensortriage.diagnose.verdict import Verdict
+from tensortriage.diagnose.state.layer_rows import LayerRow, Layers
+from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.report import model_explorer
 from tensortriage.report.document import Report
 from unit.report.samples import hostile

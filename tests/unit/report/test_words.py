@@ -1,4 +1,4 @@
-from tensortriage.diagnose.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.report.words import KIND_WORDS, Tone
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tensortriage.diagnose.verdict import VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.testing import planted_cases
 from tensortriage.testing.planted import FAMILIES, HEALTHY_ERROR, VISIBLE, Subject, off

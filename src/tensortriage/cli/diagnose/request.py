@@ -10,7 +10,7 @@ import click
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import StepTeller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, tolerance_of
-from tensortriage.diagnose.verdict import Verdict
+from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
 from tensortriage.inputs.sweep import parse_sweep

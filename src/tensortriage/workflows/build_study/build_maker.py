@@ -16,8 +16,8 @@ import numpy as np
 from tensortriage.builds.trial import BuildTrial, Difference, Judgement
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
-from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.soundness import mismatched
+from tensortriage.diagnose.measurements.soundness import mismatched
+from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Choice, PinsTactics, SavesEngines
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec

@@ -11,7 +11,7 @@ from tensortriage.builds.result import BuildStudy
 from tensortriage.builds.study import BuildGoal, Studying
 from tensortriage.builds.trial import BuildTrial
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
-from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Choice, Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError

@@ -69,8 +69,8 @@ class FloorJudge:
         references: Mapping[str, np.ndarray],
     ) -> dict[str, Judgement]:
         # A comparison seldom comes here, and all of an investigation is imported with these.
-        from tensortriage.diagnose.floors import ROUNDED, floors_of
-        from tensortriage.diagnose.investigation import Investigation, Question
+        from tensortriage.diagnose.measurements.floors import ROUNDED, floors_of
+        from tensortriage.diagnose.state.investigation import Investigation, Question
         from tensortriage.runs.case import Case
         from tensortriage.values.store import MemoryStore
 

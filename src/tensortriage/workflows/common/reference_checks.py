@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tensortriage.diagnose.soundness import has_nan
+from tensortriage.diagnose.measurements.soundness import has_nan
 from tensortriage.errors import DataError
 
 

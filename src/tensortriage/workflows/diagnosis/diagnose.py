@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
-from tensortriage.diagnose.dissection import with_anatomy
-from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.investigation import Investigation, Listener, Question
 from tensortriage.diagnose.ladder import climb
-from tensortriage.diagnose.layers import Layers, Outputs
-from tensortriage.diagnose.outputs import output_rows
-from tensortriage.diagnose.verdict import Verdict
+from tensortriage.diagnose.measurements.dissection import with_anatomy
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import output_rows
+from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.state.layer_rows import Layers, Outputs
+from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed

@@ -8,9 +8,9 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import decibels, error_of, gap_allowance_db, say
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.evidence import Calibrated
-from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.verdict import Remedy, Verdict
+from tensortriage.diagnose.measurements.evidence import Calibrated
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Remedy, Verdict
 from tensortriage.errors import EngineError
 
 QUESTION = "does another quantization make the target right?"

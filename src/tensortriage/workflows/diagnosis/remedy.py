@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.floors import ROUNDED
-from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.outputs import output_floors
-from tensortriage.diagnose.predicted import beyond_format
-from tensortriage.diagnose.restored import with_change
-from tensortriage.diagnose.verdict import Remedy, Verdict, VerdictKind
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import ROUNDED
+from tensortriage.diagnose.measurements.outputs import output_floors
+from tensortriage.diagnose.rungs.fusion.restored_answer import with_change
+from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, TriageError

@@ -9,9 +9,9 @@ import dataclasses
 from pathlib import Path
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.diagnose.evidence import Evidence
-from tensortriage.diagnose.investigation import Investigation
-from tensortriage.diagnose.verdict import ReproFacts, Verdict, VerdictKind
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import TriageError
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.failing import Failure

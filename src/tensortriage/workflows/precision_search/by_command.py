@@ -5,8 +5,8 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
-from tensortriage.diagnose.investigation import Investigation, Question
-from tensortriage.diagnose.verdict import Step
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.choosing import galloped, prune

@@ -6,9 +6,9 @@ import math
 import time
 from functools import cached_property
 
-from tensortriage.diagnose.investigation import Investigation, Question
-from tensortriage.diagnose.local import local_errors, suspects
-from tensortriage.diagnose.verdict import Step
+from tensortriage.diagnose.measurements.local import local_errors, suspects
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.precision.candidates import Bench, Candidates
 from tensortriage.precision.choosing import Choice, choose

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Goal

@@ -4,7 +4,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
-from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
 from tensortriage.precision.candidates import Bench

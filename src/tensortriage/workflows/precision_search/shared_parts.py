@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, least_floor
-from tensortriage.diagnose.floors import fp32_floors
-from tensortriage.diagnose.investigation import Investigation
+from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.convert_precision import convertible

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate
-from tensortriage.diagnose.quantized import float_weights
+from tensortriage.diagnose.rungs.quantization.quantized_model import float_weights
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.diagnose.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.diagnose.investigation import Listener
-from tensortriage.diagnose.investigation import Question as Inquiry
+from tensortriage.diagnose.state.investigation import Listener
+from tensortriage.diagnose.state.investigation import Question as Inquiry
 from tensortriage.engines.base import Limits
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape

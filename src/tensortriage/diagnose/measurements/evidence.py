@@ -1,0 +1,139 @@
+"""What the ladder has found out so far, and its rendering as rows for files and reports."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.patterns.finding import Finding
+from tensortriage.diagnose.measurements.floors import Floors
+from tensortriage.diagnose.measurements.local import Influence, Local
+from tensortriage.diagnose.measurements.nonfinite import Excess
+from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
+from tensortriage.diagnose.state.configuration import Configuration
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.layer_rows import LayerRow
+from tensortriage.diagnose.state.verdict import ShapeRow
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.lint import finding as lint
+from tensortriage.model.model import Model
+from tensortriage.runs.ranges import Ranges
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A quantized model whose quantizers were changed for the better.
+
+    Attributes:
+        model: The model.
+        output: The output that was worst.
+        before: Its relative error against the original model's, before.
+        after: The same afterwards, on the reference.
+        kind: What the remedy is called.
+        words: What was changed.
+    """
+
+    model: Model
+    output: str
+    before: float
+    after: float
+    kind: str = "calibrate"
+    words: str = "calibrated on these inputs"
+
+
+@dataclasses.dataclass(slots=True)
+class Evidence:
+    """Findings by rung; None where the ladder has not been.
+
+    Attributes:
+        results: Deployed outputs on every feed.
+        floors: In-context floors of every value on the worst feed.
+        excess: Values the format cannot hold.
+        ranges: What formats cannot hold of the first feed's tensors.
+        calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
+        quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
+        in_context: Figures of every value of the instrumented target.
+        local: Local errors.
+        influence: Influence of the suspects.
+        configuration: Options of the target that work, and those that break it.
+        moved: Failing outputs that hold the right values in another order, and which.
+        kept: Nodes that, kept in fp32, bring the model back into the format's range.
+        shapes: What happened at each shape of a sweep.
+        in_training: Nodes of the reference's model that are in training mode.
+        asked: Names of the rungs that were begun.
+    """
+
+    results: tuple[FeedResult, ...] = ()
+    floors: Floors | None = None
+    excess: tuple[Excess, ...] = ()
+    ranges: Ranges = dataclasses.field(default_factory=Ranges)
+    quantization: str = ""
+    calibrated: Calibrated | None = None
+    in_context: Mapping[str, Metrics] | None = None
+    local: Local | None = None
+    influence: Influence | None = None
+    configuration: Configuration | None = None
+    moved: Mapping[str, Finding] = dataclasses.field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    shapes: tuple[ShapeRow, ...] = ()
+    in_training: tuple[lint.Finding, ...] = ()
+    asked: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> FeedResult:
+        """The feed that fails worst."""
+        return worst_result(self.results)
+
+    @property
+    def feed(self) -> Feed:
+        """The feed that is looked into."""
+        return self.worst.feed
+
+    def error(self, value: str) -> float | None:
+        """Return the relative error of a value in the target's own full run; None when it was not looked at."""
+        figure = (self.in_context or {}).get(value)
+        return error_of(figure) if figure else None
+
+    def layer_rows(self, inv: Investigation) -> tuple[LayerRow, ...]:
+        """Return one row per captured value; empty when no layer was looked at."""
+        if self.in_context is None and self.local is None and self.floors is None:
+            return ()
+        rows = []
+        golden, graph = inv.golden(self.feed), inv.model.graph
+        notes = {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
+        for order, value in enumerate(inv.values):
+            node = graph.producer(value)
+            if value not in golden or node is None:
+                continue
+            spec = golden.spec(value)
+            seen = (self.in_context or {}).get(value)
+            local = self.local.error(value) if self.local else None
+            local_floor = self.local.floors.target.get(value) if self.local else None
+            rows.append(
+                LayerRow(
+                    value=value,
+                    node=node.name,
+                    op_type=node.op_type,
+                    scope=node.scope,
+                    order=order,
+                    dtype=spec.dtype.label if spec.dtype else "",
+                    shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
+                    in_context_error=self.error(value),
+                    floor=self.floors.target.get(value) if self.floors else None,
+                    local_error=local,
+                    local_floor=local_floor,
+                    floor_ratio=ratio_of(local, local_floor),
+                    influence=self.influence.alone.get(value) if self.influence else None,
+                    max_abs_reference=finite(seen.reference_max_abs) if seen else None,
+                    max_abs_target=finite(seen.target_max_abs) if seen else None,
+                    nonfinite_target=seen.nonfinite_mismatch if seen else 0,
+                    note=notes.get(value, ""),
+                )
+            )
+        return tuple(rows)
+
+
+def finite(number: float) -> float | None:
+    """Return a finite number, or None."""
+    return float(number) if math.isfinite(number) else None

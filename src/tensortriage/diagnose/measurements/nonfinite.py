@@ -1,0 +1,128 @@
+"""Where a NaN or Inf is born, and what a number format cannot hold.
+
+A non-finite element has an origin: a node with a non-finite output whose inputs are all finite, or a constant that the
+format turns into Inf. Carriers downstream are innocent. The same walk is made twice: on the run in which every result
+was only rounded to the format (what the format alone does), and on the target's own values.
+"""
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.diagnose.measurements.floors import ROUNDED, Floors, emulate
+from tensortriage.diagnose.measurements.local import Local
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.values.dtype import Precision
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Excess:
+    """A value of the reference run that the target's format cannot hold.
+
+    Attributes:
+        value: The tensor, or the constant.
+        node: The node that makes it, or that uses the constant.
+        op_type: Its operator.
+        magnitude: Largest absolute value in the reference.
+        constant: Whether it is a constant of the model.
+    """
+
+    value: str
+    node: str
+    op_type: str
+    magnitude: float
+    constant: bool
+
+
+def largest_number(precision: Precision) -> float:
+    """Return the largest finite number of a format; inf for formats as wide as fp32 (bf16 and tf32 share its range)."""
+    if precision not in ROUNDED or precision is Precision.BF16 or not precision.dtype.is_float:
+        return math.inf
+    return float(precision.dtype.finfo.max)
+
+
+def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str] = ()) -> list[Node]:
+    """Return the nodes in which non-finite values are born: output non-finite, every input finite.
+
+    Args:
+        graph: The model's index.
+        nonfinite: Values with a NaN or Inf that the reference does not have.
+        tainted: Constants that the format turns into Inf; a node that uses one counts as an origin.
+    """
+    bad = set(nonfinite)
+    found = []
+    for node in graph.nodes:
+        if not any(output in bad for output in node.outputs):
+            continue
+        if any(name in tainted for name in node.uses) or not any(name in bad for name in node.uses):
+            found.append(node)
+    return found
+
+
+def born(graph: Graph, figures: Mapping[str, Metrics], excess: Sequence[Excess] = ()) -> list[Node]:
+    """Return the origins of the non-finite values among some figures."""
+    nonfinite = [name for name, metrics in figures.items() if metrics.nonfinite_mismatch]
+    tainted = {item.value for item in excess if item.constant}
+    return origins(graph, nonfinite, tainted=tainted)
+
+
+def sources(graph: Graph, figures: Mapping[str, Metrics], outputs: Collection[str]) -> list[Node]:
+    """Return every origin that the non-finite outputs lead back to through non-finite values, in topological order.
+
+    Where no output among the figures is non-finite (marking tensors made it vanish) every origin counts.
+    """
+    bad = {name for name, metrics in figures.items() if metrics.nonfinite_mismatch}
+    found = born(graph, figures)
+    reached, pending = set[str](), [name for name in outputs if name in bad]
+    if not pending:
+        return found
+    while pending:
+        node = graph.producer(pending.pop())
+        if node is not None and node.name not in reached:
+            reached.add(node.name)
+            pending += [name for name in node.uses if name in bad]
+    return [node for node in found if node.name in reached]
+
+
+def nonfinite_alone(inv: Investigation, local: Local) -> list[Node]:
+    """Return the nodes that make a NaN or Inf out of golden operands."""
+    graph = inv.model.graph
+    producers = (graph.producer(value) for value, figure in local.metrics.items() if figure.nonfinite_mismatch)
+    return list(dict.fromkeys(node for node in producers if node is not None))
+
+
+def wide_nodes(graph: Graph, excess: Sequence[Excess]) -> set[str]:
+    """Return the nodes that must work in a wider format: those that make a value beyond the range, or read one."""
+    nodes = {item.node for item in excess}
+    for item in excess:
+        if not item.constant:
+            nodes |= {node.name for node in graph.consumers(item.value)}
+    return nodes
+
+
+def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Collection[str]) -> Floors:
+    """Return the floors of the format when some nodes are kept in fp32, so that nothing leaves its range.
+
+    The fall of the outputs' floors from ``floors`` to these is the proof that an overflow matters.
+    """
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    figures = emulate(
+        inv,
+        inv.model,
+        feed,
+        inv.values,
+        golden=golden,
+        specs=specs,
+        what="every layer, overflowing ops kept in fp32,",
+        kept=nodes,
+    )
+    least = least_floor(inv.precision)
+    target = {
+        name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
+        for name, figure in figures.items()
+    }
+    return Floors(floors.fp32, target, figures, floors.source)

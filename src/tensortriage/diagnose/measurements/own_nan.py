@@ -1,0 +1,64 @@
+"""A NaN of the reference itself: which op makes it, by which rule, and whether float64 makes it too."""
+
+import numpy as np
+
+from tensortriage.compare.nonfinite.arithmetic_rules import rule_of
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.errors import TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Node
+from tensortriage.runs.lab import FLOAT64
+from tensortriage.values.dtype import DType
+
+
+def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culprit | None, str]:
+    """Return the op in which an output's NaN is born in the reference's own run, and a clause about it for a sentence.
+
+    Args:
+        inv: The investigation.
+        feed: The feed on which the output holds NaN.
+        output: Name of the output.
+
+    Returns:
+        None and an empty text when no op can be named.
+    """
+    golden, graph = inv.golden(feed), inv.model.graph
+    pending, seen = [output], {output}
+    origin: Node | None = None
+    while pending:
+        node = graph.producer(pending.pop())
+        if node is None:
+            continue
+        bad = [name for name in node.uses if name in golden and holds_nan(np.asarray(golden[name]))]
+        if not bad:
+            origin = node if origin is None or node.index < origin.index else origin
+        pending += [name for name in bad if name not in seen]
+        seen.update(bad)
+    if origin is None:
+        return None, ""
+    value = next(name for name in origin.outputs if name in seen)
+    result = np.asarray(golden[value])
+    known = {name: graph.weight(name) for name in origin.inputs if name in graph.constants}
+    known |= {name: np.asarray(golden[name]) for name in origin.inputs if name in golden}
+    arrays = [known.get(name, feed.tensors.get(name)) for name in origin.inputs]
+    index = tuple(int(i) for i in np.argwhere(np.isnan(result.astype(np.float64)))[0])
+    rule = rule_of(origin, arrays, result, index)
+    reason = f"{rule.sentence}{in_float64(inv, feed, value)}"
+    culprit = Culprit(origin.name, origin.op_type, value, reason=reason)
+    return culprit, f", born in {origin.op_type} '{origin.name}': {reason}"
+
+
+def in_float64(inv: Investigation, feed: Feed, value: str) -> str:
+    """Say whether the same model makes a NaN of the same feed in float64; empty when that cannot be asked."""
+    try:
+        specs = inv.specs(feed)
+        ((_, array),) = inv.capture(FLOAT64, inv.model, feed, [value], specs=specs)
+    except TriageError:
+        return ""
+    return "; so it is in float64" if holds_nan(array) else "; in float64 it is a number"
+
+
+def holds_nan(array: np.ndarray) -> bool:
+    """Whether a floating-point array holds a NaN."""
+    return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float64)).any())

@@ -1,0 +1,258 @@
+"""How a NaN or Inf came to be: the rule of arithmetic, element by element, and who else makes it of the same operands.
+
+The operands are those that the target itself had: an op may make a NaN of wrong operands and be right. So the op is run
+once more, alone, on exactly these operands, by the reference and in float64. If they make it too, the rule holds for
+everybody and the operands are to blame; if they stay finite, the op is.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.nonfinite.arithmetic_rules import Rule, rule_of
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local import shape_values
+from tensortriage.diagnose.measurements.nonfinite import Excess, largest_number
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.explode import explode
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import FLOAT64
+from tensortriage.values.dtype import DType
+from tensortriage.values.store import TensorStore
+
+MOST_NODES = 4
+"""Origins whose operands are looked at."""
+
+FP32_MAX = float(np.finfo(np.float32).max)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provenance:
+    """How the elements of one value came to be not finite.
+
+    Attributes:
+        value: The value.
+        rule: What made the first of them.
+        elements: How many there are that the reference does not have.
+        size: Elements of the value.
+        reference_too: Whether the reference makes that element non-finite of the same operands; None when not known.
+        float64_too: Whether float64 does.
+    """
+
+    value: str
+    rule: Rule
+    elements: int
+    size: int
+    reference_too: bool | None = None
+    float64_too: bool | None = None
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words, without full stop."""
+        more = f" ({self.elements} of {self.size} elements are not finite)" if self.elements > 1 else ""
+        return f"{self.rule.sentence}{more}{self._others}"
+
+    @property
+    def _others(self) -> str:
+        known = {"the reference": self.reference_too, "float64": self.float64_too}
+        makes = [who for who, too in known.items() if too]
+        stays = [who for who, too in known.items() if too is False]
+        parts = [f"{' and '.join(makes)} make{'s' * (len(makes) == 1)} it too of the same operands"] if makes else []
+        parts += [f"{' and '.join(stays)} stay{'s' * (len(stays) == 1)} finite on the same operands"] if stays else []
+        return "; " + ", ".join(parts) if parts else ""
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """The same as figures."""
+        return {
+            "rule": self.rule.rule,
+            "index": list(self.rule.index),
+            "operands": dict(self.rule.operands),
+            "elements": self.elements,
+            "reference_too": self.reference_too,
+            "float64_too": self.float64_too,
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provenances:
+    """How the results of several nodes came to be, as kept in a case.
+
+    Attributes:
+        of: By node name.
+    """
+
+    of: Mapping[str, Provenance]
+
+
+def provenance(
+    inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
+) -> Mapping[str, Provenance]:
+    """Return how the non-finite results of some nodes came to be, by node name; nodes that cannot be explained lack.
+
+    Args:
+        inv: The investigation.
+        evidence: What is known so far; results of ops alone serve where the run of the whole model stays finite.
+        nodes: Origins, at most `MOST_NODES` are looked at.
+        spec: The engine in whose run they are.
+        model: What it runs; the names are those of ``inv.model``.
+    """
+    nodes = nodes[:MOST_NODES]
+    alone = sorted(evidence.local.arrays.names()) if evidence.local else []
+    key = inv.key(spec, model, evidence.feed, "provenance", [node.name for node in nodes], alone)
+    asked = "how NaN and Inf came to be"
+    return inv.case.checks.remember(
+        key, asked, Provenances, lambda: Provenances(look_into(inv, evidence, nodes, spec=spec, model=model))
+    ).of
+
+
+def look_into(
+    inv: Investigation, evidence: Evidence, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
+) -> Mapping[str, Provenance]:
+    """Look at the operands and results of some nodes; see `provenance`."""
+    feed = evidence.feed
+    seen = arrays_in_context(inv, feed, nodes, spec=spec, model=model)
+    golden = inv.golden(feed)
+    found: dict[str, Provenance] = {}
+    for node in nodes:
+        value = next((name for name in node.outputs if name in golden), None)
+        if value is None:
+            continue
+        operands, result = {name: seen.get(name) for name in node.inputs}, seen.get(value)
+        reference = np.asarray(golden[value])
+        if result is None or not mismatches(reference, result).any():
+            if evidence.local is None or value not in evidence.local.arrays:
+                continue
+            operands = {name: np.asarray(golden[name]) if name in golden else None for name in node.inputs}
+            result = np.asarray(evidence.local.arrays[value])
+        where = mismatches(reference, result)
+        if not where.any():
+            continue
+        for name in node.inputs:
+            operands[name] = known_operand(inv, feed, name) if operands.get(name) is None else operands[name]
+        index = tuple(int(i) for i in np.argwhere(where)[0])
+        limit = min(largest_number(inv.precision), FP32_MAX)
+        rule = rule_of(node, [operands.get(name) for name in node.inputs], result, index, largest=limit)
+        others = {
+            word: also(inv, feed, node, who, operands, index)
+            for word, who in (("reference_too", inv.question.reference), ("float64_too", FLOAT64))
+        }
+        found[node.name] = Provenance(value, rule, int(where.sum()), where.size, **others)
+    return found
+
+
+def mismatches(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return where the target is not finite though the reference is."""
+    if reference.shape != target.shape or not DType.from_numpy(target.dtype).is_float:
+        return np.zeros(target.shape, np.bool_)
+    with np.errstate(all="ignore"):
+        ours, theirs = (np.isfinite(array.astype(np.float64)) for array in (reference, target))
+    return np.asarray(ours & ~theirs)
+
+
+def arrays_in_context(
+    inv: Investigation, feed: Feed, nodes: Sequence[Node], *, spec: EngineSpec, model: Model
+) -> dict[str, np.ndarray]:
+    """Return operands and results of some nodes from one run of the whole model; empty when the engine fails."""
+    wanted = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    values = [value for value in inv.values if value in wanted]
+    try:
+        return {n: np.array(a) for n, a in inv.capture(spec, model, feed, values, specs=inv.specs(feed))}
+    except EngineError:
+        return {}
+
+
+def known_operand(inv: Investigation, feed: Feed, name: str) -> np.ndarray | None:
+    """Return an operand that no op computes: a graph input, or a constant as the target's format holds it."""
+    if name in feed.tensors:
+        array = feed.tensors[name]
+    elif name in inv.model.graph.constants:
+        array = inv.model.graph.weight(name)
+    else:
+        return None
+    kind = inv.precision.dtype
+    if kind.is_float and kind.bits < 32 and DType.from_numpy(array.dtype) in (DType.FLOAT, DType.DOUBLE):
+        with np.errstate(over="ignore"):
+            return np.asarray(array.astype(kind.numpy).astype(array.dtype))
+    return array
+
+
+def also(
+    inv: Investigation,
+    feed: Feed,
+    node: Node,
+    spec: EngineSpec,
+    operands: Mapping[str, np.ndarray | None],
+    index: tuple[int, ...],
+) -> bool | None:
+    """Say whether an engine makes the same element non-finite of the same operands; None when it cannot be asked."""
+    golden = inv.golden(feed)
+    try:
+        alone = explode(inv.model, [[node.name]], specs=inv.specs(feed), shape_values=shape_values(inv, feed))
+        tensors = {}
+        for name, value in alone.feeds.items():
+            given = operands.get(value)
+            like = golden[value] if value in golden else feed.tensors[value]
+            tensors[name] = np.asarray(like if given is None else given).astype(like.dtype)
+        with inv.new_runner(spec, alone.model) as runner:
+            outputs = runner.run(tensors)
+    except (TriageError, KeyError):
+        return None
+    result = next((outputs[name] for name in node.outputs if name in outputs), None)
+    if result is None or len(index) != result.ndim:
+        return None
+    return not bool(np.isfinite(np.asarray(result[index], np.float64)))
+
+
+def explain(
+    inv: Investigation, node: Node, feed: Feed, excess: Sequence[Excess], how: Provenance | None = None
+) -> Culprit:
+    """Return a node as culprit with the magnitude that does not fit, or the rule and operands that made the NaN."""
+    golden = inv.golden(feed)
+    limit = largest_number(inv.precision)
+    value = next((name for name in node.outputs if name in golden), node.outputs[0])
+    mine = [item for item in excess if item.node == node.name]
+    word = inv.precision.value
+    if any(item.constant for item in mine):
+        item = next(item for item in mine if item.constant)
+        reason = (
+            f"constant '{item.value}' has magnitude {item.magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+        )
+    elif mine:
+        reason = f"its result reaches {mine[0].magnitude:.3g}, beyond {word}'s largest number {limit:.6g}"
+        reason += f", e.g. {how.rule.sentence}" if how is not None and how.rule.rule == "overflow" else ""
+    elif how is not None:
+        reason = f"makes NaN or Inf: {how.sentence}"
+    elif value in golden and has_nonfinite(golden[value]):
+        reason = (
+            "has NaN or Inf in other places than the reference, which makes some of the same operands: "
+            + operands(node, golden, feed, inv.model.graph)
+        )
+    else:
+        reason = f"turns finite inputs into NaN or Inf: {operands(node, golden, feed, inv.model.graph)}"
+    return Culprit(node.name, node.op_type, value, local_error=math.inf, reason=reason)
+
+
+def has_nonfinite(array: np.ndarray) -> bool:
+    """Whether a floating-point array holds NaN or Inf."""
+    floats = DType.from_numpy(array.dtype).is_float
+    return floats and not bool(np.isfinite(np.asarray(array, np.float64)).all())
+
+
+def operands(node: Node, golden: TensorStore, feed: Feed, graph: Graph) -> str:
+    """Return the ranges of a node's operands in the reference run, for a sentence."""
+    words = []
+    for name in node.inputs:
+        array = golden[name] if name in golden else feed.tensors.get(name)
+        if array is None and name in graph.constants:
+            array = graph.weight(name)
+        if array is not None and array.size and DType.from_numpy(array.dtype).is_float:
+            words.append(f"'{name}' in [{float(np.min(array)):.3g}, {float(np.max(array)):.3g}]")
+    return ", ".join(words) or "no floating-point operand"

@@ -1,0 +1,49 @@
+"""Local errors of a model too large for one build: one copy of every repeated block first, then what that points at.
+
+The layers of a transformer are alike, and so are their kernels: what is wrong in one is wrong in most. So where the ops
+of a model do not fit into one exploded build, those of one copy of each block are asked first, with all that is in no
+block; then the other instances of those that turn out wrong. If that does not explain the failure, the rest is asked:
+a fault in a single instance is found too, only later.
+"""
+
+from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, Local, joined, local_errors, parts_of
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.similarity.instances import Instances
+
+
+def by_representatives(inv: Investigation, feed: Feed) -> Local | None:
+    """Measure representatives of repeated blocks, and all instances of those that are wrong.
+
+    Returns:
+        None when one build holds every op, nothing repeats, or no representative is wrong: then ask for all.
+
+    Raises:
+        EngineError: When the target refuses or fails the exploded model.
+    """
+    golden = inv.golden(feed)
+    if len(parts_of(inv, golden)) < 2:
+        return None
+    repeated = Instances.of(inv.model)
+    if not repeated.alike:
+        return None
+    graph = inv.model.graph
+    first = [node.name for node in graph.nodes if repeated.copies.get(node.name, 0) == 0]
+    inv.listener.progress(f"{len(first)} of {len(graph.nodes)} ops stand for all: the first copy of every block")
+    local = local_errors(inv, feed, only=first)
+    wrong = {made.name for value in suspicious(local) if (made := graph.producer(value)) is not None}
+    if not wrong:
+        return None
+    others = {name for node in wrong for name in repeated.alike.get(node, ())} - set(first)
+    return joined([local, local_errors(inv, feed, only=others)]) if others else local
+
+
+def suspicious(local: Local) -> list[str]:
+    """Return every value whose local error exceeds its floor."""
+    found = list(local.reshaped)
+    for name in local.metrics:
+        ratio = ratio_of(local.error(name), local.floors.target.get(name))
+        if ratio is not None and ratio > SUSPECT_RATIO:
+            found.append(name)
+    return found

@@ -1,0 +1,117 @@
+"""Which sets of ops are tried together: the target's own regions first, then windows from small to large.
+
+A fused region of the target's plan is the likeliest place of a fusion fault. Where there is no plan, or it is no help,
+windows are: around the ops where the error of the instrumented run jumps (when instrumenting left the failure as it
+was), and tiles of the topological order, at each size twice, shifted by half a tile, so that any stretch of half a tile
+lies within one of them. The sets of a round do not overlap, so a round costs one build.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.base import Plan
+from tensortriage.errors import EngineError
+from tensortriage.model.ir.graph import Graph
+
+SMALLEST_TILE = 4
+GROWTH = 4
+"""Tiles have 4, 16, 64, ... ops: each size costs two builds, and what is found is shrunk afterwards anyway."""
+
+SEEDS = 3
+"""Jumps of the in-context error around which windows are grown."""
+
+Round = tuple[str, list[tuple[str, ...]]]
+"""What the sets are, in words, and the sets."""
+
+
+def rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trusted: bool) -> Iterator[Round]:
+    """Yield sets of nodes to be tried together, the likeliest and cheapest first.
+
+    Args:
+        inv: The investigation.
+        evidence: In-context errors and floors, where they were measured.
+        nodes: The nodes that can be run on golden values, in topological order.
+        trusted: Whether the instrumented run fails as the deployed one does, so that its figures say something.
+    """
+    if regions := regions_of(inv, nodes):
+        yield "regions", regions
+    graph = inv.model.graph
+    if trusted and (seeds := jumps(inv, evidence, nodes)):
+        radius = 1
+        while sets := disjoint(neighbourhood(graph, [seed], radius, nodes) for seed in seeds):
+            yield f"windows of radius {radius} around the largest jumps", sets
+            if max(map(len, sets)) * 2 > len(nodes):
+                break
+            radius *= 2
+    yield from tiles(nodes)
+
+
+def tiles(nodes: Sequence[str]) -> Iterator[Round]:
+    """Yield stretches of the topological order from small to large, each size in two positions."""
+    size = SMALLEST_TILE
+    while size < len(nodes):
+        for start in (0, -(size // 2)):
+            sets = [tuple(nodes[max(at, 0) : at + size]) for at in range(start, len(nodes), size)]
+            yield f"windows of {size} ops", [item for item in sets if len(item) > 1]
+        size *= GROWTH
+
+
+def regions_of(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ...]]:
+    """Return what the target fuses in the deployed model, where it tells: regions of several nodes."""
+    try:
+        plan = inv.runner(inv.question.target, inv.model).plan()
+    except EngineError:
+        return []
+    return disjoint(multiple(plan, nodes)) if plan else []
+
+
+def multiple(plan: Plan, nodes: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the regions of a plan that hold several of some nodes."""
+    known = {*nodes}
+    for region in plan.regions:
+        kept = tuple(name for name in region.nodes if name in known)
+        if len(kept) > 1:
+            yield kept
+
+
+def disjoint(sets: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return sets that share no node; of two that do, the first."""
+    taken: set[str] = set()
+    found = []
+    for item in sets:
+        if len(item) > 1 and taken.isdisjoint(item):
+            taken.update(item)
+            found.append(item)
+    return found
+
+
+def jumps(inv: Investigation, evidence: Evidence, nodes: Collection[str]) -> list[str]:
+    """Return the nodes at which error over floor grows most from operands to result, the largest jump first."""
+    floors = evidence.floors.target if evidence.floors else {}
+    ratios = {value: ratio_of(evidence.error(value), floors.get(value)) or 0.0 for value in inv.values}
+    grown: dict[str, float] = {}
+    for name in nodes:
+        node = inv.model.graph.node(name)
+        before = max([1.0, *(ratios[value] for value in node.uses if value in ratios)])
+        after = max((ratios.get(value, 0.0) for value in node.outputs), default=0.0)
+        if after > before:
+            grown[name] = after / before
+    return sorted(grown, key=lambda name: -grown[name])[:SEEDS]
+
+
+def neighbourhood(graph: Graph, seeds: Collection[str], radius: int, nodes: Collection[str]) -> tuple[str, ...]:
+    """Return the nodes at most some steps away from seeds, upstream or downstream, in topological order."""
+    known, found, edge = {*nodes}, {*seeds}, {*seeds}
+    for _ in range(radius):
+        edge = {other for name in edge for other in neighbours(graph, name)} & known - found
+        found |= edge
+    return tuple(sorted(found, key=lambda name: graph.node(name).index))
+
+
+def neighbours(graph: Graph, name: str) -> set[str]:
+    """Return the nodes that a node takes values from or gives values to."""
+    node = graph.node(name)
+    before = {made.name for value in node.uses if (made := graph.producer(value)) is not None}
+    return before | {user.name for value in node.outputs for user in graph.consumers(value)}

@@ -1,0 +1,146 @@
+"""Ops that stay wired to each other, run on the target with golden inputs: what differs then was born among them.
+
+Between single ops (`local`) and the whole model there are regions and windows: sets of ops that the target may fuse as
+it does in the whole model. Any number of sets that do not overlap fits into one exploded model, so one build measures
+them all. Only the ends of a set are observed; marking a value that the set uses itself would break the very fusion that
+is looked for. Floors are measured on the same exploded model, so that an error which rounding passes on is allowed.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.explode import Exploded, explode
+from tensortriage.model.ir.graph import Graph
+from tensortriage.runs.capture import size_of
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wired:
+    """A set of ops as one piece on the target.
+
+    Attributes:
+        nodes: Names, in topological order.
+        errors: Relative error of every end that exceeds `SUSPECT_RATIO` times its floor, by value name.
+        ratio: Largest error over floor of any end; 0 when nothing could be compared.
+    """
+
+    nodes: tuple[str, ...]
+    errors: dict[str, float]
+    ratio: float
+
+    @property
+    def wrong(self) -> bool:
+        """Whether any end is beyond its floor."""
+        return self.ratio > SUSPECT_RATIO
+
+
+def runnable(inv: Investigation, feed: Feed) -> tuple[str, ...]:
+    """Return the nodes that can be fed with golden values, in topological order."""
+    return tuple(name for part in parts_of(inv, inv.golden(feed)) for name in part)
+
+
+def measure_wired(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]], *, what: str) -> list[Wired]:
+    """Run sets of ops that do not overlap, all in one exploded model (in several when memory demands it).
+
+    Args:
+        inv: The investigation.
+        feed: The feed whose golden values are used.
+        sets: Node names of each.
+        what: Said while it takes place, e.g. ``regions``.
+
+    Raises:
+        EngineError: When the target refuses or fails the exploded model.
+        ModelError: When a set cannot be cut out.
+    """
+    found: list[Wired] = []
+    for number, group in enumerate(groups := in_memory(inv, feed, sets), 1):
+        words = what + (f", part {number} of {len(groups)}" if len(groups) > 1 else "")
+        found += _measure_group(inv, feed, group, words)
+    return found
+
+
+def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]], what: str) -> list[Wired]:
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    exploded, fed = exploded_feed(inv, feed, sets)
+    ends = {*exploded.outputs.values()}
+    values = [name for name in inv.values if name in ends and name in golden]
+    floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=what)
+    words = f"{what} on {inv.question.target}"
+    answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=words)
+    errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
+    errors |= dict.fromkeys(answer.reshaped, math.inf)
+    ratios = {name: ratio_of(error, floors.target.get(name)) or 0.0 for name, error in errors.items()}
+    graph, found = inv.model.graph, []
+    for nodes in sets:
+        own = [value for name in nodes for value in graph.node(name).outputs if value in ratios]
+        wrong = {value: errors[value] for value in own if ratios[value] > SUSPECT_RATIO}
+        found.append(Wired(tuple(nodes), wrong, max((ratios[value] for value in own), default=0.0)))
+    return found
+
+
+def wrong_ends(inv: Investigation, feed: Feed, sets: Sequence[Wired]) -> dict[str, np.ndarray]:
+    """Return what the target computes at the wrong ends of some sets, to inject it elsewhere."""
+    found: dict[str, np.ndarray] = {}
+    for group in apart(sets):
+        exploded, fed = exploded_feed(inv, feed, [item.nodes for item in group])
+        wanted = {value for item in group for value in item.errors}
+        with inv.new_runner(inv.question.target, exploded.model) as runner:
+            found |= {name: np.array(array) for name, array in runner.run(fed).items() if name in wanted}
+    golden = inv.golden(feed)
+    return {name: array for name, array in found.items() if array.shape == golden[name].shape}
+
+
+def exploded_feed(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]) -> tuple[Exploded, Feed]:
+    """Return the exploded model of some sets and the golden feed for it."""
+    exploded = explode(inv.model, sets, specs=inv.specs(feed), shape_values=shape_values(inv, feed), ends_only=True)
+    return exploded, Feed(f"{feed.name} exploded", golden_feed(exploded, inv.golden(feed), feed), feed.origin)
+
+
+def in_memory(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
+    """Split sets into groups whose golden tensors fit the batch limit; one group when they all do."""
+    golden, graph, limit = inv.golden(feed), inv.model.graph, inv.question.batch_bytes
+    groups: list[list[Sequence[str]]] = []
+    taken = 0
+    for nodes in sets:
+        values = {value for name in nodes for value in (*graph.node(name).uses, *graph.node(name).outputs)}
+        size = sum(size_of(golden.spec(value)) for value in values if value in golden)
+        if not groups or (limit and taken + size > limit // 3):
+            groups.append([])
+            taken = 0
+        groups[-1].append(nodes)
+        taken += size
+    return groups
+
+
+def apart(sets: Iterable[Wired]) -> list[list[Wired]]:
+    """Split sets into groups within which none overlap."""
+    groups: list[tuple[set[str], list[Wired]]] = []
+    for item in sets:
+        for names, members in groups:
+            if names.isdisjoint(item.nodes):
+                names.update(item.nodes)
+                members.append(item)
+                break
+        else:
+            groups.append(({*item.nodes}, [item]))
+    return [members for _, members in groups]
+
+
+def inner_values(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the values that one of some nodes makes and another uses, in topological order."""
+    names = {*nodes}
+    return tuple(
+        value
+        for node in graph.nodes
+        if node.name in names
+        for value in node.outputs
+        if any(user.name in names for user in graph.consumers(value))
+    )

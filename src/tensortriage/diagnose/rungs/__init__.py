@@ -1,0 +1,1 @@
+"""The questions of the ladder, one module each, by subject."""

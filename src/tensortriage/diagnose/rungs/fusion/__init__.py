@@ -1,0 +1,1 @@
+"""Is it a fusion, or an option of the target?"""

@@ -1,0 +1,218 @@
+"""Are ops wrong only together? The fault of a fusion: each op is right alone, what the target makes of them is not.
+
+Marking values to look at them breaks fusions, so the in-context figures may be of no use here: what decides are pieces
+of the model on golden inputs (`together`), and the whole model with as few marks as restore its answer (`breakers`).
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local import SUSPECT_RATIO
+from tensortriage.diagnose.measurements.outputs import judge
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, rounds
+from tensortriage.diagnose.measurements.wired_ops import Wired, inner_values, runnable
+from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
+from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
+from tensortriage.diagnose.rungs.fusion.restored_answer import sound
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.lab import Mark
+
+MOST_CULPRITS = 24
+"""Ops that are named; all sets are in the step."""
+
+QUESTION = "are ops wrong only together?"
+
+
+def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
+    since = inv.mark()
+    pieces = evidence.local is not None  # else the target cannot build pieces of the model
+    nodes = runnable(inv, evidence.feed) if pieces else ()
+    vanishes = marking_restores(inv, evidence)
+    found = find_together(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes)) if pieces else None
+    marks: tuple[str, ...] = ()
+    if found is None and vanishes:
+        marks = told_breakers(inv, evidence, [inv.values])
+        found = find_together(inv, evidence, around(inv, marks, nodes)) if marks and pieces else None
+    if found is None and not marks:
+        answer = (
+            f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
+        )
+        inv.answered(QUESTION, answer, since=since)
+        return None
+    if found is not None:
+        tell(inv, found, since)
+        marks = marks or told_breakers(inv, evidence, candidates(inv, found))
+    return with_sets(inv, evidence, found, marks) if found else only_marks(inv, evidence, marks)
+
+
+def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
+    """Say whether the answer was right in the instrumented run."""
+    names = evidence.worst.metrics
+    seen = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
+    if len(seen) < len(names):
+        return False
+    return sound(inv, judge(inv, evidence.feed, seen, evidence.worst.floors), inv.question.target)
+
+
+def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -> Iterator[Round]:
+    """Yield growing windows around the values that restore the answer when marked."""
+    graph, radius = inv.model.graph, 0
+    seeds = []
+    for value in marks:
+        made = graph.producer(value)
+        seeds.append({user.name for user in graph.consumers(value)} | ({made.name} if made else set()))
+    while True:
+        sets = disjoint(neighbourhood(graph, names & {*nodes}, radius, nodes) for names in seeds)
+        if sets:
+            yield f"windows of radius {radius} around the breakers", sets
+        if max(map(len, sets), default=len(nodes)) == len(nodes) or radius > len(nodes):
+            return
+        radius = max(1, 2 * radius)
+
+
+def candidates(inv: Investigation, found: Together) -> list[tuple[str, ...]]:
+    """Return the values within each set found, and within the windows that hold no such set."""
+    graph = inv.model.graph
+    pieces = [item.nodes for item in found.sets]
+    pieces += [item.nodes for item in found.wrong if not any({*small} <= {*item.nodes} for small in pieces)]
+    return [inner_values(graph, nodes) for nodes in pieces]
+
+
+def tell(inv: Investigation, found: Together, since: Mark) -> None:
+    """Record what was found."""
+    first = found.sets[0]
+    names = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
+    more = len(found.sets) - 1
+    inv.answered(
+        QUESTION,
+        f"yes: {names} ({', '.join(map(repr, first.nodes))})"
+        + (f" and {more} more such {'sets' if more > 1 else 'set'}" if more else "")
+        + f", found in {found.where}; injecting them explains {found.explained:.0%} of the output error",
+        since=since,
+        sets=[list(item.nodes) for item in found.sets],
+        floor_ratios=[item.ratio for item in found.sets],
+        errors=[dict(item.errors) for item in found.sets],
+        found_in=found.where,
+        places=len(found.wrong),
+        explained=found.explained,
+        observation="isolated",
+    )
+
+
+def with_sets(inv: Investigation, evidence: Evidence, found: Together, marks: tuple[str, ...]) -> Verdict:
+    """The ops are known, and perhaps what breaks their fusion."""
+    first = found.sets[0]
+    graph = inv.model.graph
+    types = " + ".join(graph.node(name).op_type for name in first.nodes)
+    error = max(first.errors.values(), default=0.0)
+    others = f" ({len(found.sets)} such sets)" if len(found.sets) > 1 else ""
+    culprits = [
+        culprit(inv, evidence, item, name, weight)
+        for item, weight in zip(found.sets, found.influence, strict=True)
+        for name in item.nodes
+    ][:MOST_CULPRITS]
+    return dataclasses.replace(
+        inv.verdict(
+            VerdictKind.FUSION_FAULT,
+            0.98 if marks else 0.5 + 0.45 * max(found.explained, 0.5),
+            f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
+            f"{inv.question.target}{others}: relative error {say(error)}, {say_ratio(first.ratio)}; "
+            f"{'it explains' if len(found.sets) == 1 else 'they explain'} {found.explained:.0%} of the output error"
+            + breakers_words(marks),
+            culprits=culprits,
+            next=following(inv, marks),
+        ),
+        breakers=marks,
+    )
+
+
+def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, influence: float) -> Culprit:
+    """Return one op of a set with its figures alone and together."""
+    graph = inv.model.graph
+    node = graph.node(name)
+    value = next((value for value in node.outputs if value), "")
+    alone = evidence.local.error(value) if evidence.local else None
+    ratio = ratio_of(alone, evidence.local.floors.target.get(value)) if evidence.local else None
+    others = ", ".join(repr(other) for other in item.nodes if other != name)
+    within = "not measured alone" if ratio is None else f"alone {say(alone)}, {say_ratio(ratio)}"
+    if ratio is not None and ratio > SUSPECT_RATIO:
+        within += " (not what makes the failure)"
+    end, error = max(item.errors.items(), key=lambda pair: pair[1])
+    return Culprit(
+        name,
+        node.op_type,
+        value,
+        local_error=alone,
+        influence=influence,
+        floor_ratio=ratio,
+        reason=f"wrong only together with {others}: {within}; together '{end}' has relative error {say(error)}, "
+        + say_ratio(item.ratio),
+    )
+
+
+def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -> Verdict:
+    """Marking cures it, yet no piece of the model shows the fault: the fusion needs the whole."""
+    shown = "no op and no piece shows it on golden inputs" if evidence.local else "pieces of it cannot be built there"
+    inv.answered(QUESTION, f"in the whole model, yes: {shown}", since=inv.mark())
+    graph = inv.model.graph
+    culprits = [neighbour(node, word, value) for value in marks for node, word in ends_of(graph, value)]
+    first = culprits[0] if culprits else None
+    place = f", fused across '{marks[0]}' of {first.op_type} '{first.node}'" if first else ""
+    return dataclasses.replace(
+        inv.verdict(
+            VerdictKind.FUSION_FAULT,
+            0.85,
+            f"{inv.question.target} is wrong in the whole model{place}: {shown}{breakers_words(marks)}",
+            culprits=culprits,
+            next=following(inv, marks),
+        ),
+        breakers=marks,
+    )
+
+
+def ends_of(graph: Graph, value: str) -> list[tuple[Node, str]]:
+    """Return the nodes at both ends of a value, with what each does to it."""
+    made = graph.producer(value)
+    return ([(made, "makes")] if made else []) + [(user, "uses") for user in graph.consumers(value)]
+
+
+def neighbour(node: Node, word: str, value: str) -> Culprit:
+    """Return the culprit at one end of a breaker."""
+    reason = f"{word} '{value}', which restores the answer when it is marked as an output"
+    own = next((name for name in node.outputs if name), "")
+    return Culprit(node.name, node.op_type, own, reason=reason)
+
+
+def told_breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Find what restores the answer when it is marked, and record it."""
+    since = inv.mark()
+    marks = breakers(inv, evidence, groups)
+    inv.answered(
+        "which marked tensors restore the answer?",
+        ", ".join(map(repr, marks)) if marks else "none of those between the ops",
+        since=since,
+        breakers=list(marks),
+        observation="instrumented",
+    )
+    return marks
+
+
+def breakers_words(marks: tuple[str, ...]) -> str:
+    """Return the breakers for a summary."""
+    if not marks:
+        return ""
+    which = ", ".join(map(repr, marks[:3])) + (", ..." if len(marks) > 3 else "")
+    return f"; marking {which} as {'an output' if len(marks) == 1 else 'outputs'} restores the answer"
+
+
+def following(inv: Investigation, marks: tuple[str, ...]) -> list[str]:
+    """Return what to run next."""
+    target = str(inv.question.target)
+    patch = [inv.command("diagnose", "--target", target, "--emit-breakers", "patched.onnx")] if marks else []
+    return [*patch, reduce_command(inv)]

@@ -1,0 +1,69 @@
+"""Fusion breakers: the smallest set of tensors that, marked as outputs, make the target's answer right again.
+
+A tensor that is an output must exist, so no engine can fuse across it. Marking it changes no number of the model; when
+it changes the target's, the fusion across it is proven to be at fault, on the user's own deployed model.
+"""
+
+from collections.abc import Sequence
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.fusion.restored_answer import restored
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.runs.checks import digest
+from tensortriage.search.driver import minimize
+from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget
+
+MOST_CHECKS = 80
+"""Builds of the whole model that the search for the smallest set of breakers may take; it keeps the best so far."""
+
+
+def breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the fewest values that restore the answer on every feed when marked; empty when all of them do not.
+
+    Args:
+        inv: The investigation.
+        evidence: The evidence so far.
+        groups: Values of which one in each is likely enough, as those within one set of ops.
+    """
+    outputs = {spec.name for spec in inv.model.outputs}
+    usable = [[value for value in group if value in {*inv.values} - outputs] for group in groups]
+    usable = [group for group in usable if group]
+    firsts, lasts = ([group[place] for group in usable] for place in (0, -1))
+    for tried in (firsts, lasts, [value for group in usable for value in group]):
+        items = tuple(dict.fromkeys(tried))
+        if items and restores(inv, evidence, items):
+            kept = fewest(inv, evidence, items)
+            sure = all(restores(inv, evidence, kept, feed=number) for number in range(len(evidence.results)))
+            return kept if sure else ()
+    return ()
+
+
+def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the fewest of some values, which restore the answer together, that do so as well."""
+    if len(items) == 1:
+        return items
+
+    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+        del attempt  # one build is as good as another: a target that differs from run to run was told before
+        return Verdict(Outcome.SAME if restores(inv, evidence, candidate) else Outcome.PASS)
+
+    inv.listener.progress(f"looking for the fewest of {len(items)} tensors that restore the answer when marked")
+    try:
+        problem = Problem(items, oracle, key=lambda candidate: digest("breakers", candidate))
+        return minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS)).kept
+    except UsageError:  # the answer of the premise has changed: what all do is still known
+        return items
+
+
+def restores(inv: Investigation, evidence: Evidence, values: Sequence[str], *, feed: int | None = None) -> bool:
+    """Say whether marking some values restores the answer, on the feed that fails worst or on a certain one."""
+    looked_into = evidence.feed if feed is None else evidence.results[feed].feed
+    marked = mark_outputs(inv.model, values)
+    try:
+        return restored(inv, evidence, looked_into, model=marked, spec=inv.question.target)
+    except EngineError:
+        return False

@@ -1,0 +1,206 @@
+"""The smallest sets of ops that are wrong only together: found in regions and windows, shrunk, and weighed.
+
+A set counts when injecting its wrong results into the reference's run reproduces the failure, as for single ops.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import Floors
+from tensortriage.diagnose.measurements.local import (
+    DECISIVE,
+    MOST_SUSPECTS,
+    NEGLIGIBLE,
+    SUSPECT_RATIO,
+    Influence,
+    Local,
+    influence,
+)
+from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbours
+from tensortriage.diagnose.measurements.wired_ops import Wired, inner_values, measure_wired, wrong_ends
+from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.errors import EngineError, ModelError
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.checks import digest
+from tensortriage.search.driver import minimize
+from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget
+from tensortriage.values.store import MemoryStore
+
+MOST_SHRUNK = 4
+"""Windows that are shrunk; sets built like one that was found are recognised in the others without that."""
+
+MOST_CHECKS = 60
+"""Builds of a window or less that shrinking one window may take; it keeps the smallest so far."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Together:
+    """Sets of ops that are wrong only together.
+
+    Attributes:
+        sets: The smallest found, most influential first.
+        where: What they were found in: ``regions``, ``windows of 4 ops``, ...
+        wrong: Windows or regions found wrong there.
+        explained: Share of the target's output error that injecting their results reproduces.
+        influence: Error at the outputs when only one set's results are injected, for the sets in order.
+    """
+
+    sets: tuple[Wired, ...]
+    where: str
+    wrong: tuple[Wired, ...]
+    explained: float
+    influence: tuple[float, ...]
+
+
+def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]) -> Together | None:
+    """Try sets round by round until some are wrong and make the failure; return them, shrunk.
+
+    Args:
+        inv: The investigation.
+        evidence: The evidence so far.
+        tried: What to try, see `windows.rounds`.
+    """
+    for words, sets in tried:
+        try:
+            found = measure_wired(inv, evidence.feed, sets, what=words)
+            wrong = sorted((item for item in found if item.wrong), key=lambda item: -item.ratio)
+            seen = weigh(inv, evidence, wrong) if wrong else None
+        except (EngineError, ModelError):
+            continue  # larger or other pieces may build
+        if seen is None or not (decisive(evidence, seen) or cured(inv, evidence, wrong, seen)):
+            continue
+        if made := shrunk(inv, evidence, words, wrong, seen):
+            return made
+    return None
+
+
+def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Influence:
+    """Inject the wrong results of sets into the reference's run."""
+    ends = dict(list(wrong_ends(inv, evidence.feed, sets).items())[:MOST_SUSPECTS])
+    local = Local({}, Floors({}, {}, {}, ""), (), MemoryStore(ends))
+    return influence(inv, evidence.feed, local, list(ends))
+
+
+def decisive(evidence: Evidence, seen: Influence, share: float = DECISIVE) -> bool:
+    """Say whether injected errors make a share of the failure."""
+    measured = max(evidence.worst.errors.values())
+    largest = max(seen.alone.values(), default=0.0)
+    return seen.explained >= share or (math.isfinite(measured) and largest >= share * measured)
+
+
+def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: Influence) -> bool:
+    """Say whether sets whose errors are not negligible are wrong in the whole model too: marking them makes it right.
+
+    Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
+    """
+    inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
+    marked = [value for value in inv.values if value in inner]
+    return bool(marked) and decisive(evidence, seen, NEGLIGIBLE) and restores(inv, evidence, marked)
+
+
+def shrunk(
+    inv: Investigation, evidence: Evidence, words: str, wrong: Sequence[Wired], seen: Influence
+) -> Together | None:
+    """Shrink the windows that matter; None when all come down to ops that are wrong by themselves."""
+    weights = {id(item): strongest(item, seen.alone) for item in wrong}
+    bar = NEGLIGIBLE * max(weights.values())
+    matter = sorted((item for item in wrong if weights[id(item)] >= bar), key=lambda item: -weights[id(item)])
+    sets: list[Wired] = []
+    rest, shrinks = list(matter), 0
+    while rest and shrinks < MOST_SHRUNK:
+        smallest = shrink(inv, evidence, rest.pop(0))
+        shrinks += 1
+        if smallest is not None and len(smallest.nodes) > 1:
+            sets += [smallest, *repeats_of(inv, evidence, smallest, rest)]
+            rest = [item for item in rest if not any({*known.nodes} <= {*item.nodes} for known in sets)]
+    if not sets:
+        return None
+    try:
+        again = weigh(inv, evidence, sets)
+    except EngineError:
+        again = seen
+    alone = tuple(strongest(item, again.alone) for item in sets)
+    return Together(tuple(sets), words, tuple(matter), max(seen.explained, again.explained), alone)
+
+
+def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, windows: Sequence[Wired]) -> list[Wired]:
+    """Return the sets in other windows that are built like the first one and wrong as well, measured in one build."""
+    graph, known = inv.model.graph, {*first.nodes}
+    apart = [item.nodes for item in windows if known.isdisjoint(item.nodes)]
+    guesses = disjoint(guess for nodes in apart if (guess := alike(graph, first.nodes, nodes)) is not None)
+    if not guesses:
+        return []
+    try:
+        found = measure_wired(inv, evidence.feed, guesses, what="further places")
+    except (EngineError, ModelError):
+        return []
+    return [item for item in found if item.ratio >= NEGLIGIBLE * first.ratio and item.wrong]
+
+
+def alike(graph: Graph, pattern: Sequence[str], window: Sequence[str]) -> tuple[str, ...] | None:
+    """Return ops of a window with the operators of a pattern, wired to each other in the same way; None without."""
+    wanted, offered = [[graph.node(name) for name in names] for names in (pattern, window)]
+    wiring = [inner_inputs(graph, node, pattern) for node in wanted]
+
+    def extended(chosen: tuple[str, ...]) -> tuple[str, ...] | None:
+        if len(chosen) == len(wanted):
+            return chosen
+        place = len(chosen)
+        for node in offered:
+            new = (*chosen, node.name)
+            fits = node.op_type == wanted[place].op_type and node.name not in chosen
+            if fits and inner_inputs(graph, node, new) == wiring[place] and (made := extended(new)):
+                return made
+        return None
+
+    return extended(())
+
+
+def inner_inputs(graph: Graph, node: Node, nodes: Sequence[str]) -> dict[int, tuple[int, int]]:
+    """Return which inputs of a node some nodes make: input position to the maker's place and its output's."""
+    found = {}
+    for position, value in enumerate(node.inputs):
+        made = graph.producer(value) if value else None
+        if made is not None and made.name in nodes:
+            found[position] = (list(nodes).index(made.name), made.outputs.index(value))
+    return found
+
+
+def strongest(item: Wired, alone: Mapping[str, float]) -> float:
+    """Return the largest influence of any wrong end of a set."""
+    return max((alone.get(value, 0.0) for value in item.errors), default=0.0)
+
+
+def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | None:
+    """Return the smallest part of a window that is still wrong; None when that cannot be told.
+
+    A part counts while its error is beyond its floor and not negligible against the window's, so that the search does
+    not drift from the fault to what else a kernel does a little differently.
+    """
+    bar = max(SUSPECT_RATIO, NEGLIGIBLE * window.ratio)
+    answers: dict[tuple[str, ...], Wired] = {window.nodes: window}
+
+    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+        del attempt
+        try:
+            found = answers.get(candidate) or measure_wired(inv, evidence.feed, [candidate], what="part of a window")[0]
+        except (EngineError, ModelError) as error:
+            return Verdict(Outcome.UNRESOLVED, detail=error.message)
+        answers[candidate] = found
+        return Verdict(Outcome.SAME if found.ratio >= bar and found.wrong else Outcome.PASS)
+
+    inv.listener.progress(f"shrinking a window of {len(window.nodes)} ops")
+    graph = inv.model.graph
+    problem = Problem(
+        window.nodes,
+        oracle,
+        key=lambda candidate: digest("window", candidate),
+        neighbours=lambda name: neighbours(graph, name) & {*window.nodes},
+    )
+    result = minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS))
+    return answers.get(tuple(result.kept))

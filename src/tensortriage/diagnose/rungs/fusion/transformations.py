@@ -1,0 +1,174 @@
+"""At which configuration does it break? The target's options from safe to aggressive, then its optimizer passes.
+
+Each rung runs the deployed model once. The first that is wrong names the transformation; where the engine tells which
+passes changed the model, group testing finds the fewest of them whose presence breaks it, and one whose absence cures
+it. What works is verified on every feed, and is the first command to run next.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.fusion.restored_answer import restored
+from tensortriage.diagnose.state.configuration import Configuration
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.base import NamesPasses, OffersLadder
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, EngineMissing, UsageError
+from tensortriage.runs.checks import digest
+from tensortriage.runs.runner import precision_of
+from tensortriage.search.driver import minimize
+from tensortriage.search.problem import Outcome, Problem
+from tensortriage.search.problem import Verdict as Answer
+from tensortriage.search.repeats import Repeats
+from tensortriage.search.result import Budget
+
+MOST_CHECKS = 40
+"""Builds of the whole model that group testing over passes may take."""
+
+
+def configurations(inv: Investigation, evidence: Evidence) -> None:
+    """Find the first rung of the target's options that breaks the answer; no verdict, but a cure when there is one."""
+    target = inv.question.target
+    engine = create(target)
+    rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
+    if len(rungs) < 2:
+        return
+    since = inv.mark()
+    question = "at which configuration does it break?"
+    inv.listener.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
+    works: tuple[str, EngineSpec] | None = None
+    tried: dict[str, bool | None] = {}
+    for words, options in rungs[:-1]:
+        spec = EngineSpec(target.name, options)
+        tried[words] = right(inv, evidence, spec)
+        if tried[words] is False:
+            break
+        works = (words, spec) if tried[words] else works  # a rung that the engine cannot build says nothing
+    if works is None:
+        wrong = next((words for words, answer in tried.items() if answer is False), "")
+        answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
+        inv.answered(question, answer, since=since, tried=tried)
+        return
+    breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
+    found = Configuration(works[1], breaks, EngineSpec(target.name, options))
+    found = by_pass(inv, evidence, found) or found
+    if not all(right(inv, evidence, found.works, feed=number) for number in range(len(evidence.results))):
+        inv.answered(question, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
+        return
+    evidence.configuration = found
+    because = f", because of {found.transformation}" if found.passes else ""
+    inv.answered(
+        question,
+        f"right with {works[0]}, wrong with {breaks}{because}",
+        since=since,
+        tried=tried,
+        passes=list(found.passes),
+        works=str(found.works),
+        observation="deployed",
+    )
+
+
+def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int | None = None) -> bool | None:
+    """Say whether the deployed model is right with other options, on the feed that fails worst or on a certain one.
+
+    None when the engine refuses these options, or fails with them.
+    """
+    looked_into = evidence.feed if feed is None else evidence.results[feed].feed
+    try:
+        return restored(inv, evidence, looked_into, model=inv.model, spec=spec)
+    except (EngineError, EngineMissing, UsageError):
+        return None
+
+
+def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Configuration | None:
+    """Return the passes that break the first wrong rung, and the user's options without them; None when not known."""
+    target = inv.question.target
+    engine = create(target)
+    if not isinstance(engine, NamesPasses):
+        return None
+    path = inv.workspace.file(inv.model)
+    try:
+        names = tuple(engine.passes(path, found.broken.options))
+    finally:
+        inv.workspace.release(path)
+    if not names or not right(inv, evidence, left_out(engine, found.broken, names)):
+        return None
+
+    def oracle(candidate: tuple[str, ...], attempt: int) -> Answer:
+        del attempt
+        absent = [name for name in names if name not in candidate]
+        answer = right(inv, evidence, left_out(engine, found.broken, absent))
+        return Answer({True: Outcome.PASS, False: Outcome.SAME, None: Outcome.UNRESOLVED}[answer])
+
+    try:
+        problem = Problem(names, oracle, key=lambda candidate: digest("passes", candidate))
+        guilty = minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS)).kept
+    except UsageError:
+        return None
+    for disabled in (*((name,) for name in reversed(guilty)), guilty):
+        cured = left_out(engine, target, disabled)
+        if right(inv, evidence, cured):
+            return dataclasses.replace(found, works=cured, passes=guilty, disabled=disabled)
+    return dataclasses.replace(found, passes=guilty)
+
+
+def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> EngineSpec:
+    """Return a spec with some passes left out."""
+    return EngineSpec(spec.name, engine.without(spec.options, passes))
+
+
+def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
+    found = evidence.configuration
+    if found is None or changes_precision(inv, found):
+        return None
+    since = inv.mark()
+    before, after = regions(inv, found.works), regions(inv, found.broken)
+    changed = [nodes for nodes in after if nodes not in before]
+    ops = [name for nodes in changed for name in nodes]
+    inv.answered(
+        "which ops does the transformation change?",
+        f"{len(ops)} ops in {len(changed)} regions" if ops else "unknown: the plans do not tell",
+        since=since,
+        regions=[list(nodes) for nodes in changed[:20]],
+    )
+    graph = inv.model.graph
+    culprits = [
+        Culprit(node.name, node.op_type, node.outputs[0], reason=f"in a region that only {found.breaks} makes")
+        for node in map(graph.node, ops[:10])
+    ]
+    what = "optimizer pass" if len(found.passes) == 1 else "optimizer passes"
+    named = f"the {what} {found.transformation}" if found.passes else f"what {found.breaks} turns on"
+    return inv.verdict(
+        VerdictKind.FUSION_FAULT,
+        0.9 if found.passes else 0.75,
+        f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {found.works} is right",
+        culprits=culprits,
+    )
+
+
+def changes_precision(inv: Investigation, found: Configuration) -> bool:
+    """Say whether the working configuration computes in another format, which says nothing about transformations."""
+    return precision_of(found.works) is not inv.precision
+
+
+def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], None]:
+    """Return the sets of nodes that an engine fuses in the deployed model, in order; empty where it does not tell."""
+    try:
+        with inv.new_runner(spec, inv.model) as runner:
+            plan = runner.plan()
+    except EngineError:
+        return {}
+    return dict.fromkeys(region.nodes for region in plan.regions if len(region.nodes) > 1) if plan else {}
+
+
+def with_cure(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
+    """Return a verdict whose first command is the configuration that works, where one is known."""
+    found = evidence.configuration
+    if found is None:
+        return verdict
+    command = inv.command("diagnose", "--target", str(found.works))
+    return dataclasses.replace(verdict, next=(command, *verdict.next))

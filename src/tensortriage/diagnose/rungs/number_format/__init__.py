@@ -1,0 +1,1 @@
+"""Is it the number format, or a model that magnifies rounding?"""

@@ -1,0 +1,62 @@
+"""Where does the error show? Every layer of the instrumented target against the reference, each over its floor."""
+
+import math
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.soundness import WORDS
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.errors import EngineError
+from tensortriage.runs.outcome import Outcome
+
+
+def alike(one: float, other: float) -> bool:
+    """Whether two figures are equal; two that could not be computed are."""
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def layer_wise(inv: Investigation, evidence: Evidence) -> None:
+    """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
+    since = inv.mark()
+    question = "what do the layers look like?"
+    feed = evidence.feed
+    golden = inv.golden(feed)
+    try:
+        found = inv.measured(
+            inv.question.target,
+            inv.model,
+            feed,
+            inv.values,
+            golden=golden,
+            what=f"every layer on {inv.question.target}",
+        )
+    except EngineError as error:
+        inv.answered(
+            question,
+            f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
+            since=since,
+            reason=error.message,
+        )
+        return
+    evidence.in_context = found.metrics
+    moved = [
+        name
+        for name, figure in evidence.worst.metrics.items()
+        if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
+    ]
+    rows = evidence.layer_rows(inv)
+    above = [row for row in rows if (ratio_of(row.in_context_error, row.floor) or 0.0) > MATCH_FACTOR]
+    answer = f"{len(above)} of {len(rows)} tensors are above {MATCH_FACTOR:g}x their floor"
+    if above:
+        answer += f", the first is '{above[0].value}' ({above[0].op_type})"
+    answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
+    inv.answered(
+        question,
+        answer,
+        since=since,
+        tensors=len(rows),
+        above=[row.value for row in above][:20],
+        outputs_moved_by_marking=moved,
+        observation="instrumented",
+        seen=dict(inv.tally.seen),
+    )

@@ -1,0 +1,102 @@
+"""Can the target's number format hold the model's values? Where it cannot, and it matters, nothing else needs blame."""
+
+import math
+from collections.abc import Collection, Sequence
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import ROUNDED, Floors, floors_of
+from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, wide_nodes
+from tensortriage.diagnose.measurements.provenance import explain, provenance
+from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
+from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
+from tensortriage.diagnose.rungs.number_format.predicted import precision_command
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.mixed_precision.emulate_rounding import round_results
+from tensortriage.runs.lab import PLAIN
+
+MOST_ROUNDS = 4
+"""How far upstream of an op that makes a NaN others are kept in fp32 as well."""
+
+
+def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
+    since = inv.mark()
+    feed = evidence.feed
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    evidence.excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
+    evidence.floors = floors_of(inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer")
+    question = f"does {inv.precision.value} hold every value?"
+    if inv.precision not in ROUNDED:
+        return None
+    origins = born(inv.model.graph, evidence.floors.emulated, evidence.excess)
+    if not origins:
+        inv.answered(question, "yes: rounding every result to it leaves all of them finite", since=since)
+        return None
+    outputs = [name for name in evidence.worst.metrics if name in evidence.floors.target]
+    kept, in_range = enough_kept(
+        inv, evidence.floors, feed, origins, wide_nodes(inv.model.graph, evidence.excess), outputs
+    )
+    before, after = (max(floors.target[name] for name in outputs) for floors in (evidence.floors, in_range))
+    measured = max(evidence.worst.errors.values())
+    curable = before > 2.0 * after and measured > 2.0 * after
+    matters = curable or (math.isinf(before) and math.isinf(measured))
+    facts = [f"{item.op_type} '{item.node}': {item.magnitude:.3g}" for item in evidence.excess[:10]]
+    inv.answered(
+        question,
+        f"no: {origins[0].op_type} '{origins[0].name}' leaves its range" + ("" if matters else ", without harm"),
+        since=since,
+        origins=[node.name for node in origins][:20],
+        beyond_range=facts,
+        predicted_error=before,
+        predicted_error_kept_in_fp32=after,
+        measured_error=measured,
+    )
+    if not matters:
+        return None
+    evidence.floors, evidence.kept = in_range, tuple(sorted(kept))
+    layer_wise(inv, evidence)
+    rounded = round_results(inv.model, inv.precision, specs=specs)
+    how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
+    culprits = [explain(inv, node, feed, evidence.excess, how.get(node.name)) for node in origins]
+    first, option = culprits[0], "+".join(sorted(kept))
+    return inv.verdict(
+        VerdictKind.RANGE_OVERFLOW,
+        0.99 if curable and (math.isinf(measured) or measured > 0.5 * before) else 0.85,
+        f"{inv.precision.value} cannot hold {first.op_type} '{first.node}': {first.reason}; with "
+        f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error "
+        + (f"falls from {say(before)} to {say(after)}" if curable else "stays as it is: more of the model needs fp32"),
+        culprits=culprits,
+        next=[
+            inv.command("run", "--target", f"emulate:precision={inv.precision.value},kept={option}"),
+            *precision_command(inv),
+        ],
+    )
+
+
+def enough_kept(
+    inv: Investigation,
+    floors: Floors,
+    feed: Feed,
+    origins: Sequence[Node],
+    wide: Collection[str],
+    outputs: Sequence[str],
+) -> tuple[set[str], Floors]:
+    """Return nodes that, kept in fp32, take NaN and Inf from the outputs, and the floors that are then left.
+
+    Those whose results leave the range come first. What makes an operand too small for the format (log(0), 1 / 0) is
+    upstream of them: while outputs are not finite, the ops that feed the kept ones are kept as well.
+    """
+    graph = inv.model.graph
+    kept = {node.name for node in origins} | set(wide)
+    found = floors_in_range(inv, feed, floors, kept)
+    for _ in range(MOST_ROUNDS):
+        feeding = {made.name for name in kept for value in graph.node(name).uses if (made := graph.producer(value))}
+        if all(math.isfinite(found.target[name]) for name in outputs) or feeding <= kept:
+            break
+        kept |= feeding
+        found = floors_in_range(inv, feed, floors, kept)
+    return kept, found

@@ -1,0 +1,91 @@
+"""Is the error no larger than rounding to the requested format predicts? Then no op is to blame."""
+
+import math
+
+from tensortriage.compare.judgement.relative_error import TOO_COARSE, decibels, gap_allowance_db, ratio_of, say
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import ROUNDED
+from tensortriage.diagnose.measurements.outputs import FeedResult
+from tensortriage.diagnose.rungs.number_format.format_range import described
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.values.dtype import Precision
+
+
+def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Does rounding to the requested format alone explain the error at the outputs?"""
+    if inv.precision not in ROUNDED or evidence.floors is None:
+        return None
+    since = inv.mark()
+    question = f"does rounding to {inv.precision.value} explain it?"
+    gaps: dict[str, float] = {}
+    unexplained: list[str] = []
+    for name, error in evidence.worst.errors.items():
+        metrics, predicted = evidence.worst.metrics[name], evidence.floors.target.get(name, 0.0)
+        gaps[name] = gap_db(metrics, error, predicted)
+        if gaps[name] > gap_allowance_db(metrics.count):
+            unexplained.append(name)
+    worst = max(gaps, key=lambda name: gaps[name])
+    inv.answered(
+        question,
+        f"{'no' if unexplained else 'yes'}: output '{worst}' is {gaps[worst]:+.1f} dB against the prediction",
+        since=since,
+        gap_db=gaps,
+        unexplained=unexplained,
+        predicted_error={n: evidence.floors.target.get(n) for n in gaps},
+        measured_error=dict(evidence.worst.errors),
+    )
+    if unexplained:
+        return None
+    name, error, _ = evidence.worst.worst
+    look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
+    coarse = error >= TOO_COARSE
+    return inv.verdict(
+        VerdictKind.ROUNDING,
+        0.95 if inv.inputs_word == "real" else 0.85,
+        f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
+        f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame"
+        + (too_coarse(inv, evidence) if coarse else ""),
+        next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
+    )
+
+
+def too_coarse(inv: Investigation, evidence: Evidence) -> str:
+    """Return what to say where little of the signal is left; names the first op whose values the format lacks."""
+    words = f", but {inv.precision.value} is too coarse for this model"
+    for row in evidence.ranges.rows:
+        for misfit in row.misfits_in(inv.precision):
+            if misfit.cannot and not row.constant:
+                return f"{words}: {described(row)} {misfit.words}"
+    return words
+
+
+def precision_command(inv: Investigation) -> list[str]:
+    """Return the command that finds the nodes to keep in more bits, where a model can be typed in the format."""
+    if inv.precision not in (Precision.FP16, Precision.BF16):
+        return []
+    return [inv.command("debug precision", "--target", str(inv.question.target), "-o", "mixed.onnx")]
+
+
+def gap_db(metrics: Metrics, error: float, predicted: float) -> float:
+    """Return by how many dB an error exceeds its prediction.
+
+    For exact types it is inf or 0: mismatches within three standard deviations of their expected number are explained.
+    """
+    if not metrics.exact:
+        return decibels(ratio_of(error, predicted) or 0.0)
+    expected = predicted * metrics.count
+    return 0.0 if metrics.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0)) else math.inf
+
+
+def beyond_format(inv: Investigation, result: FeedResult) -> bool:
+    """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
+    for name, within in result.within.items():
+        metrics, error = result.metrics[name], result.errors[name]
+        if within:
+            continue
+        rounded = inv.precision in ROUNDED and inv.question.tolerance is None and math.isfinite(error)
+        if not rounded or gap_db(metrics, error, result.floors.target.get(name, 0.0)) > gap_allowance_db(metrics.count):
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""Which single op is wrong by itself, and how?"""

@@ -1,0 +1,154 @@
+"""Who is to blame: the ops that are wrong on golden inputs, weighed by what their errors do to the model's outputs.
+
+An op that makes a NaN out of wrong operands is innocent, however conspicuous: its golden operands would have made none.
+So the same weighing serves faults that stay finite and faults that do not.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.influences import with_the_rest
+from tensortriage.diagnose.measurements.local import (
+    DECISIVE,
+    NEGLIGIBLE,
+    SUSPECT_RATIO,
+    Influence,
+    Local,
+    influence,
+    local_errors,
+    suspects,
+)
+from tensortriage.diagnose.measurements.representatives import by_representatives
+from tensortriage.diagnose.measurements.soundness import WORDS
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.errors import EngineError
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.similarity.instances import Instances
+from tensortriage.runs.lab import Mark
+from tensortriage.runs.outcome import Outcome
+
+QUESTION = "is any op wrong by itself?"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Blame:
+    """Ops that are wrong by themselves and make the failure.
+
+    Attributes:
+        culprits: Most influential first, at most ten.
+        named: How many there are.
+        explained: Share of the output error that injecting them reproduces.
+    """
+
+    culprits: tuple[Culprit, ...]
+    named: int
+    explained: float
+
+
+def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
+    """Run every op on golden inputs and inject the errors of the suspects; record the question.
+
+    Returns:
+        None when no op is wrong by itself, or what is wrong does not make the failure.
+    """
+    since = inv.mark()
+    try:
+        if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
+            evidence.local = some
+            if (blamed := weighed(inv, evidence, some, since)) is not None:
+                return blamed
+            evidence.local = None
+        local = evidence.local = evidence.local or local_errors(inv, evidence.feed)
+    except EngineError as error:
+        answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
+        inv.answered(QUESTION, answer, since=since, reason=error.message)
+        return None
+    return weighed(inv, evidence, local, since)
+
+
+def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -> Blame | None:
+    """Inject the errors of the ops beyond their floors, and record what that explains."""
+    feed, question = evidence.feed, QUESTION
+    found = suspects(inv, feed, local)
+    if not found:
+        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone", since=since)
+        return None
+    ratios = dict(found)
+    seen = evidence.influence = influence(inv, feed, local, list(ratios))
+    measured = max(evidence.worst.errors.values())
+    ranked = sorted(seen.alone, key=lambda value: (-seen.alone[value], -ratios[value]))
+    largest = seen.alone[ranked[0]] if ranked else 0.0
+    named = [value for value in ranked if seen.alone[value] >= NEGLIGIBLE * largest > 0.0]
+    inv.answered(
+        question,
+        f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
+        f"{seen.explained:.0%} of the output error"
+        + (f" where results are rounded to {inv.precision.value}" if seen.rounded else ""),
+        since=since,
+        suspects={value: ratios[value] for value in list(ratios)[:12]},
+        influence={value: seen.alone[value] for value in ranked[:12]},
+        explained=seen.explained,
+        measured_error=measured,
+    )
+    decisive = seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
+    if not named or not decisive:
+        return None
+    evidence.influence = with_the_rest(inv, feed, local, seen)
+    alike = Instances.of(inv.model).alike
+    culprits = tuple(
+        with_instances(inv.model.graph, local, alike, culprit_of(inv, local.error(value), seen, value, ratios[value]))
+        for value in named[:10]
+    )
+    return Blame(culprits, len(named), seen.explained)
+
+
+def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ...]], culprit: Culprit) -> Culprit:
+    """Return a culprit of a repeated block with how many of its instances are wrong as well."""
+    place = alike.get(culprit.node, ())
+    if len(place) < 2:
+        return culprit
+    number = graph.node(culprit.node).outputs.index(culprit.value)
+    wrong = []
+    for name in place:
+        value = graph.node(name).outputs[number]
+        ratio = ratio_of(local.error(value), local.floors.target.get(value))
+        if value in local.reshaped or (ratio is not None and ratio > SUSPECT_RATIO):
+            wrong.append(name)
+    right = [name for name in place if name not in wrong]
+    words = f"so it is in {len(wrong)} of {len(place)} instances of its block"
+    if len(wrong) == 1:
+        words = f"the other {len(right)} instances of its block are right"
+    elif len(right) == 1:
+        words += f", not in '{right[0]}'"
+    return dataclasses.replace(culprit, reason=f"{culprit.reason}; {words}", instances=tuple(wrong), alike=len(place))
+
+
+def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: str, ratio: float) -> Culprit:
+    """Return a suspect as culprit with its triple of figures."""
+    node = inv.model.graph.producer(value)
+    assert node is not None
+    return Culprit(
+        node.name,
+        node.op_type,
+        value,
+        local_error=error,
+        influence=seen.alone.get(value),
+        floor_ratio=ratio,
+        reason=f"on golden inputs its result has relative error {say(error)}, {say_ratio(ratio)}",
+    )
+
+
+def misled(inv: Investigation, evidence: Evidence, node: Node) -> bool:
+    """Say whether an op may have been fed wrong operands: one that is above its floor in the target's own run."""
+    seen = evidence.in_context or {}
+    floors = evidence.floors.target if evidence.floors else {}
+    for name in node.uses:
+        if name in seen:
+            ratio = ratio_of(evidence.error(name), floors.get(name))
+            if ratio is None or ratio > SUSPECT_RATIO:
+                return True
+    return False

@@ -1,0 +1,37 @@
+"""Is one op wrong by itself on golden inputs, and does its error make the failure?"""
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.operators.blame import blame
+from tensortriage.diagnose.rungs.operators.layout import of_an_op
+from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
+from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+
+
+def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Is an op wrong on golden inputs, and does its error make the failure?"""
+    found = blame(inv, evidence)
+    if found is None:
+        return None
+    first = found.culprits[0]
+    if verdict := at_the_culprit(inv, evidence.feed, first.value):
+        return verdict
+    # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
+    figure = evidence.local.metrics.get(first.value) if evidence.local else None
+    lost = figure is not None and figure.nonfinite_mismatch > 0
+    if verdict := of_an_op(inv, evidence, found) or (None if lost else of_a_quantizer(inv, evidence, found)):
+        return verdict
+    return inv.verdict(
+        VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
+        f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
+        "output error",
+        culprits=found.culprits,
+        next=[
+            reduce_command(inv),
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
+        ],
+    )

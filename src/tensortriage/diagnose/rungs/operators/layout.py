@@ -1,0 +1,159 @@
+"""Are the numbers right, but in the wrong places? Outputs exchanged with each other, or a tensor in another layout.
+
+Outputs are looked at first, for they are there already. When an op makes such a tensor on golden inputs, it is named;
+otherwise it is the output as a whole that is handed over wrongly: by the engine's binding, or by what wraps it.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
+from tensortriage.compare.patterns.finding import Finding
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local import SUSPECT_RATIO
+from tensortriage.diagnose.measurements.moved_values import exchanged, moved
+from tensortriage.diagnose.measurements.soundness import run_once
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.operators.blame import Blame
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.errors import EngineError
+
+EVERYWHERE = 0.5
+"""Share of all ops from which a layout is no op's, but how the engine hands out tensors."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Places:
+    """Where the values of the failing outputs are.
+
+    Attributes:
+        holds: Outputs that hold each other's values: name to the name of the output whose values it holds.
+        moved: Outputs that hold their own values in another order, and which.
+    """
+
+    holds: Mapping[str, str]
+    moved: Mapping[str, Finding]
+
+
+def outputs_in_place(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
+    since = inv.mark()
+    question = "are the outputs in their places?"
+    failing = [name for name, within in evidence.worst.within.items() if not within]
+    key = inv.key(inv.question.target, inv.model, evidence.feed, "places", failing)
+    try:
+        found = inv.case.checks.remember(key, question, Places, lambda: places(inv, evidence, failing))
+    except EngineError:
+        return None
+    if found.holds:
+        inv.answered(question, f"no: {said(found.holds)}", since=since, holds=dict(found.holds))
+        return out_of_order(inv, found.holds)
+    evidence.moved = found.moved
+    if found.moved:
+        told = "; ".join(f"'{name}': {finding.sentence}" for name, finding in found.moved.items())
+        inv.answered(question, f"no: {told}", since=since, outputs=facts(found.moved))
+    else:
+        inv.answered(question, "yes: no other order of their values explains the error", since=since)
+    return None
+
+
+def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Places:
+    """Look for the values of failing outputs in other places."""
+    floors, golden = evidence.worst.floors, inv.golden_outputs(evidence.feed)
+    outputs = run_once(inv, inv.question.target, inv.model, evidence.feed)
+    wrong = {name: np.asarray(outputs[name]) for name in failing}
+    reference = {name: np.asarray(golden[name]) for name in failing}
+    limits = {n: MATCH_FACTOR * max(floors.fp32.get(n, 0.0), floors.target.get(n, 0.0)) for n in failing}
+    found = {n: moved(reference[n], array, floor=floors.target.get(n, 0.0)) for n, array in wrong.items()}
+    return Places(
+        exchanged(reference, wrong, limits), {name: finding for name, finding in found.items() if finding is not None}
+    )
+
+
+def facts(found: Mapping[str, Finding]) -> dict[str, object]:
+    """Return findings for a step's evidence."""
+    return {name: {"pattern": finding.slug, **finding.evidence} for name, finding in found.items()}
+
+
+def said(pairs: Mapping[str, str]) -> str:
+    """Return which output holds which, in words."""
+    return ", ".join(f"'{name}' holds '{other}'" for name, other in list(pairs.items())[:4])
+
+
+def out_of_order(inv: Investigation, pairs: Mapping[str, str]) -> Verdict:
+    """Outputs hold each other's values: they were paired wrongly, and nothing was compared that belongs together."""
+    return inv.verdict(
+        VerdictKind.COMPARISON_UNSOUND,
+        0.99,
+        f"the outputs of {inv.question.target} are in another order than the model's: {said(pairs)}, within their "
+        "noise floors; take them from the engine by name, not by position",
+        next=[inv.command("run", "--target", str(inv.question.target))],
+    )
+
+
+def of_an_op(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | None:
+    """Does the first of the ops that are wrong by themselves give the right values in another order?"""
+    local, first = evidence.local, found.culprits[0]
+    if local is None or first.value not in local.arrays:
+        return None
+    golden = inv.golden(evidence.feed)
+    pattern = moved(golden[first.value], local.arrays[first.value], floor=local.floors.target.get(first.value, 0.0))
+    if pattern is None:
+        return None
+    if evidence.moved and share_of_suspects(evidence) > EVERYWHERE:
+        return outputs_moved(inv, evidence)
+    return inv.verdict(
+        VerdictKind.LAYOUT,
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{first.op_type} '{first.node}' gives the right numbers in the wrong places on {inv.question.target}: "
+        f"{pattern.sentence}; {'it explains' if found.named == 1 else f'{found.named} such ops explain'} "
+        f"{found.explained:.0%} of the output error; {cure(pattern)}",
+        culprits=found.culprits,
+        next=[reduce_command(inv)],
+    )
+
+
+def share_of_suspects(evidence: Evidence) -> float:
+    """Return the share of ops that are beyond their floor by themselves."""
+    local = evidence.local
+    if local is None or not local.metrics:
+        return 0.0
+    ratios = [ratio_of(local.error(name), local.floors.target.get(name)) or 0.0 for name in local.metrics]
+    return sum(ratio > SUSPECT_RATIO for ratio in ratios) / len(ratios)
+
+
+def layout(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Are outputs in another layout though no op makes it?"""
+    return outputs_moved(inv, evidence) if evidence.moved else None
+
+
+def outputs_moved(inv: Investigation, evidence: Evidence) -> Verdict:
+    """Outputs as a whole are handed over in another layout."""
+    name, finding = next(iter(evidence.moved.items()))
+    all_moved = all(name in evidence.moved for name, within in evidence.worst.within.items() if not within)
+    others = f" (and {len(evidence.moved) - 1} more outputs)" if len(evidence.moved) > 1 else ""
+    return inv.verdict(
+        VerdictKind.LAYOUT,
+        0.95 if all_moved else 0.7,
+        f"output '{name}'{others} of {inv.question.target} holds the right numbers in the wrong places, and no single "
+        f"op is to blame for it: {finding.sentence}; {cure(finding)}",
+        next=[inv.command("run", "--target", str(inv.question.target))],
+    )
+
+
+def cure(finding: Finding) -> str:
+    """Return what puts the numbers back into their places."""
+    axes = finding.evidence.get("axes")
+    if finding.slug == "transposition" and axes is not None:
+        back = [list(axes).index(place) for place in range(len(axes))]
+        return f"transposing with perm={back} restores it"
+    if finding.slug == "layout" and axes is not None:
+        return "read it in the layout in which the engine writes it, or ask the engine for the model's"
+    if finding.slug == "shape":
+        return "reshaping to the model's shape restores it"
+    if finding.slug == "reordering" and "reverse" in finding.sentence:
+        return "flipping that axis restores it"
+    return "the order is the engine's, not the model's"

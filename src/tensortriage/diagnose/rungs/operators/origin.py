@@ -1,0 +1,98 @@
+"""Where is a NaN or Inf born, and is that op guilty or only the first victim of wrong operands?"""
+
+from collections.abc import Sequence
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local import local_errors
+from tensortriage.diagnose.measurements.nonfinite import born, nonfinite_alone, sources
+from tensortriage.diagnose.measurements.provenance import explain, provenance
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
+from tensortriage.diagnose.rungs.operators.blame import blame, misled
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.errors import EngineError
+from tensortriage.model.ir.graph import Node
+from tensortriage.runs.lab import Mark
+
+
+def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Where is the NaN or Inf born that the reference does not have and the format does not explain?"""
+    if not any(figure.nonfinite_mismatch for figure in evidence.worst.metrics.values()):
+        return None
+    since = inv.mark()
+    question = "where is the NaN or Inf born?"
+    figures = evidence.in_context or {}
+    nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
+    seen_in, confidence = "the instrumented run", 0.97
+    if not nodes or any(misled(inv, evidence, node) for node in nodes):
+        try:
+            evidence.local = evidence.local or local_errors(inv, evidence.feed)
+        except EngineError as error:
+            if not nodes:
+                inv.answered(question, f"unknown: the exploded graph fails: {error.message}", since=since)
+                return None
+            confidence = 0.7  # nobody can tell whether they do so on golden operands
+        else:
+            alone = nonfinite_alone(inv, evidence.local)
+            if nodes and not any(node in alone for node in nodes):
+                return misled_origins(inv, evidence, nodes, since)
+            nodes, seen_in, confidence = [node for node in nodes if node in alone] or alone, "the exploded graph", 0.9
+    if not nodes:
+        inv.answered(question, "unknown: not once tensors are marked, nor in any op alone", since=since)
+        return None
+    how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
+    culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
+    first, others = culprits[0], len(culprits) - 1
+    independent = f", and in {others} other op{'s' * (others > 1)} independently" if others else ""
+    inv.answered(
+        question,
+        f"in {first.op_type} '{first.node}', seen in {seen_in}{independent}",
+        since=since,
+        origins=[culprit.node for culprit in culprits][:20],
+        rules={name: found.facts for name, found in how.items()},
+        harmless=[node.name for node in born(inv.model.graph, figures) if node not in nodes][:20],
+    )
+    return inv.verdict(
+        VerdictKind.NON_FINITE,
+        confidence,
+        f"NaN or Inf that the reference does not have is born in {first.op_type} '{first.node}'{independent}, which "
+        f"{first.reason}",
+        culprits=culprits,
+        next=[reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")],
+    )
+
+
+def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Verdict:
+    """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
+    first = nodes[0]
+    how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
+    inv.answered(
+        "where is the NaN or Inf born?",
+        f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
+        since=since,
+        origins=[node.name for node in nodes][:20],
+        rules={name: found.facts for name, found in how.items()},
+    )
+    found = blame(inv, evidence)
+    where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
+    following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
+    if found is None:
+        if verdict := fusion_fault(inv, evidence):
+            return verdict
+        return inv.verdict(
+            VerdictKind.NON_FINITE,
+            0.6,
+            f"{where}, of operands that are off already; no op is wrong by itself",
+            culprits=[explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes],
+            next=following,
+        )
+    guilty = found.culprits[0]
+    made = f" ({how[first.name].rule.sentence})" if first.name in how else ""
+    return inv.verdict(
+        VerdictKind.NON_FINITE,
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{where}{made}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
+        culprits=found.culprits,
+        next=following,
+    )

@@ -1,0 +1,51 @@
+"""Is the op that is wrong by itself one of quantization? Then the verdict says how it misreads scale and zero point."""
+
+import dataclasses
+
+import numpy as np
+
+from tensortriage.compare.quantization.quantizer_misreadings import misreading
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.operators.blame import Blame
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.model.quantization.qdq import QUANTIZING_OPS
+
+
+def of_a_quantizer(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | None:
+    """Return the verdict when the most influential op that is wrong on golden inputs works on quantized numbers.
+
+    The golden values come from a reference that computes these operators as ONNX defines them, integer products with
+    exact int32 sums included, so what differs is the engine's reading of scale, zero point, rounding or saturation.
+    """
+    first = found.culprits[0]
+    if first.op_type not in QUANTIZING_OPS:
+        return None
+    culprits = tuple(with_misreading(inv, evidence, c) if c.op_type in QUANTIZING_OPS else c for c in found.culprits)
+    first = culprits[0]
+    return inv.verdict(
+        VerdictKind.QUANTIZATION,
+        0.5 + 0.5 * max(found.explained, 0.5),
+        f"{first.op_type} '{first.node}' is not computed as ONNX defines it on {inv.question.target}: {first.reason}; "
+        f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
+        "output error",
+        culprits=culprits,
+        next=[
+            reduce_command(inv),
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
+        ],
+    )
+
+
+def with_misreading(inv: Investigation, evidence: Evidence, culprit: Culprit) -> Culprit:
+    """Return a culprit whose reason says which misreading gives its result, where one does."""
+    local, graph, golden = evidence.local, inv.model.graph, inv.golden(evidence.feed)
+    if local is None or culprit.value not in local.arrays:
+        return culprit
+    node = graph.node(culprit.node)
+    known = {name: graph.weight(name) for name in node.inputs if name in graph.constants}
+    known |= {name: np.asarray(golden[name]) for name in node.inputs if name in golden}
+    operands = [known.get(name, evidence.feed.tensors.get(name)) for name in node.inputs]
+    words = misreading(node, operands, np.asarray(local.arrays[culprit.value]))
+    return dataclasses.replace(culprit, reason=f"{words}; {culprit.reason}") if words else culprit

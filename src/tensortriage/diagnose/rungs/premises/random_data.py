@@ -1,0 +1,104 @@
+"""Do made-up data fail where real data pass? Then the inputs are to blame, not the engine.
+
+Random numbers drive a model where it was never meant to work: sums that cancel, logits without a winner, masks that
+hide everything. A user who meets the failure on such data alone should be told so, and a user whose real data pass
+should know that a test on random data would not.
+"""
+
+import dataclasses
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
+from tensortriage.diagnose.measurements.soundness import WORDS, has_nan
+from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.errors import EngineError, TriageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.random import random_feeds
+from tensortriage.runs.outcome import Outcome
+
+QUESTION = "do random data fail as well?"
+
+
+def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Real data pass: do random data of the same shapes fail?"""
+    if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):
+        return None
+    since = inv.mark()
+    try:
+        feed = made_up(inv, evidence.feed)
+        golden = inv.golden_outputs(feed)
+    except TriageError as problem:
+        inv.answered(QUESTION, f"not to be had: {problem.message}", since=since)
+        return None
+    if any(has_nan(golden[name]) for name in golden.names()):
+        inv.answered(QUESTION, "not to be had: the reference itself gives NaN on them", since=since)
+        return None
+    try:
+        result = judged(inv, evidence, feed)
+    except (EngineError, Unsound) as failure:
+        words = in_words(failure)
+        inv.drop_runner(inv.question.target, inv.model)
+        inv.answered(QUESTION, f"yes: {inv.question.target} {words} on them", since=since, feed=feed.name)
+        return sensitive(inv, f"{inv.question.target} {words}")
+    if not beyond_format(inv, result):
+        inv.answered(QUESTION, "no: they pass too", since=since, feed=feed.name, relative_error=dict(result.errors))
+        return None
+    name, error, ratio = result.worst
+    inv.answered(
+        QUESTION,
+        f"yes: output '{name}' has relative error {say(error)} on them",
+        since=since,
+        feed=feed.name,
+        output=name,
+        relative_error=error,
+        floor_ratio=ratio,
+        limit=f"{MATCH_FACTOR:g}x the fp32 noise floor",
+    )
+    return sensitive(inv, f"output '{name}' has relative error {say(error)}")
+
+
+def made_up(inv: Investigation, like: Feed) -> Feed:
+    """Return a random feed with the shapes of a real one.
+
+    Raises:
+        TriageError: When the numbers of an input cannot be made up.
+    """
+    shapes = {name: tuple(array.shape) for name, array in like.tensors.items()}
+    feed = next(random_feeds(inv.model, shapes=shapes))
+    return dataclasses.replace(feed, name=f"made up like {like.name}")
+
+
+def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
+    """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them."""
+    metrics = deployed(inv, feed)
+    result = judge(inv, feed, metrics, evidence.worst.floors)
+    if inv.question.tolerance is not None or not beyond_format(inv, result):
+        return result
+    outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
+    floors = floors_of(
+        inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="outputs on random data"
+    )
+    return judge(inv, feed, metrics, floors)
+
+
+def sensitive(inv: Investigation, how: str) -> Verdict:
+    """Return the verdict: only random data fail."""
+    feeds = len(inv.question.feeds)
+    return inv.verdict(
+        VerdictKind.INPUT_SENSITIVE,
+        1.0 - 0.2 / feeds,
+        f"{inv.question.target} passes on the real data ({feeds} feed{'s' * (feeds > 1)}) and fails on random data "
+        f"only: {how}",
+        next=[inv.command_without_inputs("diagnose", "--target", str(inv.question.target))],
+    )
+
+
+def in_words(failure: EngineError | Unsound) -> str:
+    """Return what a target does that gives no comparable answer."""
+    if isinstance(failure, EngineError):
+        return WORDS[Outcome.of(failure).kind]
+    return f"gives outputs that cannot be compared ({failure})"

@@ -1,0 +1,127 @@
+"""At which shapes does it fail? The deployed target on one feed for every combination of sizes that was asked for.
+
+Engines pick other kernels for other shapes, so a model may fail at batch 8 and pass at batch 1. Every shape is asked,
+whatever happens at the others; one that fails is looked into as if it had been given as data.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.diagnose.measurements.floors import Floors
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
+from tensortriage.diagnose.measurements.soundness import FAILURES, has_nan
+from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import ShapeRow, Verdict, VerdictKind
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.runs.outcome import Outcome, OutcomeKind
+
+PASSING = ("match", "rounding")
+UNASKED = "not-asked"
+REFERENCE_FAILED = "reference-failed"
+"""Outcomes of a shape besides the words of verdicts and ``wrong``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Broken:
+    """How the target failed at a shape; kept in the case, so that a hang is waited for once."""
+
+    outcome: str
+    message: str
+
+
+def sweep(inv: Investigation) -> tuple[tuple[ShapeRow, ...], tuple[FeedResult, ...]]:
+    """Ask every shape of the sweep; record the question.
+
+    Returns:
+        One row per shape, and the results of those that gave comparable outputs.
+    """
+    if not inv.question.sweep:
+        return (), ()
+    since = inv.mark()
+    rows: list[ShapeRow] = []
+    results: list[FeedResult] = []
+    floors: Floors | None = None
+    for shaped in inv.question.sweep:
+        if inv.budget.left <= 0.0:
+            rows.append(ShapeRow(shaped.label, UNASKED, message="the budget is spent"))
+            continue
+        row = broken(inv, shaped.label, shaped.feed)
+        if row is None:
+            floors = floors or output_floors(inv)
+            results.append(judge(inv, shaped.feed, deployed(inv, shaped.feed), floors))
+            row = row_of(inv, shaped.label, results[-1])
+        rows.append(row)
+    inv.answered("at which shapes does it fail?", in_words(rows), since=since, shapes=rows)
+    return tuple(rows), tuple(results)
+
+
+def broken(inv: Investigation, label: str, feed: Feed) -> ShapeRow | None:
+    """Return the row of a shape at which there is nothing to compare; None when there is."""
+    try:
+        golden = inv.golden_outputs(feed)
+    except EngineError as error:
+        return ShapeRow(label, REFERENCE_FAILED, message=error.message)
+    if lost := [name for name in golden.names() if has_nan(golden[name])]:
+        return ShapeRow(label, REFERENCE_FAILED, message=f"output '{lost[0]}' of the reference holds NaN")
+    limits = dataclasses.asdict(inv.question.limits)
+    checks, key = inv.case.checks, inv.key(inv.question.target, inv.model, feed, "broken", limits)
+    if (known := checks.get(key, Broken)) is not None:
+        return ShapeRow(label, known.outcome, message=known.message)
+    try:
+        deployed(inv, feed)
+    except Unsound as problem:
+        found = Broken("comparison-unsound", str(problem))
+    except EngineError as error:
+        inv.drop_runner(inv.question.target, inv.model)
+        outcome = Outcome.of(error)
+        if outcome.kind is OutcomeKind.HANG:
+            inv.budget.check()
+        found = Broken(FAILURES[outcome.kind].value, outcome.message)
+    else:
+        return None
+    checks.put(key, f"how {inv.question.target} fails at {label}", found, seconds=0.0)
+    return ShapeRow(label, found.outcome, message=found.message)
+
+
+def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:
+    """Return the row of a shape whose outputs were compared."""
+    name, error, ratio = result.worst
+    word = "match" if result.passes else "wrong" if beyond_format(inv, result) else "rounding"
+    return ShapeRow(label, word, output=name, error=error, floor_ratio=ratio)
+
+
+def broken_shape(inv: Investigation, rows: Sequence[ShapeRow]) -> Verdict | None:
+    """Return the verdict on the first shape at which the target gives nothing to compare; None when there is none."""
+    row = next((row for row in rows if row.fails and row.outcome != "wrong"), None)
+    if row is None:
+        return None
+    return inv.verdict(
+        VerdictKind(row.outcome),
+        1.0,
+        f"{inv.question.target} fails at {row.shape}: {row.message}",
+        next=[inv.command("run", "--target", str(inv.question.target))],
+    )
+
+
+def with_shapes(verdict: Verdict, rows: Sequence[ShapeRow]) -> Verdict:
+    """Return a verdict that tells at which shapes it fails."""
+    if not rows:
+        return verdict
+    return dataclasses.replace(verdict, shapes=tuple(rows), summary=f"{verdict.summary}; fails {in_words(rows)}")
+
+
+def in_words(rows: Sequence[ShapeRow]) -> str:
+    """Return the result of a sweep in one sentence."""
+    bad = [row for row in rows if row.fails]
+    left = sum(row.outcome in (UNASKED, REFERENCE_FAILED) for row in rows)
+    rest = f"; {left} could not be asked" if left else ""
+    if not bad:
+        return f"at none of {len(rows) - left}{rest}"
+    told = [f"{row.shape} ({say(row.error) if row.outcome == 'wrong' else row.outcome})" for row in bad[:8]]
+    more = f" and {len(bad) - 8} more" if len(bad) > 8 else ""
+    passing = [row.shape for row in rows if row.outcome in PASSING]
+    good = f"; it passes at {', '.join(passing[:8])}" if passing else "; it passes at none"
+    return f"at {', '.join(told)}{more}{good}{rest}"

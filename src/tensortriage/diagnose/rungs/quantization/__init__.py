@@ -1,0 +1,1 @@
+"""Is it quantization, or arithmetic in 8-bit integers?"""

@@ -1,0 +1,349 @@
+"""Is the target's model the reference's, quantized, and do its quantizers fit the numbers they meet?
+
+A model with QuantizeLinear and DequantizeLinear pairs computes something else than the model it was made from, on any
+engine. Three runs of the reference tell why: without its pairs it must be the original (else it is another model); the
+numbers that reach each pair tell how far it is from the best of its kind
+(`tensortriage.compare.quantization.quantizer_fit`); and with the worst ones calibrated the outputs must come back (else
+the bits are too few, which is nobody's mistake).
+"""
+
+import dataclasses
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate, integer_range
+from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
+from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.measurements.local import DECISIVE, NEGLIGIBLE
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.runs.lab import Mark
+
+QUESTION = "is the target's model a sound quantization?"
+MOST_PAIRS = 12
+"""Quantizers that do not fit whose harm is measured one by one, those farthest from the best first."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Misfit:
+    """A quantizer that does not fit its numbers."""
+
+    pair: Quantizer
+    fit: Calibration
+    weight: np.ndarray | None
+
+
+def quantized_model(inv: Investigation, evidence: Evidence, changed: Model) -> Verdict | None:
+    """Judge the quantizers of the target's model, when it is the reference's model quantized.
+
+    Where they are sound, ``evidence.quantization`` says so in a sentence, and the diagnosis goes on with the target's
+    model: then the engine is asked to compute that.
+    """
+    pairs = quantizers(changed.graph)
+    if not pairs or quantizers(inv.model.graph):
+        return None
+    since, feed = inv.mark(), inv.question.feeds[0]
+    weights = float_weights(inv.model.graph, changed.graph, pairs)
+    try:
+        before = output_errors(inv, changed, feed)
+        plain = bypass(changed, weights)
+        without = output_errors(inv, plain, feed)
+        misfits = judged(inv, changed, feed, pairs, weights)
+    except EngineError as error:
+        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        return None
+    golden = inv.golden_outputs(feed)
+    floors, _ = fp32_floors(inv, inv.model, feed, list(before), golden=golden, what="the outputs")
+    if any(error > MATCH_FACTOR * floors.get(name, 0.0) for name, error in without.items()):
+        unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
+        if not unknown and misfits and max(before.values()) > max(without.values()):
+            return against_itself(inv, evidence, changed, plain, feed, misfits, before, len(pairs), since)
+        reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
+        inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", since=since, errors=without)
+        return None
+    if all(error <= MATCH_FACTOR * floors.get(name, 0.0) for name, error in before.items()):
+        return None
+    return guilty_pairs(inv, evidence, changed, feed, misfits, before, len(pairs), since)
+
+
+def against_itself(
+    inv: Investigation,
+    evidence: Evidence,
+    changed: Model,
+    plain: Model,
+    feed: Feed,
+    misfits: Sequence[Misfit],
+    before: Mapping[str, float],
+    count: int,
+    since: Mark,
+) -> Verdict | None:
+    """Judge the quantizers of a model with weights of its own, trained with them in it, by the model without them.
+
+    That is done where most of the difference to the reference's model goes with the quantizers.
+    """
+    asked = inv.question
+    inv.focus(plain)
+    try:
+        verdict = guilty_pairs(inv, evidence, changed, feed, misfits, output_errors(inv, changed, feed), count, since)
+    finally:
+        inv.focus(asked.model)
+        inv.question = asked
+    fitting, evidence.quantization = evidence.calibrated, ""
+    if verdict is None or fitting is None:
+        return None
+    after = output_errors(inv, fitting.model, feed)[fitting.output]
+    evidence.calibrated = dataclasses.replace(fitting, before=before[fitting.output], after=after)
+    words = "; compared with the same model without quantizers, whose weights are not the reference's"
+    return dataclasses.replace(verdict, summary=verdict.summary + words, next=(inspect_command(inv, changed),))
+
+
+def inspect_command(inv: Investigation, changed: Model) -> str:
+    """Return the command that judges every quantizer of a model."""
+    inputs = ["--inputs", *inv.question.input_paths] if inv.question.input_paths else []
+    return shlex.join(["triage", "inspect", "quantizers", str(changed.path), *inputs])
+
+
+def guilty_pairs(
+    inv: Investigation,
+    evidence: Evidence,
+    changed: Model,
+    feed: Feed,
+    misfits: Sequence[Misfit],
+    errors: Mapping[str, float],
+    count: int,
+    since: Mark,
+) -> Verdict | None:
+    """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
+    output = max(errors, key=lambda name: errors[name])
+    before = after = errors[output]
+    better = repaired(changed, misfits) if misfits else changed
+    if misfits:
+        after = output_errors(inv, better, feed)[output]
+    explained = max(0.0, 1.0 - (after / before) ** 2) if np.isfinite(before) else float(np.isfinite(after))
+    if explained < DECISIVE:
+        known = f"all {count} quantizers fit the numbers they meet"
+        if misfits:
+            worst = misfits[0].pair.quantize or misfits[0].pair.dequantize
+            known = f"{len(misfits)} of {count} quantizers could fit better, '{worst}' most"
+            known += f", which explains {explained:.0%}"
+        pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
+        figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
+        inv.answered(QUESTION, f"yes: {known}", since=since, **figures)
+        evidence.quantization = (
+            f"quantization explains the error: on the reference engine output '{output}' of the target's model differs "
+            f"by {say(before)} from the original's; {known}"
+        )
+        return None
+    evidence.calibrated = Calibrated(better, output, before, after)
+    influence = harm(inv, changed, feed, misfits, output)
+    largest = max(influence.values())
+    named = [
+        m for m in misfits if influence.get(m.pair.result, 0.0) ** 2 - after**2 >= NEGLIGIBLE * (largest**2 - after**2)
+    ]
+    named = sorted(named or misfits[:1], key=lambda m: -influence.get(m.pair.result, 0.0))
+    culprits = [culprit_of(changed.graph, misfit, influence.get(misfit.pair.result)) for misfit in named]
+    first = culprits[0]
+    inv.answered(
+        QUESTION,
+        f"no: {first.op_type} '{first.node}' does not fit its numbers",
+        since=since,
+        error=before,
+        calibrated=after,
+        explained=explained,
+        pairs={m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]},
+    )
+    others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
+    falls = f"the error of output '{output}' falls from {say(before)} to {say(after)}"
+    reference = str(inv.question.reference)
+    return inv.verdict(
+        VerdictKind.QUANTIZATION,
+        0.5 + 0.5 * explained,
+        f"{first.op_type} '{first.node}'{others} does not fit the numbers it meets: {first.reason}; with "
+        f"{'these' if others else 'it'} calibrated on these inputs {falls}",
+        culprits=culprits,
+        next=[
+            inspect_command(inv, changed),
+            inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
+        ],
+    )
+
+
+def judged(
+    inv: Investigation, changed: Model, feed: Feed, pairs: Sequence[Quantizer], weights: Mapping[str, np.ndarray]
+) -> list[Misfit]:
+    """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
+    plain = bypass(changed, weights)
+    wanted = {pair.value for pair in pairs if not pair.of_weight}
+    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(changed.graph.constants)]
+    seen = {name: np.array(a) for name, a in inv.capture(inv.question.reference, plain, feed, made, specs={})}
+    return misfits_of(changed.graph, pairs, {**feed.tensors, **seen}, weights)
+
+
+def misfits_of(
+    graph: Graph, pairs: Sequence[Quantizer], seen: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
+) -> list[Misfit]:
+    """Return the quantizers that do not fit the numbers they meet, worst first; unknown numbers fit."""
+    found, symmetric = [], are_symmetric(graph, pairs)
+    for pair in pairs:
+        weight = weights.get(pair.result)
+        numbers = weight if pair.of_weight else seen.get(pair.value)
+        if numbers is None and pair.value in graph.constants:
+            numbers = graph.weight(pair.value)
+        if numbers is None or not numbers.size or pair.dtype.is_float or pair.dtype.bits > 16:
+            continue
+        if not np.isfinite(numbers).all():
+            continue
+        zero = graph.weight(pair.zero_point) if pair.zero_point else None
+        scale = graph.weight(pair.scale)
+        fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
+        if fit.kind != "fits":
+            found.append(Misfit(pair, fit, weight))
+    return sorted(found, key=lambda misfit: -misfit.fit.gap_db)
+
+
+def check_quantizers(inv: Investigation) -> None:
+    """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
+
+    No verdict: reference and target run the same quantized model, and nobody says what it was made from.
+    """
+    graph, feed = inv.model.graph, inv.question.feeds[0]
+    pairs = [pair for pair in quantizers(graph) if not pair.of_weight]
+    if not pairs:
+        return
+    since, golden = inv.mark(), inv.golden(feed)
+    seen = {pair.value: np.asarray(golden[pair.value]) for pair in pairs if pair.value in golden}
+    misfits = misfits_of(graph, pairs, {**feed.tensors, **seen}, {})
+    answer = f"yes: all {len(pairs)} are within 3 dB of the best for these numbers"
+    if misfits:
+        first = misfits[0]
+        answer = f"{len(misfits)} of {len(pairs)} do not: '{first.pair.quantize}', {first.fit.words}"
+    inv.answered(
+        "do the quantizers fit the numbers they meet?",
+        answer,
+        since=since,
+        pairs={misfit.pair.quantize: facts(misfit.fit) for misfit in misfits[:MOST_PAIRS]},
+    )
+
+
+def repaired(changed: Model, misfits: Collection[Misfit]) -> Model:
+    """Return the model with quantizers calibrated on the numbers they were judged by."""
+    values: dict[str, np.ndarray] = {}
+    for misfit in misfits:
+        pair, fit = misfit.pair, misfit.fit
+        values[pair.scale] = fit.scale
+        if pair.zero_point:
+            values[pair.zero_point] = fit.zero_point
+        if misfit.weight is not None:
+            values[pair.stored] = stored(misfit.weight, fit, pair)
+    return freeze(changed, values)
+
+
+def stored(weight: np.ndarray, fit: Calibration, pair: Quantizer) -> np.ndarray:
+    """Return a weight in integers, by ONNX's definition of QuantizeLinear."""
+    shape = [1] * weight.ndim
+    if fit.scale.size > 1:
+        shape[pair.axis % weight.ndim] = -1
+    scale, zero = (np.asarray(x, np.float64).reshape(shape) for x in (fit.scale, fit.zero_point))
+    whole = np.clip(np.rint(weight / scale) + zero, *integer_range(pair.dtype))
+    return np.asarray(whole.astype(pair.dtype.numpy))
+
+
+def harm(inv: Investigation, changed: Model, feed: Feed, misfits: Sequence[Misfit], output: str) -> Mapping[str, float]:
+    """Return the error of an output when all misfits but one are calibrated, by the result of that one."""
+    found = {}
+    for number, misfit in enumerate(misfits[:MOST_PAIRS]):
+        inv.listener.progress(f"calibrating all quantizers but one ({number + 1} of {min(len(misfits), MOST_PAIRS)})")
+        others = [other for other in misfits if other is not misfit]
+        model = repaired(changed, others) if others else changed
+        found[misfit.pair.result] = output_errors(inv, model, feed)[output]
+    return found
+
+
+def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, float]:
+    """Return the relative errors of a model's outputs on the reference, against the original model's.
+
+    Raises:
+        EngineError: When the reference cannot run the model.
+    """
+    golden = inv.golden_outputs(feed)
+    with inv.new_runner(inv.question.reference, model) as runner:
+        outputs = runner.run(feed)
+        return {
+            spec.name: error_of(measure(np.asarray(golden[spec.name]), np.asarray(outputs[spec.name])))
+            if outputs[spec.name].shape == golden.spec(spec.name).shape
+            else np.inf
+            for spec in inv.model.outputs
+            if spec.name in golden and spec.name in outputs
+        }
+
+
+def float_weights(original: Graph, changed: Graph, pairs: Sequence[Quantizer]) -> dict[str, np.ndarray]:
+    """Return the original of every quantized weight, by the result of its DequantizeLinear.
+
+    It is what the node that uses the result reads there in the original model; quantizers keep the names of nodes.
+    """
+    found = {}
+    for pair in pairs:
+        if not pair.of_weight:
+            continue
+        shape = changed.constants[pair.stored].shape
+        for user in changed.consumers(pair.result):
+            slots = [slot for slot, name in enumerate(user.inputs) if name == pair.result]
+            if user.name not in original or not slots:
+                continue
+            names = original.node(user.name).inputs
+            name = names[slots[0]] if slots[0] < len(names) else ""
+            if name in original.constants and original.constants[name].shape == shape:
+                found[pair.result] = original.weight(name)
+    return found
+
+
+def culprit_of(graph: Graph, misfit: Misfit, influence: float | None) -> Culprit:
+    """Return a misfit as culprit: its QuantizeLinear, or the DequantizeLinear of a weight."""
+    pair, fit = misfit.pair, misfit.fit
+    node = graph.node(pair.quantize or pair.dequantize)
+    return Culprit(
+        node.name,
+        node.op_type,
+        pair.result,
+        local_error=fit.error,
+        influence=influence,
+        floor_ratio=fit.error / fit.best_error if fit.best_error > 0.0 else None,
+        reason=f"{fit.words}; {fit.cure}",
+    )
+
+
+def facts(fit: Calibration) -> Mapping[str, object]:
+    """Return the figures behind a judgement."""
+    return {
+        "kind": fit.kind,
+        "error": fit.error,
+        "best_error": fit.best_error,
+        "gap_db": fit.gap_db,
+        "clipped": fit.clipped,
+        "clipping_share_of_error": fit.clipping,
+        "observed": fit.observed,
+        "representable": fit.representable,
+    }
+
+
+def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
+    if not evidence.quantization:
+        return None
+    return inv.verdict(
+        VerdictKind.ROUNDING,
+        0.9 if inv.inputs_word == "real" else 0.75,
+        f"{evidence.quantization}; {inv.question.target} computes the quantized model as the reference does",
+        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+    )

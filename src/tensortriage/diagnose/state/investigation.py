@@ -1,0 +1,248 @@
+"""The working state of one diagnosis: what was asked, what is known so far, and how to ask an engine something new.
+
+Every answer of an engine is remembered in the case by content, so the ladder may be rerun, extended or resumed at no
+cost. Golden tensors are stored; the target's tensors are compared as they arrive and only their figures are kept.
+"""
+
+import dataclasses
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.compare.measured import Keep, Measured, measured
+from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.sweep import Shaped
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.runs.budget import Budget
+from tensortriage.runs.case import Case
+from tensortriage.runs.lab import Lab, Mark
+from tensortriage.runs.runner import Tally, precision_of
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import TensorStore
+
+
+class Listener(Protocol):
+    """Who wants to hear how a diagnosis goes on."""
+
+    def step(self, step: Step) -> None:
+        """A question was answered."""
+
+    def progress(self, text: str) -> None:
+        """Something that takes a while begins."""
+
+
+class Silent:
+    """A listener that listens to nothing."""
+
+    def step(self, step: Step) -> None:
+        """Ignore a step."""
+
+    def progress(self, text: str) -> None:
+        """Ignore progress."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Question:
+    """What the user asked.
+
+    Attributes:
+        model: The model taken as right.
+        feeds: The samples, at least one.
+        reference: The engine taken as right.
+        target: The engine under suspicion.
+        target_model: What the target runs, when that is another ONNX file.
+        tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
+        limits: Time and memory limits of isolated engines.
+        input_paths: Where the feeds came from, for the commands that a verdict suggests.
+        batch_bytes: Largest amount of captured tensors held at once.
+        budget_seconds: Wall time the whole may take; None for any.
+        sweep: Feeds of other shapes.
+        random_too: Whether to look at random data as well when real data pass.
+        builds: How often the target is built again; None for what its engine makes sensible.
+    """
+
+    model: Model
+    feeds: Sequence[Feed]
+    reference: EngineSpec
+    target: EngineSpec
+    target_model: Model | None = None
+    tolerance: Tolerance | None = None
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    input_paths: Sequence[str] = ()
+    batch_bytes: int | None = 1 << 30
+    budget_seconds: float | None = None
+    sweep: Sequence[Shaped] = ()
+    random_too: bool = True
+    builds: int | None = None
+
+
+class Investigation(Lab):
+    """One diagnosis in progress.
+
+    Args:
+        question: What was asked.
+        case: Where everything is kept.
+        listener: Who hears of steps and progress.
+    """
+
+    def __init__(self, question: Question, case: Case, *, listener: Listener | None = None) -> None:
+        self.listener: Listener = listener or Silent()
+        super().__init__(
+            case,
+            limits=question.limits,
+            budget=Budget(question.budget_seconds),
+            batch_bytes=question.batch_bytes,
+            progress=self.listener.progress,
+        )
+        self.question = question
+        self.steps: list[Step] = []
+        self.doubts_float64 = False
+        self._golden: dict[str, TensorStore] = {}
+        self._golden_outputs: dict[str, TensorStore] = {}
+
+    @cached_property
+    def precision(self) -> Precision:
+        """The number format the target computes in."""
+        return precision_of(self.question.target)
+
+    @property
+    def model(self) -> Model:
+        """The model whose tensors are compared."""
+        return self.question.model
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Every value of `model` that can be marked, in topological order."""
+        return markable(self.model)
+
+    @property
+    def inputs_word(self) -> str:
+        """``real`` when any feed is real, else ``random``."""
+        return "real" if any(feed.origin is Origin.REAL for feed in self.question.feeds) else "random"
+
+    def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
+        """Return dtype and shape of every value on one feed, as recorded in the golden run."""
+        golden = self.golden(feed)
+        recorded = {name: golden.spec(name) for name in golden.names()}
+        recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+        return value_specs(self.model, recorded)
+
+    def focus(self, model: Model) -> None:
+        """Go on with the model that the target runs, once both models are known to compute the same."""
+        self.question = dataclasses.replace(self.question, model=model, target_model=None)
+        self._golden.clear()
+        self._golden_outputs.clear()
+        self.__dict__.pop("values", None)
+
+    def adopt(self, feed: Feed, golden: TensorStore, tally: Tally | None = None) -> None:
+        """Take another investigation's golden values of a feed as the truth, and count on its account."""
+        self._golden[feed.name] = golden
+        self.tally = tally or self.tally
+
+    # -- asking engines ------------------------------------------------------------------------------------------
+
+    def golden(self, feed: Feed) -> TensorStore:
+        """Return the golden values of one feed: every markable value of `model` as the reference computed it."""
+        if feed.name not in self._golden:
+            outputs = [spec.name for spec in self.model.outputs if spec.name not in self.values]
+            self._golden[feed.name] = self._recorded_by_reference(feed, [*self.values, *outputs])
+        return self._golden[feed.name]
+
+    def golden_outputs(self, feed: Feed) -> TensorStore:
+        """Return the golden values of the model's outputs on one feed; all a feed needs that is not looked into."""
+        if feed.name in self._golden:
+            return self._golden[feed.name]
+        if feed.name not in self._golden_outputs:
+            outputs = [spec.name for spec in self.model.outputs]
+            self._golden_outputs[feed.name] = self._recorded_by_reference(feed, outputs)
+        return self._golden_outputs[feed.name]
+
+    def _recorded_by_reference(self, feed: Feed, values: Sequence[str]) -> TensorStore:
+        store, seconds = self.recorded(self.question.reference, self.model, feed, values)
+        self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, seconds)
+        return store
+
+    def measured(
+        self,
+        spec: EngineSpec,
+        model: Model,
+        feed: Feed,
+        values: Sequence[str],
+        *,
+        golden: TensorStore,
+        what: str,
+        keep: Keep | None = None,
+    ) -> Measured:
+        """Run a model with the wanted values marked and return their figures against golden values; see `measured`."""
+        return measured(
+            self, spec, model, feed, values, base=golden, what=what, keep=keep, progress=self.listener.progress
+        )
+
+    # -- the record ----------------------------------------------------------------------------------------------
+
+    def answered(self, question: str, answer: str, *, since: Mark, **evidence: object) -> Step:
+        """Record a step and tell the listener."""
+        step = Step(
+            question,
+            answer,
+            evidence,
+            seconds=round(time.perf_counter() - since.clock, 3),
+            checks=self.tally.checks - since.checks,
+        )
+        self.steps.append(step)
+        self.listener.step(step)
+        return step
+
+    def unasked(self, *questions: str) -> None:
+        """Record what the budget did not suffice for."""
+        self.answered("what was not asked for lack of time?", "; ".join(questions), since=self.mark())
+
+    def verdict(
+        self,
+        kind: VerdictKind,
+        confidence: float,
+        summary: str,
+        *,
+        culprits: Sequence[Culprit] = (),
+        next: Sequence[str] = (),
+    ) -> Verdict:
+        """Return a verdict with the path and the cost so far."""
+        return Verdict(
+            kind.value,
+            round(min(max(confidence, 0.0), 1.0), 3),
+            summary,
+            tuple(culprits),
+            self.inputs_word,
+            tuple(self.steps),
+            tuple(next),
+            self.cost,
+        )
+
+    def command(self, command: str, *options: str) -> str:
+        """Return a command line to run next, on this model and its inputs, quoted for a shell."""
+        inputs = list(self.question.input_paths)
+        if command == "inspect data":
+            return shlex.join(["triage", "inspect", "data", *(inputs or ["INPUTS"])])
+        return self.command_without_inputs(command, *options, *(["--inputs", *inputs] if inputs else []))
+
+    def command_without_inputs(self, command: str, *options: str) -> str:
+        """Return a command line on this model as `command` does, on made-up data."""
+        return shlex.join(["triage", *command.split(), str(self.question.model.path or "MODEL"), *options])
+
+    def refreshed(self, verdict: Verdict) -> Verdict:
+        """Return a verdict with the steps that were made since it was reached."""
+        return dataclasses.replace(verdict, steps=tuple(self.steps), cost=self.cost)
+
+    @property
+    def cost(self) -> Cost:
+        """What has been spent so far."""
+        return Cost(round(time.perf_counter() - self.budget.started, 3), self.tally.builds, self.tally.checks)

@@ -1,0 +1,103 @@
+"""Who is wrong, the reference or somebody else: every engine in turn is made wrong at one op."""
+
+import numpy as np
+import pytest
+
+from tensortriage.diagnose.ladder import climb
+from tensortriage.diagnose.measurements import floors
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.premises import second_opinion
+from tensortriage.diagnose.rungs.premises.second_opinion import Opinion
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.testing import feed_for, mlp, save_model
+
+PLAIN = "onnxruntime:optimization=none"
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """Return a function that diagnoses an MLP with some reference and target, and returns the verdict."""
+    proto = mlp(seed=3)
+    path = save_model(proto, tmp_path / "mlp.onnx")
+    (tmp_path / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    node = next(node.name for node in proto.graph.node[4:] if node.op_type in ("Gemm", "MatMul"))
+    wrong = f"script:{tmp_path}/faulty.py:Engine,kind=scale,amount=1.01,node={node}"
+
+    def ask(reference, target):
+        question = Question(
+            model=Model.load(path),
+            feeds=[Feed("real", feed_for(proto), Origin.REAL)],
+            reference=EngineSpec.parse(wrong if reference == "wrong" else reference),
+            target=EngineSpec.parse(wrong if target == "wrong" else target),
+        )
+        with Case(tmp_path / "case") as case:
+            inv = Investigation(question, case)
+            try:
+                return climb(inv, Evidence())
+            finally:
+                inv.close()
+
+    ask.node = node
+    ask.wrong = EngineSpec.parse(wrong)
+    return ask
+
+
+def test_a_wrong_reference_is_found_although_its_floor_hides_it(asked):
+    verdict = asked("wrong", "onnxruntime")
+    assert verdict.verdict == "comparison-unsound"
+    assert verdict.culprits[0].node == asked.node
+    assert verdict.culprits[0].local_error == pytest.approx(0.01, rel=0.01)  # the factor that was planted
+    assert "float64" in verdict.summary
+
+
+def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
+    verdict = asked(PLAIN, "wrong")
+    assert verdict.verdict == "local-fault"
+    assert verdict.culprits[0].node == asked.node
+    answers = {step.question: step.answer for step in verdict.steps}
+    assert answers["is it the target that is wrong there, or the reference?"].startswith("the target: float64")
+
+
+def test_a_wrong_float64_evaluator_blames_nobody_and_hides_nobody(asked, monkeypatch):
+    off = EngineSpec(asked.wrong.name, {**asked.wrong.options, "amount": "1.03"})
+    for module in (floors, second_opinion):
+        monkeypatch.setattr(module, "FLOAT64", off)
+    healthy = asked(PLAIN, "onnxruntime")
+    assert healthy.verdict == "match"
+    assert any("float64 alone differs" in step.answer for step in healthy.steps)
+    assert asked(PLAIN, "wrong").verdict == "local-fault"
+
+
+def opinion(**errors):
+    right = np.linspace(1.0, 2.0, 7)
+    return Opinion("y", 1e-6, {name: right * (1.0 + error) for name, error in errors.items()})
+
+
+def test_the_reference_is_alone_only_when_two_others_agree():
+    assert opinion(reference=1e-3, float64=0, second=0).reference_is_alone
+    assert opinion(reference=1e-3, second=0, target=0).reference_is_alone
+    assert not opinion(reference=1e-3, float64=0).reference_is_alone
+    assert not opinion(reference=1e-3, float64=0, second=5e-4).reference_is_alone
+    assert not opinion(reference=1e-3, float64=0, second=0, target=1e-3).reference_is_alone
+    assert not opinion(reference=0, float64=1e-3, second=0).reference_is_alone
+    assert opinion(reference=0, float64=1e-3, second=0).float64_is_alone
+    assert not opinion(reference=0, float64=0, second=0).float64_is_alone
+    assert not opinion(reference=0, float64=1e-3, second=0, target=1e-3).float64_is_alone
+
+
+def test_two_of_one_kind_are_no_two_witnesses():
+    right = np.linspace(1.0, 2.0, 7)
+    same = {"reference": right * 1.001, "second": right, "target": right}
+    assert Opinion("y", 1e-6, same).reference_is_alone
+    assert not Opinion("y", 1e-6, same, akin=True).reference_is_alone
+    assert Opinion("y", 1e-6, {**same, "float64": right}, akin=True).reference_is_alone
+
+
+def test_results_of_other_shapes_never_agree():
+    both = Opinion("y", 1e-6, {"reference": np.ones(3), "float64": np.ones(4)})
+    assert not both.agree("reference", "float64")
+    assert not both.agree("reference", "target")

@@ -1,0 +1,238 @@
+"""The verdict about a quantized model: sound, or one pair that does not fit, whatever the mistake."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+from diagnosing import ask, step
+from quantization_aware import SATURATING, scaled, trained
+from tensortriage.engines.cpu_features import sums_in_int16
+from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
+
+MODELS = {
+    "mlp": lambda: mlp(),
+    "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),
+    "conv_net": lambda: conv_net(blocks=2),
+}
+
+
+def changed(model, name, change):
+    """Change one initializer in place."""
+    for tensor in model.graph.initializer:
+        if tensor.name == name:
+            tensor.CopyFrom(numpy_helper.from_array(change(numpy_helper.to_array(tensor)), name))
+            return
+    raise AssertionError(name)
+
+
+def middle(model, op_type="QuantizeLinear"):
+    """Return the node of this type in the middle of a model."""
+    nodes = [node for node in model.graph.node if node.op_type == op_type]
+    return nodes[len(nodes) // 2]
+
+
+def verdict_of(tmp_path, name, plant=None, target="onnxruntime:optimization=none"):
+    model = MODELS[name]()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    if plant:
+        plant(small)
+    path = save_model(small, tmp_path / "quantized.onnx")
+    return ask(tmp_path, save_model(model, tmp_path / "float.onnx"), feed, target, target_model=path)[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sound_quantization_is_rounding(tmp_path, name):
+    verdict = verdict_of(tmp_path, name)
+    assert verdict.verdict == "rounding", verdict.summary
+    assert step(verdict, "is the target's model a sound").answer.startswith("yes")
+    assert "quantization explains the error" in verdict.summary
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("factor", "word"), [(0.05, "too small"), (60.0, "too large")], ids=["clipping", "coarse"])
+def test_the_scale_of_an_activation(tmp_path, name, factor, word):
+    node = []
+
+    def plant(model):
+        node.append(middle(model))
+        changed(model, node[0].input[1], lambda scale: scale * np.float32(factor))
+
+    verdict = verdict_of(tmp_path, name, plant)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node[0].name), verdict.summary
+    assert word in verdict.culprits[0].reason
+    assert "calibrate again" in verdict.summary
+    assert verdict.culprits[0].influence > 0.01
+    assert verdict.kind.exit_code == 1
+
+
+def test_the_scale_of_a_weight_and_a_zero_point(tmp_path):
+    node = []
+
+    def plant(model):
+        node.append(middle(model, "DequantizeLinear"))
+        node[0] = next(n for n in model.graph.node if n.op_type == "DequantizeLinear" and n.name[0] != "x"
+                       and n.input[0] in {t.name for t in model.graph.initializer})  # fmt: skip
+        changed(model, node[0].input[1], lambda scale: scale * np.float32(3))
+
+    verdict = verdict_of(tmp_path, "mlp", plant)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node[0].name), verdict.summary
+
+
+def test_a_zero_point(tmp_path):
+    node = []
+
+    def plant(model):
+        node.append(next(n for n in model.graph.node if n.op_type == "QuantizeLinear"))
+        changed(model, node[0].input[2], lambda zero: np.asarray(zero * 0 + 5, zero.dtype))
+
+    verdict = verdict_of(tmp_path, "mlp", plant)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node[0].name), verdict.summary
+    assert "zero point 5 is wrong" in verdict.summary
+
+
+def test_another_model_is_not_excused_by_its_quantizers(tmp_path):
+    def plant(model):
+        name = next(t.name for t in model.graph.initializer if t.name.endswith("bias") or t.name.endswith(".b"))
+        changed(model, name, lambda bias: bias + np.float32(1.0))
+
+    verdict = verdict_of(tmp_path, "mlp", plant)
+    assert verdict.verdict == "model-changed", verdict.summary
+    assert "it is another model" in step(verdict, "is the target's model a sound").answer
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kind", "words"),
+    [
+        ("QuantizeLinear", "zero-point", "it ignores the zero point"),
+        ("DequantizeLinear", "zero-point", "it ignores the zero point"),
+        ("DequantizeLinear", "channel-scale", "it takes the scale of the first channel for all"),
+    ],
+)
+def test_an_engine_that_misreads_a_quantizer(tmp_path, op_type, kind, words):
+    """Reference and target run the same quantized model; the target's op is wrong."""
+    model = mlp()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in small.graph.initializer}
+    fitting = [
+        node
+        for node in small.graph.node
+        if node.op_type == op_type
+        and (constants[node.input[2]].any() if kind == "zero-point" else constants[node.input[1]].size > 1)
+    ]
+    target = f"fault:kind={kind},node={fitting[0].name}"
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "quantized.onnx"), feed, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", fitting[0].name), verdict.summary
+    assert words in verdict.culprits[0].reason
+
+
+@pytest.mark.parametrize(("name", "of_weight"), [("mlp", True), ("mlp", False), ("encoder", False)])
+def test_a_nan_that_a_later_quantizer_hides_is_no_matter_of_scales(tmp_path, name, of_weight):
+    """QuantizeLinear makes a number of a NaN again, so that the outputs are finite, and off by little."""
+    model = MODELS[name]()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    constants = {tensor.name for tensor in small.graph.initializer}
+    fitting = [
+        n for n in small.graph.node if n.op_type == "DequantizeLinear" and (n.input[0] in constants) == of_weight
+    ]
+    target = f"fault:kind=nan,node={fitting[1].name}"
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "quantized.onnx"), feed, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("non-finite", fitting[1].name), verdict.summary
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("level", ["basic", "all"])
+def test_an_engine_that_computes_in_integers_is_healthy(tmp_path, name, level):
+    model = MODELS[name]()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    for tensor in small.graph.initializer:  # 7 bits: ONNX Runtime's AVX2 kernels add uint8 x int8 in saturating int16
+        if numpy_helper.to_array(tensor).dtype == np.int8 and tensor.name.endswith("_quantized"):
+            changed(small, tensor.name, lambda integers: (integers // 2).astype(np.int8))
+            changed(small, tensor.name.replace("_quantized", "_scale"), lambda scale: scale * np.float32(2))
+    path = save_model(small, tmp_path / "q.onnx")
+    verdict, _ = ask(tmp_path, path, feed, f"onnxruntime:optimization={level}")
+    assert verdict.kind.exit_code == 0, (verdict.verdict, verdict.summary)
+
+
+def trained_further(feed):
+    """Return a float model, and one that was trained from it with learned quantizers: its weights moved by 5 %."""
+    model, rng = mlp(), np.random.default_rng(0)
+    moved = mlp()
+    for tensor in moved.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        if array.ndim == 2:
+            noise = 0.05 * array.std() * rng.standard_normal(array.shape)
+            tensor.CopyFrom(numpy_helper.from_array((array + noise).astype(np.float32), tensor.name))
+    return model, trained(moved, feed)
+
+
+def test_a_scale_that_training_left_wrong_is_named_though_weights_were_trained_too(tmp_path):
+    feed = feed_for(mlp())
+    model, small = trained_further(feed)
+    scaled(small, "/layer.1/Relu_output_0_scale", 0.1)
+    path, plain = save_model(small, tmp_path / "qat.onnx"), "onnxruntime:optimization=none"
+    verdict, _ = ask(tmp_path, save_model(model, tmp_path / "float.onnx"), feed, plain, target_model=path)
+    named = "/layer.1/Relu_output_0_QuantizeLinear"
+    assert (verdict.verdict, [culprit.node for culprit in verdict.culprits]) == ("quantization", [named])
+    assert "too small, by a factor of 10" in verdict.summary
+    assert "whose weights are not the reference's" in verdict.summary
+    assert verdict.next[0].startswith("triage inspect quantizers")
+
+
+def test_a_sound_model_that_was_trained_further_is_another_model(tmp_path):
+    feed = feed_for(mlp())
+    model, small = trained_further(feed)
+    path, plain = save_model(small, tmp_path / "qat.onnx"), "onnxruntime:optimization=none"
+    verdict, _ = ask(tmp_path, save_model(model, tmp_path / "float.onnx"), feed, plain, target_model=path)
+    assert verdict.verdict == "model-changed"
+    assert {culprit.op_type for culprit in verdict.culprits} == {"Gemm"}  # not the quantizers before them
+    assert "has another constant" in verdict.culprits[0].reason
+
+
+def large_mlp():
+    """Return a quantized model some of whose sums do not fit, and its feed."""
+    model = mlp()
+    feed = {name: np.abs(array) + np.float32(0.5) for name, array in feed_for(model).items()}
+    return quantized(model, feed), feed
+
+
+def test_sums_that_an_engine_cuts_off_in_int16(tmp_path, monkeypatch):
+    """The engine is right only where all weights are in 7 bits; by marked tensors and op by op it is as well."""
+    monkeypatch.setattr("tensortriage.diagnose.rungs.quantization.int16_sums.sums_in_int16", lambda: True)
+    (tmp_path / "saturating.py").write_text(SATURATING)
+    small, feed = large_mlp()
+    path = save_model(small, tmp_path / "q.onnx")
+    target = f"script:{tmp_path / 'saturating.py'}:Engine"
+    verdict, _ = ask(tmp_path, path, feed, target)
+    assert (verdict.verdict, verdict.culprits[0].op_type) == ("quantization", "Gemm"), verdict.summary
+    assert "saturating int16" in verdict.summary
+    assert "--reduce-range" in verdict.culprits[0].reason
+    monkeypatch.setattr("tensortriage.diagnose.rungs.quantization.int16_sums.sums_in_int16", lambda: False)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    verdict, _ = ask(elsewhere, path, feed, target)
+    assert verdict.verdict != "quantization"
+
+
+@pytest.mark.skipif(not sums_in_int16(), reason="the processor has VNNI, or is none of x86")
+def test_onnx_runtime_cuts_sums_off_in_int16(tmp_path):
+    small, feed = large_mlp()
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "q.onnx"), feed, "onnxruntime")
+    assert (verdict.verdict, verdict.culprits[0].op_type) == ("quantization", "Gemm"), verdict.summary
+    assert "saturating int16" in verdict.summary
+
+
+@pytest.mark.parametrize("factor", [1.0, 20.0], ids=["fits", "coarse"])
+def test_a_quantized_model_by_itself_is_told_where_it_does_not_fit(tmp_path, factor):
+    model = mlp()
+    feed = feed_for(model)
+    small = quantized(model, feed)
+    node = middle(small)
+    changed(small, node.input[1], lambda scale: scale * np.float32(factor))
+    verdict, _ = ask(tmp_path, save_model(small, tmp_path / "q.onnx"), feed, "onnxruntime:optimization=basic")
+    answer = step(verdict, "do the quantizers fit").answer
+    assert verdict.verdict in ("match", "rounding")  # both engines compute the same, whatever its worth
+    assert answer.startswith("yes") if factor == 1.0 else f" of 5 do not: '{node.name}'" in answer, answer
