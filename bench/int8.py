@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.precision.quantizing import Calibration, QuantizeOptions
+from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions
 from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.feed_request import FeedRequest

@@ -10,9 +10,9 @@ from models import of_nodes, parse
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, MetricGoal, Sample, ToleranceGoal, failed
+from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.reasons import reason_for
-from tensortriage.precision.settings import settings_for
-from tensortriage.precision.work import low_share
+from tensortriage.precision.tool_settings import settings_for
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 

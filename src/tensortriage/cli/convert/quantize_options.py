@@ -105,7 +105,7 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
     from tensortriage.cli.requests import metric_of
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
-    from tensortriage.precision.quantizing import QuantizeOptions
+    from tensortriage.precision.quantization.calibrated_model import QuantizeOptions
     from tensortriage.values.serial import to_json
     from tensortriage.workflows.common.feed_request import FeedRequest
     from tensortriage.workflows.edits.edit_pipeline import Target

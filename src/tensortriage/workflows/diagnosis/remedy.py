@@ -28,8 +28,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.constant_folding import fold_constants
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.model.transforms.unused_removal import clean
-from tensortriage.precision.candidates import deployed
-from tensortriage.precision.groups import fused_nodes, groups_of
+from tensortriage.precision.selection.node_groups import fused_nodes, groups_of
+from tensortriage.precision.selection.typed_candidates import deployed
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.lab import FLOAT64, PLAIN, Mark
 from tensortriage.values.dtype import Precision

@@ -12,8 +12,8 @@ from tensortriage.errors import TriageError
 from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constants, fuse_layer_norms, scale_query
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.precision.choosing import choose
 from tensortriage.precision.plan import Remedy
+from tensortriage.precision.selection.node_choice import choose
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.precision_search.shared_parts import Ground, influences_of, raised

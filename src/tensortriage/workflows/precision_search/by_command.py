@@ -9,13 +9,13 @@ from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
-from tensortriage.precision.choosing import galloped, prune
 from tensortriage.precision.goal import ErrorGoal
-from tensortriage.precision.influence import Influences
+from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
-from tensortriage.precision.prefixes import bisected, linear
-from tensortriage.precision.settling import NotPrecisionError
-from tensortriage.precision.work import low_share
+from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
+from tensortriage.precision.selection.influence import Influences
+from tensortriage.precision.selection.node_choice import galloped, prune
+from tensortriage.precision.selection.prefixes import bisected, linear
 from tensortriage.reduce.stages import Stages
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.checks import digest

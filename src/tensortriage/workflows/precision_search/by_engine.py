@@ -10,17 +10,17 @@ from tensortriage.diagnose.measurements.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.precision.candidates import Bench, Candidates
-from tensortriage.precision.choosing import Choice, choose
 from tensortriage.precision.goal import Reading
-from tensortriage.precision.groups import Groups, groups_of
-from tensortriage.precision.influence import Influences
+from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionPlan, Remedy
-from tensortriage.precision.prefixes import bisected, linear
-from tensortriage.precision.quantized import QuantizedStage
-from tensortriage.precision.settings import quantizer_settings, settings_for
-from tensortriage.precision.settling import Questions, Settled, explained, not_precision, settle
-from tensortriage.precision.work import low_share
+from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
+from tensortriage.precision.selection.engine_confirmation import Questions, Settled, explained, not_precision, settle
+from tensortriage.precision.selection.influence import Influences
+from tensortriage.precision.selection.node_choice import Choice, choose
+from tensortriage.precision.selection.node_groups import Groups, groups_of
+from tensortriage.precision.selection.prefixes import bisected, linear
+from tensortriage.precision.selection.typed_candidates import Bench, Candidates
+from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision

@@ -7,9 +7,9 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Goal
-from tensortriage.precision.quantized import QuantizedStage
-from tensortriage.precision.settings import quantizer_settings, settings_for
-from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
+from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
+from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case
 from tensortriage.runs.checks import digest
 from tensortriage.runs.runner import feed_digest

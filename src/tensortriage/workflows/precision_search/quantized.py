@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
-from tensortriage.precision.candidates import Bench
 from tensortriage.precision.goal import Sample
-from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
-from tensortriage.precision.quantizing import Calibration, QuantizeOptions, Quantizer
-from tensortriage.precision.settling import explained
-from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
+from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
+from tensortriage.precision.selection.engine_confirmation import explained
+from tensortriage.precision.selection.typed_candidates import Bench
 from tensortriage.runs.checks import digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision

@@ -18,13 +18,13 @@ from tensortriage.model.mixed_precision.switchable_rounding import Switched, swi
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.opset_upgrade import require_opset
-from tensortriage.precision.candidates import Bench, Candidates, TypedCandidates
-from tensortriage.precision.emulation import Emulation
 from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Reading, Sample, ToleranceGoal, mean_metric
-from tensortriage.precision.influence import Influences, influences
-from tensortriage.precision.islands import Islands
 from tensortriage.precision.plan import Keeping
 from tensortriage.precision.reasons import reason_for
+from tensortriage.precision.selection.emulation import Emulation
+from tensortriage.precision.selection.influence import Influences, influences
+from tensortriage.precision.selection.pass_through_nodes import Islands
+from tensortriage.precision.selection.typed_candidates import Bench, Candidates, TypedCandidates
 from tensortriage.report.text import duration
 from tensortriage.runs.case import Case
 from tensortriage.runs.checks import digest

@@ -15,8 +15,7 @@ from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Sample
-from tensortriage.precision.modelopt import ModelOptQuantizer, modelopt_python
-from tensortriage.precision.quantizing import (
+from tensortriage.precision.quantization.calibrated_model import (
     ALWAYS,
     MODELOPT_METHODS,
     Calibration,
@@ -24,7 +23,8 @@ from tensortriage.precision.quantizing import (
     QuantizeOptions,
     Quantizer,
 )
-from tensortriage.precision.unquantized import PLAIN
+from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
+from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.workflows.quantization.operand_ranges import require_finite

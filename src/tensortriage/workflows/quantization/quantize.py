@@ -13,8 +13,8 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
-from tensortriage.precision.quantizing import ALWAYS, Calibration, QuantizeOptions, Quantizer
-from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds

@@ -19,7 +19,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
-from tensortriage.precision.unquantized import PLAIN
+from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace

@@ -16,7 +16,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Reading
-from tensortriage.precision.quantized import QuantizedCandidates, QuantizedStage
+from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.feed_request import FeedRequest

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from tensortriage.engines.base import Plan, Region
 from tensortriage.model.model import Model
-from tensortriage.precision.groups import Groups, fused_nodes, groups_of, residual_streams
+from tensortriage.precision.selection.node_groups import Groups, fused_nodes, groups_of, residual_streams
 
 ITEMS = tuple("abcdefgh")
 

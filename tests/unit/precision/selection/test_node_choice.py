@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precision_numbers import Additive
-from tensortriage.precision.choosing import choose, galloped, prune
-from tensortriage.precision.influence import influences
+from tensortriage.precision.selection.influence import influences
+from tensortriage.precision.selection.node_choice import choose, galloped, prune
 
 
 def quiet(count, **loud):

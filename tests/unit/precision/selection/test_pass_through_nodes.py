@@ -3,7 +3,7 @@
 import pytest
 
 from models import parse
-from tensortriage.precision.islands import Islands
+from tensortriage.precision.selection.pass_through_nodes import Islands
 
 MODEL = """
     g (float[2,2] x) => (float[2,2] y, float[2,2] z) {

@@ -5,11 +5,11 @@ import math
 import pytest
 
 from precision_numbers import Additive
-from tensortriage.precision.choosing import choose
 from tensortriage.precision.goal import Reading, failed
-from tensortriage.precision.groups import Groups
-from tensortriage.precision.influence import influences
-from tensortriage.precision.settling import NotPrecisionError, Questions, explained, gap_db, settle
+from tensortriage.precision.selection.engine_confirmation import NotPrecisionError, Questions, explained, gap_db, settle
+from tensortriage.precision.selection.influence import influences
+from tensortriage.precision.selection.node_choice import choose
+from tensortriage.precision.selection.node_groups import Groups
 
 RATIOS = {**{f"n{index}": 0.01 for index in range(200)}, "n5": 4.0, "n90": 2.5, "n91": 1.4}
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 from tensortriage.compare.judgement.relative_error import decibels, gap_allowance_db
 from tensortriage.errors import EngineError
-from tensortriage.precision.choosing import Choice
 from tensortriage.precision.goal import Reading
-from tensortriage.precision.groups import Groups
+from tensortriage.precision.selection.node_choice import Choice
+from tensortriage.precision.selection.node_groups import Groups
 
 STRICTER = 2
 """Times that the emulation is asked for more before the engine is suspected."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from tensortriage.precision.goal import Reading
-from tensortriage.precision.influence import Influences
+from tensortriage.precision.selection.influence import Influences
 
 READ = Callable[[frozenset[str]], Reading]
 DOUBT = 2.0

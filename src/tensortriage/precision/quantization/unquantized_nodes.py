@@ -1,7 +1,7 @@
 """Which nodes do not stand 8 bits: the fewest that have to read unquantized operands for the outputs to be good enough.
 
-The search is that of `tensortriage.precision.choosing`; its readings come from one session of a model with a switch per
-quantized node, so a candidate costs a run.
+The search is that of `tensortriage.precision.selection.node_choice`; its readings come from one session of a model with
+a switch per quantized node, so a candidate costs a run.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,9 +10,9 @@ from typing import Self
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq_pairs import switch_quantizers
-from tensortriage.precision.choosing import Choice, choose
 from tensortriage.precision.goal import Goal, Reading, Sample
-from tensortriage.precision.influence import Influences, influences
+from tensortriage.precision.selection.influence import Influences, influences
+from tensortriage.precision.selection.node_choice import Choice, choose
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 

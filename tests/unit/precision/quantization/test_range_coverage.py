@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tensortriage.precision.coverage import outgrown, range_uses
+from tensortriage.precision.quantization.range_coverage import outgrown, range_uses
 
 
 def test_clipping_and_rounding_are_weighed_against_each_other():

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.precision.candidates import Bench, Candidates, deployed
 from tensortriage.precision.goal import Reading
-from tensortriage.precision.quantizing import Quantizer
+from tensortriage.precision.quantization.calibrated_model import Quantizer
+from tensortriage.precision.selection.typed_candidates import Bench, Candidates, deployed
 from tensortriage.runs.planaudit import PlanAudit
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec

@@ -20,8 +20,8 @@ from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Arrays, Goal, Reading, Sample, failed
-from tensortriage.precision.groups import fused_nodes
-from tensortriage.precision.islands import Islands
+from tensortriage.precision.selection.node_groups import fused_nodes
+from tensortriage.precision.selection.pass_through_nodes import Islands
 from tensortriage.runs.checks import CheckCache, digest
 from tensortriage.runs.planaudit import PlanAudit, audit
 from tensortriage.runs.runner import Runner, Tally, engine_identity

@@ -19,8 +19,8 @@ from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import Sample
-from tensortriage.precision.modelopt import ModelOptQuantizer, modelopt_python
-from tensortriage.precision.quantizing import Calibration, QuantizeOptions
+from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions
+from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.quantization.calibration_search import calibrated, usable_ways
@@ -142,7 +142,7 @@ def test_it_is_asked_for_where_it_is_not_installed(python):
 @pytest.mark.skipif("MODELOPT_PYTHON" not in os.environ, reason="MODELOPT_PYTHON names no interpreter")
 @pytest.mark.parametrize("precision", [Precision.INT8, Precision.FP8E4M3])
 def test_the_real_one(tmp_path, precision):
-    examples = Path(__file__).parents[3] / "examples"
+    examples = Path(__file__).parents[4] / "examples"
     model = Model.load(examples / "digits_cnn.onnx")
     with np.load(examples / "digits.npz") as stored:
         feed = Feed("digits", dict(stored), Origin.REAL)

@@ -6,7 +6,7 @@ import models
 import running
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.quantizing import ALWAYS, OnnxRuntimeQuantizer, QuantizeOptions
+from tensortriage.precision.quantization.calibrated_model import ALWAYS, OnnxRuntimeQuantizer, QuantizeOptions
 from tensortriage.values.dtype import Precision
 
 

@@ -7,8 +7,8 @@ import models
 import running
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, Sample
-from tensortriage.precision.quantizing import OnnxRuntimeQuantizer, QuantizeOptions
-from tensortriage.precision.unquantized import QuantizedNodes
+from tensortriage.precision.quantization.calibrated_model import OnnxRuntimeQuantizer, QuantizeOptions
+from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"

@@ -1,0 +1,1 @@
+"""Which nodes are kept in higher precision: influence, groups, candidates, confirmation."""
