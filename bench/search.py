@@ -18,13 +18,13 @@ import statistics
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from tensortriage.search.deletion import delta_debug
 from tensortriage.search.dialogue import Minimality, Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
-from tensortriage.search.minimality import one_minimal
+from tensortriage.search.passes.deletion import delta_debug
+from tensortriage.search.passes.minimality import one_minimal
 from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import SearchResult
+from tensortriage.search.search_result import SearchResult
+from tensortriage.search.statistics.repeats import Repeats
 
 Graph = list[list[int]]
 """Predecessors of every op, in topological order."""

@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search_oracles import Memory, chain, fault, problem_of
-from tensortriage.search.deletion import delta_debug
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
-from tensortriage.search.executors import InProcess
-from tensortriage.search.minimality import one_minimal
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Stop
+from tensortriage.search.execution.executors import InProcess
+from tensortriage.search.passes.deletion import delta_debug
+from tensortriage.search.passes.minimality import one_minimal
+from tensortriage.search.search_result import Budget, Stop
+from tensortriage.search.statistics.repeats import Repeats
 
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 0.9])
 PASSES = st.sampled_from([TO_ITEMS, (delta_debug, one_minimal), (one_minimal,)])

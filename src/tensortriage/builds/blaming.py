@@ -15,11 +15,11 @@ from tensortriage.builds.trial import Bench, BuildTrial, Judgement
 from tensortriage.engines.base import Choice
 from tensortriage.errors import UsageError
 from tensortriage.runs.checks import digest
-from tensortriage.search.desk import Cache
+from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, Stop
+from tensortriage.search.search_result import Budget, Progress, Stop
+from tensortriage.search.statistics.repeats import Repeats
 
 REPEATS = Repeats(premise=2, measure=6, limit=12)
 """Given tactics, builds are meant to be alike, and every one is dear: two tell whether that holds."""

@@ -4,7 +4,7 @@ import dataclasses
 
 from tensortriage.builds.trial import BuildTrial, Difference
 from tensortriage.engines.base import Choice
-from tensortriage.search.stopping import CONFIDENCE
+from tensortriage.search.statistics.stop_rule import CONFIDENCE
 
 BUILDS_FORMAT = "tensortriage.builds/1"
 DIFF_FORMAT = "tensortriage.tactic-diff/1"
@@ -22,7 +22,7 @@ class SuspectChoice:
         good_with: Good builds that did.
         bad_without: Bad builds that chose something else.
         good_without: Good builds that did.
-        factor: Bayes factor of "it matters" against "it does not"; see `tensortriage.search.association`.
+        factor: Bayes factor of "it matters" against "it does not"; see `tensortriage.search.statistics.association`.
         probability: Chance that it is the cause, if at most one choice is.
     """
 

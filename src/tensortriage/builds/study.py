@@ -15,10 +15,10 @@ from tensortriage.builds.blaming import blame, closest
 from tensortriage.builds.result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
 from tensortriage.builds.trial import Bench, BuildTrial, Difference, Judgement
 from tensortriage.runs.tactics import feature_digest
-from tensortriage.search.association import Trial, rank
-from tensortriage.search.desk import Cache
-from tensortriage.search.result import Budget, Progress
-from tensortriage.search.stopping import CONFIDENCE, Stop, Until, runs_to_exclude, wilson
+from tensortriage.search.answers.answer_cache import Cache
+from tensortriage.search.search_result import Budget, Progress
+from tensortriage.search.statistics.association import Trial, rank
+from tensortriage.search.statistics.stop_rule import CONFIDENCE, Stop, Until, runs_to_exclude, wilson
 
 LEAST_BUILDS = 2
 MOST_SUSPECTS = 50

@@ -11,10 +11,10 @@ from tensortriage.reduce.failing import Failure
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.result import Shrunk
 from tensortriage.reduce.searching import PieceOracle
-from tensortriage.search.desk import Cache
-from tensortriage.search.executors import Executor
-from tensortriage.search.repeats import Rate, Repeats
-from tensortriage.search.result import SearchResult
+from tensortriage.search.answers.answer_cache import Cache
+from tensortriage.search.execution.executors import Executor
+from tensortriage.search.search_result import SearchResult
+from tensortriage.search.statistics.repeats import Rate, Repeats
 
 
 class Effort(enum.Enum):

@@ -25,10 +25,10 @@ from tensortriage.runs.checks import digest
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
-from tensortriage.search.desk import Cache
+from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.problem import Outcome as CheckOutcome
 from tensortriage.search.problem import Verdict
-from tensortriage.search.result import SearchResult
+from tensortriage.search.search_result import SearchResult
 from tensortriage.values.spec import ValueSpec
 
 NOISE = 2e-7

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from tensortriage.search.desk import Cache
+from tensortriage.search.answers.answer_cache import Cache
 
 Kind = TypeVar("Kind")
 

@@ -11,13 +11,13 @@ from typing import Protocol
 from tensortriage.errors import UsageError
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.runs.checks import digest
-from tensortriage.search.desk import Cache
+from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_ITEMS, minimize
-from tensortriage.search.executors import Executor
+from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.search_result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.statistics.repeats import Repeats
 
 MOST_STRANGERS = 3
 

@@ -17,7 +17,7 @@ from tensortriage.runs.commands.check import verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay
 from tensortriage.runs.commands.rules import Ruling
 from tensortriage.search.problem import Outcome, Verdict
-from tensortriage.search.result import SearchResult
+from tensortriage.search.search_result import SearchResult
 
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""

@@ -4,7 +4,7 @@ import concurrent.futures
 import time
 from typing import Generic
 
-from tensortriage.search.executors import Answer, Question
+from tensortriage.search.execution.executors import Answer, Question
 from tensortriage.search.problem import Oracle, T
 
 

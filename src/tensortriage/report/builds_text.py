@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tensortriage.builds.result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
 from tensortriage.builds.trial import Judgement
 from tensortriage.report.text import count, duration
-from tensortriage.search.stopping import Stop
+from tensortriage.search.statistics.stop_rule import Stop
 
 WORDS = {Judgement.GOOD: "good", Judgement.BAD: "bad", Judgement.OTHER: "cannot be told"}
 MOST_SHOWN = 5

@@ -8,17 +8,17 @@ come and never which ones are used; and there is no seed, since nothing is rando
 from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
-from tensortriage.search.deletion import sweep
-from tensortriage.search.desk import Cache, Desk
+from tensortriage.search.answers.answer_cache import Cache, Desk
+from tensortriage.search.answers.query_runner import Interview, StoppedError
+from tensortriage.search.answers.speculation import Answers, Foresight
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, Reduction
-from tensortriage.search.executors import Executor, InProcess
-from tensortriage.search.foresight import Answers, Foresight
-from tensortriage.search.interview import Interview, StoppedError
-from tensortriage.search.minimality import block_minimal, one_minimal
-from tensortriage.search.narrowing import narrow
+from tensortriage.search.execution.executors import Executor, InProcess
+from tensortriage.search.passes.deletion import sweep
+from tensortriage.search.passes.minimality import block_minimal, one_minimal
+from tensortriage.search.passes.prefix_search import narrow
 from tensortriage.search.problem import Problem, T
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.search_result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.statistics.repeats import Repeats
 
 TO_ITEMS = (narrow, sweep, one_minimal)
 """Passes to a result of which no single item can be removed."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.rules import Ruling
-from tensortriage.search.stopping import CONFIDENCE, Stop, Until, wilson
+from tensortriage.search.statistics.stop_rule import CONFIDENCE, Stop, Until, wilson
 
 REPEAT_FORMAT = "tensortriage.repeat/1"
 LEAST_RUNS = 5

@@ -8,7 +8,7 @@ from tensortriage.builds.blaming import blame
 from tensortriage.builds.study import BuildGoal, Studying, suspects
 from tensortriage.builds.trial import BuildTrial, Difference, Judgement
 from tensortriage.engines.base import Choice
-from tensortriage.search.stopping import Until
+from tensortriage.search.statistics.stop_rule import Until
 
 
 class Simulated:

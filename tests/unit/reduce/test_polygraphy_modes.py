@@ -6,7 +6,7 @@ from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
+from tensortriage.search.statistics.repeats import Repeats
 
 PREMISE = 1
 

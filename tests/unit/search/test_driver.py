@@ -10,8 +10,8 @@ from tensortriage.runs.checks import CheckCache
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, minimize
 from tensortriage.search.problem import Outcome, Verdict
-from tensortriage.search.repeats import Rate, Repeats
-from tensortriage.search.result import Budget, Stop
+from tensortriage.search.search_result import Budget, Stop
+from tensortriage.search.statistics.repeats import Rate, Repeats
 
 ONCE = Repeats(premise=1)
 
@@ -58,7 +58,7 @@ def test_the_needed_items_and_nothing_else():
 
 
 def test_nothing_of_models_or_arrays_is_imported():
-    code = "import tensortriage.search.driver, tensortriage.search.pool, sys; print(*sys.modules)"
+    code = "import tensortriage.search.driver, tensortriage.search.execution.process_pool, sys; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "tensortriage.search.driver" in modules
     assert not {"numpy", "onnx", "onnx_ir", "onnxruntime", "msgspec", "tensortriage.values"}.intersection(modules)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.search.repeats import Rate
+from tensortriage.search.statistics.repeats import Rate
 
 
 @pytest.mark.parametrize(

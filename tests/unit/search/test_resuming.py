@@ -21,7 +21,7 @@ from pathlib import Path
 from search_oracles import fault, problem_of
 from tensortriage.runs.checks import CheckCache
 from tensortriage.search.driver import minimize
-from tensortriage.search.pool import ProcessPool
+from tensortriage.search.execution.process_pool import ProcessPool
 
 class Logged:
     oracle = fault({CORE}, items={ITEMS}, hiding=0.2, other=0.1, seconds=0.03)

@@ -4,7 +4,7 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.rules import Ruling
-from tensortriage.search.stopping import Stop, Until, wilson
+from tensortriage.search.statistics.stop_rule import Stop, Until, wilson
 from tensortriage.workflows.repeat import Goal, Repeated, repeat
 
 GOOD, BAD, SILENT = Ruling(False, "", "ok"), Ruling(True, "exit code 1", "no"), Ruling(None, "timeout", "slow")

@@ -20,8 +20,8 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.report.builds_text import WORDS, study_lines
 from tensortriage.report.text import count, duration
-from tensortriage.search.result import Progress
-from tensortriage.search.stopping import Until
+from tensortriage.search.search_result import Progress
+from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
 

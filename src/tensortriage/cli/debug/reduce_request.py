@@ -19,7 +19,7 @@ from tensortriage.reduce.pieces import Ends
 from tensortriage.reduce.result import Reduction
 from tensortriage.report.text import count, duration, printable
 from tensortriage.search.problem import Outcome
-from tensortriage.search.result import Budget, Progress
+from tensortriage.search.search_result import Budget, Progress
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.reduction.by_command import UndoError
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource

@@ -13,7 +13,7 @@ from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.rules import Ruling
-from tensortriage.search.stopping import Stop, Until
+from tensortriage.search.statistics.stop_rule import Stop, Until
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.repeat import Goal, Repeated, repeat
 

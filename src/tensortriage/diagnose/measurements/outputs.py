@@ -18,7 +18,7 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of
 from tensortriage.runs.lab import Mark
-from tensortriage.search.repeats import Rate
+from tensortriage.search.statistics.repeats import Rate
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""

@@ -21,7 +21,7 @@ from tensortriage.runs.checks import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
-from tensortriage.search.result import Progress
+from tensortriage.search.search_result import Progress
 from tensortriage.workflows.build_study.build_maker import CommandJudge, EngineBench, Judge, NumbersJudge, check_ability
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds

@@ -1,6 +1,6 @@
 """How often to ask about something once it is known how often it fails."""
 
-from tensortriage.search.repeats import Rate, Repeats, runs_needed
+from tensortriage.search.statistics.repeats import Rate, Repeats, runs_needed
 
 MISSED = 0.01
 """Chance that a fault which comes and goes is missed when a step is tried after the search."""

@@ -30,11 +30,11 @@ from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.rules import Ruling
 from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
-from tensortriage.search.desk import Cache
-from tensortriage.search.executors import Executor
+from tensortriage.search.answers.answer_cache import Cache
+from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import Outcome, Verdict
-from tensortriage.search.repeats import Rate, Repeats
-from tensortriage.search.result import SearchResult
+from tensortriage.search.search_result import SearchResult
+from tensortriage.search.statistics.repeats import Rate, Repeats
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.retry_count import attempts_for
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource, piece_specs

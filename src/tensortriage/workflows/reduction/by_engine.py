@@ -28,11 +28,11 @@ from tensortriage.reduce.shrinking.trials import EngineTrials
 from tensortriage.reduce.threads import Threads
 from tensortriage.runs.case import Case, versions
 from tensortriage.runs.checks import digest
-from tensortriage.search.executors import Executor
-from tensortriage.search.executors import Question as Asked
-from tensortriage.search.pool import ProcessPool
-from tensortriage.search.repeats import Rate, Repeats
-from tensortriage.search.result import SearchResult
+from tensortriage.search.execution.executors import Executor
+from tensortriage.search.execution.executors import Question as Asked
+from tensortriage.search.execution.process_pool import ProcessPool
+from tensortriage.search.search_result import SearchResult
+from tensortriage.search.statistics.repeats import Rate, Repeats
 from tensortriage.workflows.common.retry_count import attempts_for
 from tensortriage.workflows.reduction.output_judge import judge_of
 from tensortriage.workflows.reduction.suspects import suspicions

@@ -13,7 +13,7 @@ from tensortriage.errors import TriageError
 from tensortriage.reduce.asking import Asking
 from tensortriage.reduce.opening import Opening, openings
 from tensortriage.reduce.result import Opened
-from tensortriage.search.result import Budget, SearchResult, Stop
+from tensortriage.search.search_result import Budget, SearchResult, Stop
 
 
 class Opens(Asking, Protocol):

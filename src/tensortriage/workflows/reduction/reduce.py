@@ -30,8 +30,8 @@ from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
 from tensortriage.search.problem import Outcome
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.search_result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.output_files import check_output

@@ -8,7 +8,7 @@ import pytest
 from tensortriage.builds.study import BuildGoal
 from tensortriage.builds.trial import Judgement
 from tensortriage.runs import runner
-from tensortriage.search.stopping import Until
+from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.testing import VaryingEngine, conv_net, feed_for, save_model
 from tensortriage.workflows.build_study import build_maker
 from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds

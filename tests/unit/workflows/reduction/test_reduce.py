@@ -14,7 +14,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import TriageError
 from tensortriage.reduce.pieces import Ends
 from tensortriage.runs.commands.check import CheckSpec, shell_words
-from tensortriage.search.result import Budget
+from tensortriage.search.search_result import Budget
 from tensortriage.testing import encoder, feed_for, save_model
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.reduction.by_command import UndoError

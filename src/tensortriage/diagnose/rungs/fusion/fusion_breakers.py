@@ -14,8 +14,8 @@ from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.runs.checks import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget
+from tensortriage.search.search_result import Budget
+from tensortriage.search.statistics.repeats import Repeats
 
 MOST_CHECKS = 80
 """Builds of the whole model that the search for the smallest set of breakers may take; it keeps the best so far."""

@@ -27,8 +27,8 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.checks import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget
+from tensortriage.search.search_result import Budget
+from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.store import MemoryStore
 
 MOST_SHRUNK = 4

@@ -22,8 +22,8 @@ from tensortriage.runs.runner import precision_of
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem
 from tensortriage.search.problem import Verdict as Answer
-from tensortriage.search.repeats import Repeats
-from tensortriage.search.result import Budget
+from tensortriage.search.search_result import Budget
+from tensortriage.search.statistics.repeats import Repeats
 
 MOST_CHECKS = 40
 """Builds of the whole model that group testing over passes may take."""

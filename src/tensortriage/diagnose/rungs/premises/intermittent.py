@@ -1,8 +1,8 @@
 """Is it equal from build to build? Engines choose kernels by timing them, so a wrong one may be in some builds only.
 
 The deployed model is built again, and every build is judged as the first was. If some fail and others do not, that is
-the verdict, and what the failing builds run differently is named (see `tensortriage.search.association`); finding out
-which of it is the cause takes more builds, and is what ``triage debug build`` does.
+the verdict, and what the failing builds run differently is named (see `tensortriage.search.statistics.association`);
+finding out which of it is the cause takes more builds, and is what ``triage debug build`` does.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from tensortriage.engines.registry import create
 from tensortriage.errors import EngineError
 from tensortriage.runs.building import build_once
 from tensortriage.runs.tactics import feature_digest, features
-from tensortriage.search.association import Suspect, Trial, rank
+from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.values.store import MemoryStore
 
 REBUILDS_OF_PASSING = 1

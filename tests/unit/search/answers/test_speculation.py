@@ -1,11 +1,11 @@
 from search_oracles import fault, problem_of
-from tensortriage.search.desk import Desk
+from tensortriage.search.answers.answer_cache import Desk
+from tensortriage.search.answers.speculation import Foresight
 from tensortriage.search.dialogue import Ask, Reduction
 from tensortriage.search.driver import minimize
-from tensortriage.search.executors import InProcess
-from tensortriage.search.foresight import Foresight
-from tensortriage.search.minimality import one_minimal
-from tensortriage.search.narrowing import narrow
+from tensortriage.search.execution.executors import InProcess
+from tensortriage.search.passes.minimality import one_minimal
+from tensortriage.search.passes.prefix_search import narrow
 from tensortriage.search.problem import Outcome, Verdict
 
 ITEMS = 40

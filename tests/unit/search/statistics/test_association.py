@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tensortriage.search.association import Trial, rank
+from tensortriage.search.statistics.association import Trial, rank
 
 
 def trials(*rows):

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic
 
 from tensortriage.errors import UsageError
-from tensortriage.search.desk import Desk
+from tensortriage.search.answers.answer_cache import Desk
 from tensortriage.search.dialogue import Ask, Care
-from tensortriage.search.executors import Question
+from tensortriage.search.execution.executors import Question
 from tensortriage.search.problem import Outcome, Problem, T, Verdict
-from tensortriage.search.repeats import QUICK_RISK, Rate, Repeats, runs_needed
-from tensortriage.search.result import Budget, Interesting, Progress, Step, Stop
+from tensortriage.search.search_result import Budget, Interesting, Progress, Step, Stop
+from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, Repeats, runs_needed
 
 Candidate = frozenset[T]
 

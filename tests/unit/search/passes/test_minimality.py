@@ -1,6 +1,6 @@
 from search_oracles import converse, fault, problem_of
 from tensortriage.search.dialogue import Care, Minimality, Reduction
-from tensortriage.search.minimality import block_minimal, one_minimal
+from tensortriage.search.passes.minimality import block_minimal, one_minimal
 
 
 def test_what_can_be_removed_singly_is_removed_together():

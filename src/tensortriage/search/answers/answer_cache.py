@@ -7,7 +7,7 @@ to questions it may ask next are fetched meanwhile, when the executor has room, 
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from tensortriage.search.executors import Answer, Executor, Question
+from tensortriage.search.execution.executors import Answer, Executor, Question
 from tensortriage.search.problem import T, Verdict
 
 Kind = TypeVar("Kind")

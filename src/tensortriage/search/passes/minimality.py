@@ -7,8 +7,8 @@ then removed together, or as much of it as can be.
 import math
 from collections.abc import Sequence
 
-from tensortriage.search.deletion import blocks
 from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reduction, Reply
+from tensortriage.search.passes.deletion import blocks
 from tensortriage.search.problem import T
 
 FEW = 16

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage.search.stopping import runs_to_exclude
+from tensortriage.search.statistics.stop_rule import runs_to_exclude
 
 
 @pytest.mark.parametrize(

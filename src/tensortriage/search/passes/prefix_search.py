@@ -13,10 +13,10 @@ log2 C(N, d) for d known), for d neighbours about log2(N) + 4 d.
 
 from collections.abc import Sequence
 
-from tensortriage.search.bisection import PrefixSearch, Trust
 from tensortriage.search.dialogue import Dialogue, Reduction
+from tensortriage.search.passes.bisection import PrefixSearch, Trust
+from tensortriage.search.passes.ranking import FIRST_SHARES, Ranking, rank
 from tensortriage.search.problem import T
-from tensortriage.search.ranking import FIRST_SHARES, Ranking, rank
 
 FOUND_PER_MISSING = 3.0
 """With k items found one expects k / 3 more to be missing, but at least one: most faults need few items."""

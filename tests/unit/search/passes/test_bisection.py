@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from tensortriage.search.bisection import DOUBT_PASSES, PrefixSearch, Trust
+from tensortriage.search.passes.bisection import DOUBT_PASSES, PrefixSearch, Trust
 
 
 def find(search, answer):

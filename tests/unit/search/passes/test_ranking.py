@@ -3,7 +3,7 @@ import math
 import pytest
 
 from search_oracles import chain, fault, problem_of
-from tensortriage.search.ranking import FIRST_SHARES, LEAST_SHARE, Reading, distances, rank
+from tensortriage.search.passes.ranking import FIRST_SHARES, LEAST_SHARE, Reading, distances, rank
 
 
 def test_without_any_knowledge_items_keep_their_order_and_equal_chances():

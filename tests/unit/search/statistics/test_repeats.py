@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.search.repeats import Rate, Repeats, runs_needed
+from tensortriage.search.statistics.repeats import Rate, Repeats, runs_needed
 
 
 @pytest.mark.parametrize("runs", [1, 3, 16, 60])

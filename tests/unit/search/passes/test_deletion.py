@@ -1,7 +1,7 @@
 import pytest
 
 from search_oracles import converse, fault, problem_of
-from tensortriage.search.deletion import blocks, delta_debug, sweep
+from tensortriage.search.passes.deletion import blocks, delta_debug, sweep
 
 
 @pytest.mark.parametrize(("core", "most"), [(set(range(60)), 75), (set(range(1, 60, 2)), 75), ({7}, 25), ({0, 30}, 40)])

@@ -11,12 +11,12 @@ import pytest
 from search_oracles import DiesOnArrival, Fault, Memory, Raises, StartsOthers, Trap, Unreadable, fault, problem_of
 from tensortriage.errors import EngineCrashed, UsageError
 from tensortriage.search.driver import minimize
-from tensortriage.search.executors import Question
-from tensortriage.search.pool import ProcessPool
+from tensortriage.search.execution.executors import Question
+from tensortriage.search.execution.process_pool import ProcessPool
 from tensortriage.search.problem import Outcome
-from tensortriage.search.repeats import Repeats
+from tensortriage.search.statistics.repeats import Repeats
 
-TESTS = Path(__file__).resolve().parents[2]
+TESTS = Path(__file__).resolve().parents[3]
 
 
 def gone(pid):
@@ -91,7 +91,7 @@ def test_processes_do_not_outlive_a_killed_search(tmp_path):
     script.write_text(
         "from search_oracles import StartsOthers, problem_of\n"
         "from tensortriage.search.driver import minimize\n"
-        "from tensortriage.search.pool import ProcessPool\n"
+        "from tensortriage.search.execution.process_pool import ProcessPool\n"
         "if __name__ == '__main__':\n"
         f"    oracle = StartsOthers({str(file)!r})\n"
         "    minimize(problem_of(oracle, 3), executor=ProcessPool(oracle, workers=1))\n"

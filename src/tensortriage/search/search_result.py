@@ -8,7 +8,7 @@ from typing import Generic
 from tensortriage.errors import UsageError
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.problem import Outcome, T, Verdict
-from tensortriage.search.repeats import Rate
+from tensortriage.search.statistics.repeats import Rate
 
 
 class Stop(enum.Enum):

@@ -1,7 +1,7 @@
 import pytest
 
 from search_oracles import chain, converse
-from tensortriage.search.narrowing import narrow
+from tensortriage.search.passes.prefix_search import narrow
 
 
 def run(core, items, **how):

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Generic, Self
 
 from tensortriage.errors import EngineCrashed, UsageError
-from tensortriage.search.executors import Answer, Question
+from tensortriage.search.execution.executors import Answer, Question
 from tensortriage.search.problem import Oracle, Outcome, T, Verdict
 
 START_SECONDS = 120.0

@@ -1,0 +1,1 @@
+"""The answers that a search rests on: cached, repeated, computed ahead."""

@@ -1,0 +1,1 @@
+"""How often to repeat, when to stop, and what goes with failure."""
