@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from e2e.chromium import Page, chromium, find_chromium
-from tensortriage.report import html
 from tensortriage.report.document import Report
+from tensortriage.report.formats import html
 from tensortriage.report.text import printable
 from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, hostile, local_fault, range_overflow
 

@@ -53,7 +53,7 @@ def report(case: Path, format_name: str | None, output: Path | None, as_json: bo
 
 
 def _print(loaded: "Report", format_name: str, *, err: bool) -> None:
-    from tensortriage.report import console
+    from tensortriage.report.formats import console
     from tensortriage.report.renderers import FORMATS
 
     if format_name == "console":

@@ -14,7 +14,7 @@ from typing import TypeVar
 from tensortriage.diagnose.state.layer_rows import LayerRow, Layers, OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import StoreError
-from tensortriage.report.words import KIND_WORDS, KindWords
+from tensortriage.report.verdict_words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts
 from tensortriage.runs.ranges import Misfit, RangeRow, Ranges
 from tensortriage.values import serial

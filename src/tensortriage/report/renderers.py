@@ -45,11 +45,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         f.name: f
         for f in (
-            Format("console", "tensortriage.report.console", (".txt",)),
-            Format("html", "tensortriage.report.html", (".html", ".htm"), "report.html"),
-            Format("json", "tensortriage.report.json_", (".json",)),
-            Format("markdown", "tensortriage.report.markdown", (".md", ".markdown")),
-            Format("model-explorer", "tensortriage.report.model_explorer", (), "model-explorer.json"),
+            Format("console", "tensortriage.report.formats.console", (".txt",)),
+            Format("html", "tensortriage.report.formats.html", (".html", ".htm"), "report.html"),
+            Format("json", "tensortriage.report.formats.json_", (".json",)),
+            Format("markdown", "tensortriage.report.formats.markdown", (".md", ".markdown")),
+            Format("model-explorer", "tensortriage.report.formats.model_explorer", (), "model-explorer.json"),
         )
     }
 )

@@ -73,7 +73,7 @@ def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) ->
     with contextlib.closing(Teller(err=as_json)) as teller:
         report = lint_model(request_of(model, given), say=teller.progress)
     if output is not None:
-        from tensortriage.report.lint_text import polygraphy_report
+        from tensortriage.report.terminal.lint_text import polygraphy_report
 
         text = polygraphy_report(report.findings, passing=report.passing, failing=report.failing)
         output.write_text(text + "\n", encoding="utf-8")
@@ -107,7 +107,7 @@ def request_of(model: Path, given: dict[str, Any]) -> "LintRequest":
 def tell(report: "LintReport") -> None:
     """Print what was found, the worst first, and the numbers last."""
     from tensortriage.model.lint.finding import Severity
-    from tensortriage.report.lint_text import closing_line, finding_lines
+    from tensortriage.report.terminal.lint_text import closing_line, finding_lines
 
     colours = {Severity.EXCEPTION: "red", Severity.PROBLEM: "red", Severity.HINT: "cyan"}
     for severity, line in finding_lines(report.findings):

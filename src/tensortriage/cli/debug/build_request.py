@@ -18,7 +18,7 @@ from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.report.builds_text import WORDS, study_lines
+from tensortriage.report.terminal.builds_text import WORDS, study_lines
 from tensortriage.report.text import count, duration
 from tensortriage.search.search_result import Progress
 from tensortriage.search.statistics.stop_rule import Until

@@ -14,8 +14,8 @@ from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
 from tensortriage.inputs.sweep import parse_sweep
-from tensortriage.report import console, json_
 from tensortriage.report.document import Report
+from tensortriage.report.formats import console, json_
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose as run_diagnosis

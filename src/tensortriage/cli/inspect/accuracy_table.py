@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.table import Table
 from rich.text import Text
 
-from tensortriage.report.stream_console import StreamConsole
+from tensortriage.report.terminal.stream import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow

@@ -64,7 +64,7 @@ def inspect_capability(
 
         print_document(to_json(found))
     else:
-        from tensortriage.report.capability_text import capability_lines
+        from tensortriage.report.terminal.capability_text import capability_lines
 
         for line in capability_lines(found, folder=str(output or "")):
             click.echo(line)

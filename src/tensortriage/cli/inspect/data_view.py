@@ -16,7 +16,7 @@ from tensortriage.inputs.accuracy import AccuracyResult
 from tensortriage.inputs.datafile import DataFile, Iteration, Series
 from tensortriage.inputs.opening import open_data
 from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, summarize
-from tensortriage.report.stream_console import StreamConsole
+from tensortriage.report.terminal.stream import StreamConsole
 from tensortriage.report.text import count, magnitude, printable, shape, shorten
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.comparison.rejudge import rejudge

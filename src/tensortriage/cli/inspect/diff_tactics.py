@@ -50,7 +50,7 @@ def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | Non
 
         print_document(to_json(diff))
     else:
-        from tensortriage.report.tactics_text import diff_lines
+        from tensortriage.report.terminal.tactics_text import diff_lines
 
         for line in diff_lines(diff):
             click.echo(line)

@@ -84,7 +84,7 @@ def document(summary: "ModelSummary", extra: dict[str, Any]) -> str:
 
 def tell(summary: "ModelSummary", extra: dict[str, Any], *, attributes: bool) -> None:
     """Print the summary and what else was asked for."""
-    from tensortriage.report.model_text import layer_lines, shape_text, size, summary_lines, weight_range
+    from tensortriage.report.terminal.model_text import layer_lines, shape_text, size, summary_lines, weight_range
     from tensortriage.report.text import printable
 
     click.echo("\n".join(summary_lines(summary)))

@@ -51,7 +51,7 @@ def inspect_plan(
 
         print_document(to_json(found))
     else:
-        from tensortriage.report.plan_text import MARK, closing_lines, region_lines
+        from tensortriage.report.terminal.plan_text import MARK, closing_lines, region_lines
 
         for line in region_lines(found, found.findings if findings else found.regions):
             click.echo(click.style(line, fg="red") if line.startswith(MARK) else line)

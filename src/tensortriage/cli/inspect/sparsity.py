@@ -45,7 +45,7 @@ def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool)
 
 def tell(report: "SparsityReport") -> None:
     """Print one line per weight, and how many are sparse."""
-    from tensortriage.report.model_text import shape_text, table
+    from tensortriage.report.terminal.model_text import shape_text, table
     from tensortriage.report.text import count, percent, printable
 
     rows = [

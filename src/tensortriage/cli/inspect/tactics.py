@@ -28,7 +28,7 @@ def inspect_tactics(file: Path, as_json: bool) -> None:
 
         print_document(to_json(record))
         return
-    from tensortriage.report.tactics_text import record_lines
+    from tensortriage.report.terminal.tactics_text import record_lines
 
     for line in record_lines(record):
         click.echo(line)

@@ -21,7 +21,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.datafile import Kind
 from tensortriage.inputs.saving import check_place
-from tensortriage.report import run_console
+from tensortriage.report.terminal import run_text
 from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.output_selection import OutputChoice
@@ -74,9 +74,9 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
         result = recorded(dataclasses.replace(request, targets=targets), given)
     if as_json:
-        print_document(run_console.to_document(result))
+        print_document(run_text.to_document(result))
     else:
-        run_console.show(result, sys.stdout)
+        run_text.show(result, sys.stdout)
     sys.exit(0 if result.passed else 1)
 
 

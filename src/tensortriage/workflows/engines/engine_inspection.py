@@ -8,7 +8,7 @@ from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
-from tensortriage.report.capability_text import capability_lines
+from tensortriage.report.terminal.capability_text import capability_lines
 from tensortriage.runs.capability import Capability, Prober, Say, Support
 from tensortriage.runs.parsing import ask_parser
 from tensortriage.runs.planaudit import PlanAudit, audit

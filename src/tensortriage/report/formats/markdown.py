@@ -23,7 +23,7 @@ from tensortriage.report.text import (
     shorten,
     times,
 )
-from tensortriage.report.words import BREAKERS
+from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from tensortriage.report import text as words
 from tensortriage.report.document import Report
-from tensortriage.report.words import BREAKERS
+from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12

@@ -30,7 +30,7 @@ from tensortriage.report.text import (
     shorten,
     times,
 )
-from tensortriage.report.words import BREAKERS, Tone
+from tensortriage.report.verdict_words import BREAKERS, Tone
 
 MAX_ROWS = 12
 """Rows of any table; the rest is counted, and is in the other formats."""

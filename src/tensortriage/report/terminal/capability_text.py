@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from tensortriage.report.model_text import table
+from tensortriage.report.terminal.model_text import table
 from tensortriage.report.text import count, printable
 from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
 

@@ -1,5 +1,5 @@
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.report.words import KIND_WORDS, Tone
+from tensortriage.report.verdict_words import KIND_WORDS, Tone
 
 
 def test_every_verdict_has_words() -> None:

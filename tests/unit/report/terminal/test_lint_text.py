@@ -3,7 +3,7 @@
 import json
 
 from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.report.lint_text import closing_line, finding_lines, polygraphy_report
+from tensortriage.report.terminal.lint_text import closing_line, finding_lines, polygraphy_report
 
 
 def hint(number, why="it may overflow", **given):

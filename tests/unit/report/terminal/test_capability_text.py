@@ -1,6 +1,6 @@
 """What an engine can build, as text."""
 
-from tensortriage.report.capability_text import capability_lines, groups
+from tensortriage.report.terminal.capability_text import capability_lines, groups
 from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
 
 

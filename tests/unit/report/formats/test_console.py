@@ -7,8 +7,8 @@ from rich.cells import cell_len
 
 from tensortriage.diagnose.state.layer_rows import OutputRow, Outputs
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
-from tensortriage.report import console
 from tensortriage.report.document import Report
+from tensortriage.report.formats import console
 from unit.report.samples import healthy_match, hostile, local_fault, range_overflow
 
 LONG = "/model/" + "x" * 186 + "/MatMul"

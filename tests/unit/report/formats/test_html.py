@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import pytest
 
-from tensortriage.report import html
 from tensortriage.report.document import Report
+from tensortriage.report.formats import html
 from tensortriage.values.serial import from_json, to_json
 from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, hostile, local_fault, range_overflow
 

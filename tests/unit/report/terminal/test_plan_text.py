@@ -1,6 +1,6 @@
 """A plan as text."""
 
-from tensortriage.report.plan_text import closing_lines, region_lines
+from tensortriage.report.terminal.plan_text import closing_lines, region_lines
 from tensortriage.runs.planaudit import AuditedRegion, Match, PlanAudit
 
 REGIONS = (

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tensortriage.report.model_text import table
+from tensortriage.report.terminal.model_text import table
 from tensortriage.report.text import count, printable, shorten
 from tensortriage.runs.planaudit import AuditedRegion, Match, PlanAudit
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tensortriage.diagnose.state.verdict import Verdict
-from tensortriage.report import markdown
 from tensortriage.report.document import Report
+from tensortriage.report.formats import markdown
 from tensortriage.report.text import printable, shorten
 from unit.report.samples import HOSTILE_NAMES, hostile, local_fault, range_overflow
 

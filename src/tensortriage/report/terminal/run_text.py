@@ -12,7 +12,7 @@ from rich.text import Text
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.judgement.relative_error import TOO_COARSE
 from tensortriage.compare.run_result import CompareResult, FeedComparison
-from tensortriage.report.stream_console import StreamConsole
+from tensortriage.report.terminal.stream import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
 from tensortriage.values.serial import to_json
 

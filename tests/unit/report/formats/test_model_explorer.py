@@ -6,8 +6,8 @@ import pytest
 
 from tensortriage.diagnose.state.layer_rows import LayerRow, Layers
 from tensortriage.diagnose.state.verdict import Verdict
-from tensortriage.report import model_explorer
 from tensortriage.report.document import Report
+from tensortriage.report.formats import model_explorer
 from unit.report.samples import hostile
 
 

@@ -1,0 +1,1 @@
+"""Results of single commands as text for a terminal."""
