@@ -7,7 +7,7 @@ import numpy as np
 
 from models import write
 from running_cli import triage
-from tensortriage.inputs.opening import open_data
+from tensortriage.inputs.files.open_data import open_data
 
 GOLDEN = Path(__file__).parents[1] / "golden/polygraphy"
 MODEL = "g (float[n, 3] x, int64[2] ids) => (float[n, 3] y) { y = Relu(x) }"

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortriage.errors import TriageError
-from tensortriage.inputs.accuracy import read_accuracy
-from tensortriage.inputs.datafile import Iteration, Kind
-from tensortriage.inputs.opening import open_data
-from tensortriage.inputs.saving import save
+from tensortriage.inputs.files.accuracy_results import read_accuracy
+from tensortriage.inputs.files.data_file import Iteration, Kind
+from tensortriage.inputs.files.open_data import open_data
+from tensortriage.inputs.files.save_data import save
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 

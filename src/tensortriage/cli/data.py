@@ -12,7 +12,7 @@ from tensortriage.cli.options import READ, WRITTEN, GuideCommand, common, option
 
 if TYPE_CHECKING:
     from tensortriage.inputs.combine import Combined
-    from tensortriage.inputs.datafile import Iteration
+    from tensortriage.inputs.files.data_file import Iteration
 
 FORMATS = ("json", "npz", "npy", "test-data-set", "safetensors", "store")
 RESULT = "Result"
@@ -50,7 +50,7 @@ Examples:
 def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner: str | None, as_json: bool) -> None:
     """Merge PATHS side by side: iteration by iteration all their tensors, as inputs for --inputs."""
     from tensortriage.inputs.combine import merge as merged
-    from tensortriage.inputs.opening import open_data
+    from tensortriage.inputs.files.open_data import open_data
 
     _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
 
@@ -66,7 +66,7 @@ Examples:
 def concat(paths: tuple[Path, ...], output: Path, format_name: str | None, as_json: bool) -> None:
     """Append the iterations of PATHS, all inputs or all outputs (runner by runner)."""
     from tensortriage.inputs.combine import concat as concatenated
-    from tensortriage.inputs.opening import open_data
+    from tensortriage.inputs.files.open_data import open_data
 
     _write(concatenated([open_data(path) for path in paths]), output, format_name, as_json=as_json)
 
@@ -99,8 +99,8 @@ def convert(
 ) -> None:
     """Write PATH in another format: npz, npy, test_data_set, Polygraphy JSON, safetensors or our tensor store."""
     from tensortriage.inputs.combine import Combined, selected
-    from tensortriage.inputs.datafile import Kind
-    from tensortriage.inputs.opening import open_data
+    from tensortriage.inputs.files.data_file import Kind
+    from tensortriage.inputs.files.open_data import open_data
 
     if cast and model is None:
         raise click.UsageError("--cast needs --model, whose element types are cast to")
@@ -119,8 +119,8 @@ def convert(
 
 def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
     """Yield the feeds of a file as the model takes them."""
-    from tensortriage.inputs.datafile import Iteration
     from tensortriage.inputs.feeds import Casting, load_feeds
+    from tensortriage.inputs.files.data_file import Iteration
     from tensortriage.model.model import Model
 
     specs = Model.load(model).inputs
@@ -129,8 +129,8 @@ def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
 
 
 def _write(combined: "Combined", output: Path, format_name: str | None, *, as_json: bool) -> None:
-    from tensortriage.inputs.datafile import Format
-    from tensortriage.inputs.saving import format_for, save
+    from tensortriage.inputs.files.data_file import Format
+    from tensortriage.inputs.files.save_data import format_for, save
     from tensortriage.values.serial import to_json
 
     wanted = Format(format_name) if format_name else None

@@ -12,8 +12,8 @@ from itertools import chain
 import numpy as np
 
 from tensortriage.errors import DataError, UsageError
-from tensortriage.inputs.datafile import DataFile, Iteration, Kind, Series
-from tensortriage.inputs.stored import LazyTensors
+from tensortriage.inputs.files.data_file import DataFile, Iteration, Kind, Series
+from tensortriage.inputs.files.stored_arrays import LazyTensors
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

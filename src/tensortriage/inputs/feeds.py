@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tensortriage.errors import DataError
 from tensortriage.inputs.conform import Casting, check_feed
-from tensortriage.inputs.datafile import DataFile, Kind
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.opening import open_data
+from tensortriage.inputs.files.data_file import DataFile, Kind
+from tensortriage.inputs.files.open_data import open_data
 from tensortriage.values.spec import ValueSpec
 
 __all__ = ["Casting", "FeedSource", "check_feed", "load_feeds"]

@@ -3,9 +3,9 @@ import pytest
 
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.combine import concat, merge
-from tensortriage.inputs.datafile import Iteration, Kind
-from tensortriage.inputs.opening import open_data
-from tensortriage.inputs.polygraphy_write import write_inputs, write_outputs
+from tensortriage.inputs.files.data_file import Iteration, Kind
+from tensortriage.inputs.files.open_data import open_data
+from tensortriage.inputs.files.polygraphy_write import write_inputs, write_outputs
 
 
 @pytest.fixture

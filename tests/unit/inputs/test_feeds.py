@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError, StoreError
-from tensortriage.inputs.datafile import Iteration
 from tensortriage.inputs.feed import Origin
 from tensortriage.inputs.feeds import FeedSource, load_feeds
-from tensortriage.inputs.polygraphy_write import write_inputs, write_outputs
+from tensortriage.inputs.files.data_file import Iteration
+from tensortriage.inputs.files.polygraphy_write import write_inputs, write_outputs
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec

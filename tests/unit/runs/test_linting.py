@@ -9,7 +9,7 @@ from running_cli import EXAMPLES
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.random import random_feeds
+from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.model.model import Model
 from tensortriage.runs.linting import _SLUG_OF, SLUGS, check_nodes
 from tensortriage.runs.outcome import OutcomeKind

@@ -71,7 +71,7 @@ def check_accuracy(path: Path, as_json: bool, save_accuracy_results: Path | None
     """Judge PATH, saved by --save-accuracy-results or 'triage run --json', by other limits. Exit code 1 if it fails."""
     from tensortriage.cli.inspect.accuracy_table import show, to_document
     from tensortriage.cli.run.tolerance_options import tolerances_of
-    from tensortriage.inputs.accuracy import AVERAGE, PER_SAMPLE, write_accuracy
+    from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, write_accuracy
     from tensortriage.workflows.comparison.rejudge import rejudge
     from tensortriage.workflows.comparison.saved_accuracy import load_accuracy
 

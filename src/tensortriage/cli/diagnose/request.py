@@ -13,7 +13,7 @@ from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limi
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.registry import availabilities
 from tensortriage.errors import UsageError
-from tensortriage.inputs.sweep import parse_sweep
+from tensortriage.inputs.generated.size_sweep import parse_sweep
 from tensortriage.report.document import Report
 from tensortriage.report.formats import console, json_
 from tensortriage.runs.capture import BATCH_BYTES

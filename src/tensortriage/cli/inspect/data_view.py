@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.cli.inspect import accuracy_table
-from tensortriage.inputs.accuracy import AccuracyResult
-from tensortriage.inputs.datafile import DataFile, Iteration, Series
-from tensortriage.inputs.opening import open_data
+from tensortriage.inputs.files.accuracy_results import AccuracyResult
+from tensortriage.inputs.files.data_file import DataFile, Iteration, Series
+from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, summarize
 from tensortriage.report.terminal.stream import StreamConsole
 from tensortriage.report.text import count, magnitude, printable, shape, shorten

@@ -19,8 +19,8 @@ from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.inputs.datafile import Kind
-from tensortriage.inputs.saving import check_place
+from tensortriage.inputs.files.data_file import Kind
+from tensortriage.inputs.files.save_data import check_place
 from tensortriage.report.terminal import run_text
 from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
@@ -106,7 +106,7 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
         if given["save_outputs"]:
             recorder.save_outputs(given["save_outputs"])
     if given["save_accuracy_results"]:
-        from tensortriage.inputs.accuracy import write_accuracy
+        from tensortriage.inputs.files.accuracy_results import write_accuracy
         from tensortriage.workflows.comparison.saved_accuracy import accuracy_of
 
         write_accuracy(given["save_accuracy_results"], accuracy_of(result))

@@ -17,7 +17,7 @@ from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, Ve
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.inputs.sweep import Shaped
+from tensortriage.inputs.generated.size_sweep import Shaped
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import markable

@@ -10,7 +10,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.feeds import load_feeds
-from tensortriage.inputs.random import polygraphy_feeds, random_feeds
+from tensortriage.inputs.generated.random import polygraphy_feeds, random_feeds
 from tensortriage.model.model import Model
 from tensortriage.runs.scripts import script_feeds
 

@@ -22,7 +22,7 @@ from tensortriage.compare.judgement.tolerance import (
 )
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import DataError, UsageError
-from tensortriage.inputs.accuracy import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
+from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.workflows.comparison.saved_accuracy import SIMPLE, SavedAccuracy
 
 WORDS: Mapping[str, str] = MappingProxyType({

@@ -13,7 +13,7 @@ from tensortriage.compare.judgement.tolerance import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.run_result import RUN_FORMAT, CompareResult
 from tensortriage.errors import DataError
-from tensortriage.inputs.accuracy import (
+from tensortriage.inputs.files.accuracy_results import (
     CLASSES,
     SIMPLE_METRICS,
     AccuracyEntry,

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.datafile import Iteration, Kind
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.opening import open_data
-from tensortriage.inputs.saving import save
+from tensortriage.inputs.files.data_file import Iteration, Kind
+from tensortriage.inputs.files.open_data import open_data
+from tensortriage.inputs.files.save_data import save
 from tensortriage.values.store import MappedStore, ShardWriter
 from tensortriage.workflows.comparison.participants import Saved, saved_name
 

@@ -15,7 +15,7 @@ from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.sweep import swept
+from tensortriage.inputs.generated.size_sweep import swept
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report

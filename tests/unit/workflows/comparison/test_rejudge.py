@@ -19,7 +19,7 @@ from tensortriage.compare.judgement.tolerance import (
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.errors import DataError, UsageError
-from tensortriage.inputs.accuracy import SIMPLE_METRICS, AccuracyEntry, AccuracyPair, AccuracyResult
+from tensortriage.inputs.files.accuracy_results import SIMPLE_METRICS, AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.values import serial
 from tensortriage.workflows.comparison.rejudge import rejudge
 from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy, accuracy_of, load_accuracy

@@ -17,7 +17,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.inputs.random import random_feeds
+from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.runs.outcome import Outcome
 
 QUESTION = "do random data fail as well?"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.datafile import Iteration, Kind
-from tensortriage.inputs.polygraphy import open_polygraphy
-from tensortriage.inputs.polygraphy_write import write_inputs, write_outputs
+from tensortriage.inputs.files.data_file import Iteration, Kind
+from tensortriage.inputs.files.polygraphy import open_polygraphy
+from tensortriage.inputs.files.polygraphy_write import write_inputs, write_outputs
 
-GOLDEN = Path(__file__).parents[2] / "golden/polygraphy"
+GOLDEN = Path(__file__).parents[3] / "golden/polygraphy"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.jsonview import open_json
+from tensortriage.inputs.files.json_view import open_json
 
 DOCUMENTS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

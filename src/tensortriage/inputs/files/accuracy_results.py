@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.jsonview import open_json
-from tensortriage.inputs.polygraphy import CLASS_KEY
-from tensortriage.inputs.polygraphy_write import replacing
+from tensortriage.inputs.files.json_view import open_json
+from tensortriage.inputs.files.polygraphy import CLASS_KEY
+from tensortriage.inputs.files.polygraphy_write import replacing
 
 SIMPLE_METRICS = tuple(
     f"{stat}_{kind}" for stat in ("max", "mean", "median", "quantile") for kind in ("absdiff", "reldiff")

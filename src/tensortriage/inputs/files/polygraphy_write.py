@@ -18,8 +18,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.datafile import Iteration
-from tensortriage.inputs.polygraphy import CLASS_KEY, DTYPE_KEY
+from tensortriage.inputs.files.data_file import Iteration
+from tensortriage.inputs.files.polygraphy import CLASS_KEY, DTYPE_KEY
 from tensortriage.values.dtype import DType
 
 _CHUNK_BYTES = 3 << 20

@@ -10,11 +10,11 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Origin
-from tensortriage.inputs.random import polygraphy_feeds
+from tensortriage.inputs.generated.random import polygraphy_feeds
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "golden/polygraphy/random.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[3] / "golden/polygraphy/random.json").read_text())
 
 
 def spec(name, dtype, shape):

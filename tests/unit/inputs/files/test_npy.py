@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.npy import open_npy, open_npz
+from tensortriage.inputs.files.npy import open_npy, open_npz
 
 
 def refused(call, *args, slug):

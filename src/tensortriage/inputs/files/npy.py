@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.stored import ArrayStored, Stored
+from tensortriage.inputs.files.stored_arrays import ArrayStored, Stored
 
 MAX_EXPANSION = 200
 """An archive may expand by this factor ..."""

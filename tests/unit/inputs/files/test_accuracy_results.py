@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.accuracy import AccuracyEntry, AccuracyPair, AccuracyResult, read_accuracy, write_accuracy
+from tensortriage.inputs.files.accuracy_results import (
+    AccuracyEntry,
+    AccuracyPair,
+    AccuracyResult,
+    read_accuracy,
+    write_accuracy,
+)
 
-GOLDEN = Path(__file__).parents[2] / "golden/polygraphy"
+GOLDEN = Path(__file__).parents[3] / "golden/polygraphy"
 
 
 def test_polygraphys_results():

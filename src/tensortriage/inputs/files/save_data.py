@@ -1,4 +1,4 @@
-"""Writing feeds and saved outputs in any format that `tensortriage.inputs.opening` reads.
+"""Writing feeds and saved outputs in any format that `tensortriage.inputs.files.open_data` reads.
 
 Everything is written as it comes, one tensor or one sample in memory at a time (a .safetensors file is the exception:
 its header comes first and lists every tensor). Files appear when complete; directories must be new or empty. Formats
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError, StoreError, UsageError
-from tensortriage.inputs.datafile import Format, Iteration, Kind
-from tensortriage.inputs.polygraphy_write import new_folder, replacing, require_new, write_inputs, write_outputs
-from tensortriage.inputs.stored import looks_numbered
+from tensortriage.inputs.files.data_file import Format, Iteration, Kind
+from tensortriage.inputs.files.polygraphy_write import new_folder, replacing, require_new, write_inputs, write_outputs
+from tensortriage.inputs.files.stored_arrays import looks_numbered
 from tensortriage.values import serial
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import INDEX_NAME, ShardWriter

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 import numpy as np
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.datafile import DataFile, Format, Iteration, Kind, Series
-from tensortriage.inputs.npy import open_npy, open_npz
-from tensortriage.inputs.polygraphy import open_polygraphy
-from tensortriage.inputs.saving import SERIES_NAME, StoredContents
-from tensortriage.inputs.stored import ArrayStored, LazyTensors, Stored, samples
+from tensortriage.inputs.files.data_file import DataFile, Format, Iteration, Kind, Series
+from tensortriage.inputs.files.npy import open_npy, open_npz
+from tensortriage.inputs.files.polygraphy import open_polygraphy
+from tensortriage.inputs.files.save_data import SERIES_NAME, StoredContents
+from tensortriage.inputs.files.stored_arrays import ArrayStored, LazyTensors, Stored, samples
 from tensortriage.values import serial
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import INDEX_NAME, MappedStore

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError, StoreError, UsageError
-from tensortriage.inputs.datafile import Format, Iteration, Kind
-from tensortriage.inputs.opening import open_data
-from tensortriage.inputs.saving import check_place, format_for, save, save_store
+from tensortriage.inputs.files.data_file import Format, Iteration, Kind
+from tensortriage.inputs.files.open_data import open_data
+from tensortriage.inputs.files.save_data import check_place, format_for, save, save_store
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 FIRST = {"x:0": X.T, "a/b": np.array(3), "s": np.array(["é", ""]), "e": np.zeros((0, 2), np.float16)}

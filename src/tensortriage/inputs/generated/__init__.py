@@ -1,0 +1,1 @@
+"""Feeds that are made: from a seed, a script, or a sweep of sizes."""
