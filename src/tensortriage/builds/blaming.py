@@ -14,7 +14,7 @@ from tensortriage.builds.result import Blame, GuiltyChoice
 from tensortriage.builds.trial import Bench, BuildTrial, Judgement
 from tensortriage.engines.base import Choice
 from tensortriage.errors import UsageError
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict

@@ -21,7 +21,7 @@ from tensortriage.reduce.carrying import carry
 from tensortriage.reduce.failing import BAND, Failure, FailureKind, Judge, verdict_on
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.sample import Sample
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tensortriage.errors import UsageError
 from tensortriage.reduce.pieces import Pieces
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_ITEMS, minimize

@@ -12,10 +12,10 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.stages import Stage, Stages
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import verdict_word
+from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay
-from tensortriage.runs.commands.rules import Ruling
 from tensortriage.search.problem import Outcome, Verdict
 from tensortriage.search.search_result import SearchResult
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from tensortriage.errors import StoreError, UsageError
-from tensortriage.runs.checks import CheckCache
+from tensortriage.runs.check_cache import CheckCache
 from tensortriage.values.serial import dump
 
 CASE_FORMAT = "tensortriage.case/1"

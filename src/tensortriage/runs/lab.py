@@ -18,7 +18,7 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.capture import capture
 from tensortriage.runs.case import Case
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec

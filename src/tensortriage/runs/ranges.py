@@ -2,7 +2,7 @@
 
 Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
-it may leave the format on the way to a harmless result (`tensortriage.runs.terms`): its terms may add up beyond the
+it may leave the format on the way to a harmless result (`tensortriage.runs.sum_terms`): its terms may add up beyond the
 largest number, or cancel so far that their rounding is as large as what is left.
 
 Diagnosis, precision search and conversion ask the same thing, so this is below all of them. What is said is of two
@@ -18,7 +18,7 @@ import numpy as np
 
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.runs.terms import Terms, terms_of
+from tensortriage.runs.sum_terms import Terms, terms_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
 

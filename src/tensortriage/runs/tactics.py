@@ -12,7 +12,7 @@ from typing import Any
 
 from tensortriage.engines.base import Choice, Plan
 from tensortriage.errors import DataError, StoreError
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.values.serial import dump, from_json
 from tensortriage_worker.tensorrt_tactics import hash_word, rows_of_log
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from tensortriage.errors import UsageError
-from tensortriage.runs.commands.rules import Ruling
+from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.search.statistics.stop_rule import CONFIDENCE, Stop, Until, wilson
 
 REPEAT_FORMAT = "tensortriage.repeat/1"

@@ -6,7 +6,7 @@ import pytest
 
 from search_oracles import Memory, chain, fault, problem_of
 from tensortriage.errors import UsageError
-from tensortriage.runs.checks import CheckCache
+from tensortriage.runs.check_cache import CheckCache
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, minimize
 from tensortriage.search.problem import Outcome, Verdict

@@ -19,7 +19,7 @@ SCRIPT = f"""
 import sys
 from pathlib import Path
 from search_oracles import fault, problem_of
-from tensortriage.runs.checks import CheckCache
+from tensortriage.runs.check_cache import CheckCache
 from tensortriage.search.driver import minimize
 from tensortriage.search.execution.process_pool import ProcessPool
 

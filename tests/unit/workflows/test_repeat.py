@@ -3,7 +3,7 @@ import math
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.runs.commands.rules import Ruling
+from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.search.statistics.stop_rule import Stop, Until, wilson
 from tensortriage.workflows.repeat import Goal, Repeated, repeat
 

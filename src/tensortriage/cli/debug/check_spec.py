@@ -7,7 +7,7 @@ import click
 
 from tensortriage.runs.commands.artifacts import Artifacts, paths_of
 from tensortriage.runs.commands.check import CheckSpec, Shown, shell_words
-from tensortriage.runs.commands.rules import Rules, codes
+from tensortriage.runs.commands.failure_rules import Rules, codes
 
 
 def spec_of(words: Sequence[str], given: Mapping[str, Any]) -> CheckSpec:

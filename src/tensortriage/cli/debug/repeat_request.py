@@ -11,8 +11,8 @@ from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
+from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.runs.commands.rules import Ruling
 from tensortriage.search.statistics.stop_rule import Stop, Until
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.repeat import Goal, Repeated, repeat

@@ -14,7 +14,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.precision.goal import Goal, Reading, Sample
 from tensortriage.precision.selection.pass_through_nodes import Islands
-from tensortriage.runs.checks import CheckCache, digest
+from tensortriage.runs.check_cache import CheckCache, digest
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
-from tensortriage.runs.commands.fingerprint import file_digests
+from tensortriage.runs.commands.command_fingerprint import file_digests
+from tensortriage.runs.commands.failure_rules import Rules, Ruling
 from tensortriage.runs.commands.process import Processes
-from tensortriage.runs.commands.rules import Rules, Ruling
 
 
 class Shown(enum.Enum):

@@ -14,7 +14,7 @@ Kind = TypeVar("Kind")
 
 
 class Cache(Protocol):
-    """Keeps answers by content key, across runs; `tensortriage.runs.checks.CheckCache` is one."""
+    """Keeps answers by content key, across runs; `tensortriage.runs.check_cache.CheckCache` is one."""
 
     def get(self, key: str, kind: type[Kind], /) -> Kind | None:
         """Return the stored answer; None when there is none."""

@@ -23,10 +23,10 @@ from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.runs.building import Built, build_once
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
 from tensortriage.runs.runner import feed_digest
+from tensortriage.runs.single_build import Built, build_once
 from tensortriage.runs.tactics import TacticRecord, features, save_record
 from tensortriage.values.store import MappedStore, ShardWriter
 from tensortriage.workflows.reduction.output_judge import OutputJudge

@@ -17,7 +17,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record

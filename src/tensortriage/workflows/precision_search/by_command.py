@@ -18,7 +18,7 @@ from tensortriage.precision.selection.node_choice import galloped, prune
 from tensortriage.precision.selection.prefixes import bisected, linear
 from tensortriage.reduce.stages import Stages
 from tensortriage.runs.case import Case, command_line
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.values.dtype import Precision

@@ -11,7 +11,7 @@ from tensortriage.precision.quantization.quantized_candidates import QuantizedSt
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import feed_digest
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.precision_search.quantized import QUANTIZED, best_quantizer, held_out

@@ -13,7 +13,7 @@ from tensortriage.precision.quantization.quantized_candidates import QuantizedCa
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.precision.selection.engine_confirmation import explained
 from tensortriage.precision.selection.typed_candidates import Bench
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec

@@ -27,7 +27,7 @@ from tensortriage.precision.selection.pass_through_nodes import Islands
 from tensortriage.precision.selection.typed_candidates import Bench, Candidates, TypedCandidates
 from tensortriage.report.text import duration
 from tensortriage.runs.case import Case
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import feed_digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision

@@ -23,11 +23,11 @@ from tensortriage.reduce.staged_oracle import StagedOracle
 from tensortriage.reduce.stages import Stage, Stages
 from tensortriage.reduce.threads import Threads
 from tensortriage.runs.case import Case
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
-from tensortriage.runs.commands.fingerprint import file_digests, named_files
+from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
+from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.runs.commands.rules import Ruling
 from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
 from tensortriage.search.answers.answer_cache import Cache

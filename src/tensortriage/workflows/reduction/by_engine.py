@@ -27,7 +27,7 @@ from tensortriage.reduce.shrinking.steps import shrink
 from tensortriage.reduce.shrinking.trials import EngineTrials
 from tensortriage.reduce.threads import Threads
 from tensortriage.runs.case import Case, versions
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.execution.executors import Question as Asked
 from tensortriage.search.execution.process_pool import ProcessPool

@@ -12,8 +12,8 @@ from tensortriage.engines.tensorrt.engine import TensorRtEngine
 from tensortriage.engines.tensorrt.engine_cache import Shelf
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
-from tensortriage.runs.building import build_once
 from tensortriage.runs.runner import Runner
+from tensortriage.runs.single_build import build_once
 from tensortriage.runs.workspace import Workspace
 
 MODEL = """

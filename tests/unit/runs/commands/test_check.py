@@ -6,8 +6,8 @@ import pytest
 from tensortriage.errors import StoreError
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
 from tensortriage.runs.commands.check import Checker, CheckSpec, Shown, shell_words, verdict_word
-from tensortriage.runs.commands.fingerprint import file_digests, named_files
-from tensortriage.runs.commands.rules import Rules
+from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
+from tensortriage.runs.commands.failure_rules import Rules
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tensortriage.diagnose.rungs.fusion.restored_answer import restored
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.transforms.mark_outputs import mark_outputs
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
 from tensortriage.search.search_result import Budget

@@ -24,7 +24,7 @@ from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem, Verdict
 from tensortriage.search.search_result import Budget

@@ -17,7 +17,7 @@ from tensortriage.engines.base import NamesPasses, OffersLadder
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, UsageError
-from tensortriage.runs.checks import digest
+from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import precision_of
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import Outcome, Problem

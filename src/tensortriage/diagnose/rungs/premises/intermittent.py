@@ -20,7 +20,7 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.base import VariesBuilds
 from tensortriage.engines.registry import create
 from tensortriage.errors import EngineError
-from tensortriage.runs.building import build_once
+from tensortriage.runs.single_build import build_once
 from tensortriage.runs.tactics import feature_digest, features
 from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.values.store import MemoryStore

@@ -1,8 +1,8 @@
 import pytest
 
 from tensortriage.errors import UsageError
+from tensortriage.runs.commands.failure_rules import Rules, codes
 from tensortriage.runs.commands.process import Finished
-from tensortriage.runs.commands.rules import Rules, codes
 from tensortriage.runs.commands.transcript import Printed
 
 

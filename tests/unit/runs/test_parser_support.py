@@ -3,7 +3,7 @@
 from models import write
 from tensortriage.model.model import Model
 from tensortriage.runs.capability import Support
-from tensortriage.runs.parsing import ask_parser
+from tensortriage.runs.parser_support import ask_parser
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17, "my" : 1]>

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortriage.errors import StoreError
-from tensortriage.runs.checks import CheckCache, digest
+from tensortriage.runs.check_cache import CheckCache, digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ def test_a_file_that_is_no_cache_is_an_error_and_is_left_alone(tmp_path):
 
 WRITE_FOREVER = """
 import itertools, pathlib, sys
-from tensortriage.runs.checks import CheckCache
+from tensortriage.runs.check_cache import CheckCache
 cache = CheckCache(pathlib.Path(sys.argv[1]))
 for number in itertools.count():
     cache.put(str(number), "q", {"error": float(number), "names": []}, seconds=0.0)
