@@ -34,9 +34,9 @@ import onnx
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.engines import registry
 from tensortriage.engines.base import Limits, Session
-from tensortriage.reduce.failing import Failure
-from tensortriage.reduce.repro import ReproOracle
-from tensortriage.reduce.result import Reduction
+from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.reduction_result import Reduction
+from tensortriage.reduce.repro_case import ReproOracle
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.process import Finished, Processes
 from tensortriage.runs.commands.transcript import Printed

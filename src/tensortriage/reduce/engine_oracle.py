@@ -17,9 +17,9 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError
 from tensortriage.model.model import Model
-from tensortriage.reduce.carrying import carry
-from tensortriage.reduce.failing import BAND, Failure, FailureKind, Judge, verdict_on
+from tensortriage.reduce.failure import BAND, Failure, FailureKind, Judge, verdict_on
 from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.propagation import carry
 from tensortriage.reduce.sample import Sample
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.outcome import Outcome

@@ -16,7 +16,7 @@ from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.pieces import Ends
-from tensortriage.reduce.result import Reduction
+from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.report.text import count, duration, printable
 from tensortriage.search.problem import Outcome
 from tensortriage.search.search_result import Budget, Progress

@@ -14,10 +14,10 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import TriageError
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.failing import Failure
-from tensortriage.reduce.pack import write_pack
+from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.pieces import Pieces
-from tensortriage.reduce.repro import Repro, ReproSample, failure_of
+from tensortriage.reduce.repro_case import Repro, ReproSample, failure_of
+from tensortriage.reduce.repro_pack import write_pack
 from tensortriage.reduce.sample import Sample, agreed, recorded
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions

@@ -10,18 +10,18 @@ from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
-from tensortriage.reduce.asking import Effort, Finish
-from tensortriage.reduce.failing import Failure
-from tensortriage.reduce.opening import Opening
+from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.node_bodies import Opening
+from tensortriage.reduce.oracle_source import Effort, Finish
+from tensortriage.reduce.piece_search import answer_key
 from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.result import Shrunk
-from tensortriage.reduce.revisable import Revisable
-from tensortriage.reduce.searching import answer_key
-from tensortriage.reduce.shrinking.steps import OF_THE_MODEL, shrink
-from tensortriage.reduce.shrinking.trials import CheckTrials
+from tensortriage.reduce.reduction_result import Shrunk
+from tensortriage.reduce.revisable_answers import Revisable
+from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
+from tensortriage.reduce.simplify.trials import CheckTrials
 from tensortriage.reduce.staged_oracle import StagedOracle
 from tensortriage.reduce.stages import Stage, Stages
-from tensortriage.reduce.threads import Threads
+from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
@@ -98,7 +98,7 @@ class StagedRequest:
 
 
 class StagedAsking:
-    """Asks a command or a person; see `tensortriage.reduce.asking.Asking`.
+    """Asks a command or a person; see `tensortriage.reduce.oracle_source.Asking`.
 
     Args:
         request: What to ask about.

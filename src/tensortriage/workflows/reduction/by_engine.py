@@ -14,18 +14,18 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.asking import Effort, Finish
 from tensortriage.reduce.engine_oracle import EngineOracle
-from tensortriage.reduce.failing import Failure, FailureKind
-from tensortriage.reduce.opening import Opening, turns
-from tensortriage.reduce.pack import write_pack
+from tensortriage.reduce.failure import Failure, FailureKind
+from tensortriage.reduce.node_bodies import Opening, turns
+from tensortriage.reduce.oracle_source import Effort, Finish
 from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.repro import Repro, ReproOracle, ReproSample, failure_of
-from tensortriage.reduce.result import Shrunk
+from tensortriage.reduce.reduction_result import Shrunk
+from tensortriage.reduce.repro_case import Repro, ReproOracle, ReproSample, failure_of
+from tensortriage.reduce.repro_pack import write_pack
 from tensortriage.reduce.sample import Sample, agreed, recorded
-from tensortriage.reduce.shrinking.steps import shrink
-from tensortriage.reduce.shrinking.trials import EngineTrials
-from tensortriage.reduce.threads import Threads
+from tensortriage.reduce.simplify.steps import shrink
+from tensortriage.reduce.simplify.trials import EngineTrials
+from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case, versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.execution.executors import Executor
@@ -42,7 +42,7 @@ FRESH_SECONDS = 600.0
 
 
 class EngineAsking:
-    """Asks the target; see `tensortriage.reduce.asking.Asking`.
+    """Asks the target; see `tensortriage.reduce.oracle_source.Asking`.
 
     Args:
         question: Model, samples, engines and limits.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, Self
 
 from tensortriage.errors import TriageError
-from tensortriage.reduce.asking import Asking
-from tensortriage.reduce.opening import Opening, openings
-from tensortriage.reduce.result import Opened
+from tensortriage.reduce.node_bodies import Opening, openings
+from tensortriage.reduce.oracle_source import Asking
+from tensortriage.reduce.reduction_result import Opened
 from tensortriage.search.search_result import Budget, SearchResult, Stop
 
 

@@ -19,11 +19,11 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
-from tensortriage.reduce.asking import Effort, Finish
+from tensortriage.reduce.oracle_source import Effort, Finish
+from tensortriage.reduce.piece_search import Search
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
-from tensortriage.reduce.result import KeptNode, Opened, OtherFailure, Reduction
-from tensortriage.reduce.searching import Search
+from tensortriage.reduce.reduction_result import KeptNode, Opened, OtherFailure, Reduction
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.failure import Failure
 
 REDUCTION_FORMAT = "tensortriage.reduction/1"
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from tensortriage.reduce.failing import Failure, FailureKind, essence, verdict_on
+from tensortriage.reduce.failure import Failure, FailureKind, essence, verdict_on
 from tensortriage.search.problem import Outcome
 
 WHOLE = Failure(FailureKind.WRONG, "y", 0.5, "y", 0.5, "a", influences={"a": {"y": 0.5}})

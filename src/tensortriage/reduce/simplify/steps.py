@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from tensortriage.reduce.repro import Repro
-from tensortriage.reduce.result import Shrunk
-from tensortriage.reduce.shrinking.interface import drop_outputs, drop_samples, fold_inputs
-from tensortriage.reduce.shrinking.numbers import replace_weights, simplify_values
-from tensortriage.reduce.shrinking.sizes import shrink_sizes
-from tensortriage.reduce.shrinking.trials import Trials
+from tensortriage.reduce.reduction_result import Shrunk
+from tensortriage.reduce.repro_case import Repro
+from tensortriage.reduce.simplify.interface import drop_outputs, drop_samples, fold_inputs
+from tensortriage.reduce.simplify.numbers import replace_weights, simplify_values
+from tensortriage.reduce.simplify.sizes import shrink_sizes
+from tensortriage.reduce.simplify.trials import Trials
 
 Step = Callable[[Repro, Trials], tuple[Repro, Shrunk | None]]
 STEPS: Sequence[Step] = (drop_samples, drop_outputs, shrink_sizes, fold_inputs, replace_weights, simplify_values)

@@ -13,9 +13,9 @@ import numpy as np
 from tensortriage.errors import TriageError
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.reduce.repro import Repro
-from tensortriage.reduce.result import Shrunk
-from tensortriage.reduce.shrinking.trials import Trials
+from tensortriage.reduce.reduction_result import Shrunk
+from tensortriage.reduce.repro_case import Repro
+from tensortriage.reduce.simplify.trials import Trials
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from tensortriage.reduce.failing import Failure
+from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.piece_search import PieceOracle
 from tensortriage.reduce.pieces import Pieces
-from tensortriage.reduce.result import Shrunk
-from tensortriage.reduce.searching import PieceOracle
+from tensortriage.reduce.reduction_result import Shrunk
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.search_result import SearchResult

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.reduce.repro import Repro
-from tensortriage.reduce.result import Shrunk
-from tensortriage.reduce.shrinking.trials import Trials
+from tensortriage.reduce.reduction_result import Shrunk
+from tensortriage.reduce.repro_case import Repro
+from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.values.dtype import DType
 
 FEW_ELEMENTS = 16

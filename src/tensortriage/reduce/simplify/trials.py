@@ -16,8 +16,8 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
-from tensortriage.reduce.failing import Failure, FailureKind
-from tensortriage.reduce.repro import Repro, ReproSample, alike, failure_of
+from tensortriage.reduce.failure import Failure, FailureKind
+from tensortriage.reduce.repro_case import Repro, ReproSample, alike, failure_of
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tensortriage.reduce.shrinking.numbers import rounded
+from tensortriage.reduce.simplify.numbers import rounded
 
 
 @pytest.mark.parametrize(("bits", "expected"), [(1, 3.0), (3, 3.25), (7, 3.140625)])

@@ -11,8 +11,8 @@ from string import Template
 from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
-from tensortriage.reduce.failing import BAND, Failure
-from tensortriage.reduce.repro import MODEL_NAME, Repro
+from tensortriage.reduce.failure import BAND, Failure
+from tensortriage.reduce.repro_case import MODEL_NAME, Repro
 
 MARK = "repro.py"
 """A folder that holds this file is a repro, and may be replaced by another."""

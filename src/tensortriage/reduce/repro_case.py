@@ -19,7 +19,7 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.model.io.tensor_pb import read_tensor
 from tensortriage.model.model import Model
-from tensortriage.reduce.failing import BAND, Failure, FailureKind, essence
+from tensortriage.reduce.failure import BAND, Failure, FailureKind, essence
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
@@ -145,7 +145,7 @@ class ReproOracle:
 
 
 def load_repro(folder: Path) -> Repro:
-    """Read a repro as `tensortriage.reduce.pack` writes it.
+    """Read a repro as `tensortriage.reduce.repro_pack` writes it.
 
     Raises:
         ModelError: When the model cannot be read.
