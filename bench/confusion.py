@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tensortriage.engines.base import Limits
 from tensortriage.testing.planted import FAMILIES, Planted
-from tensortriage.testing.planting import makers, planted_cases
+from tensortriage.testing.planted_kinds import makers, planted_cases
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 

@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tensortriage.testing.conformance import ConformanceReport, check_engine_conformance
     from tensortriage.testing.fault import Fault, FaultKind
-    from tensortriage.testing.faults import FaultyEngine
+    from tensortriage.testing.faulty_engine import FaultyEngine
     from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
     from tensortriage.testing.planted import Planted
-    from tensortriage.testing.planting import planted_cases
-    from tensortriage.testing.quantizing import quantized
+    from tensortriage.testing.planted_kinds import planted_cases
+    from tensortriage.testing.quantized_models import quantized
     from tensortriage.testing.simulated.accelerator import SimulatedAccelerator
-    from tensortriage.testing.varying import VaryingEngine
+    from tensortriage.testing.varying_engine import VaryingEngine
 
 _HOMES = {
     "ConformanceReport": "tensortriage.testing.conformance",
     "Fault": "tensortriage.testing.fault",
     "FaultKind": "tensortriage.testing.fault",
-    "FaultyEngine": "tensortriage.testing.faults",
+    "FaultyEngine": "tensortriage.testing.faulty_engine",
     "Planted": "tensortriage.testing.planted",
     "SimulatedAccelerator": "tensortriage.testing.simulated.accelerator",
-    "VaryingEngine": "tensortriage.testing.varying",
+    "VaryingEngine": "tensortriage.testing.varying_engine",
     "check_engine_conformance": "tensortriage.testing.conformance",
     "conv_net": "tensortriage.testing.models",
     "encoder": "tensortriage.testing.models",
     "feed_for": "tensortriage.testing.models",
     "mlp": "tensortriage.testing.models",
-    "planted_cases": "tensortriage.testing.planting",
-    "quantized": "tensortriage.testing.quantizing",
+    "planted_cases": "tensortriage.testing.planted_kinds",
+    "quantized": "tensortriage.testing.quantized_models",
     "residual_dag": "tensortriage.testing.models",
     "save_model": "tensortriage.testing.models",
 }

@@ -18,9 +18,9 @@ import numpy as np
 import onnx
 
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.testing.faults import FaultyEngine
+from tensortriage.testing.faulty_engine import FaultyEngine
 from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.testing.quantizing import quantized
+from tensortriage.testing.quantized_models import quantized
 
 VISIBLE = 10.0
 """Multiple of a healthy engine's error from which a fault shows: what a verdict promises to see."""

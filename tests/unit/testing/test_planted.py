@@ -8,7 +8,7 @@ from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.testing import planted_cases
 from tensortriage.testing.planted import FAMILIES, HEALTHY_ERROR, VISIBLE, Subject, off
-from tensortriage.testing.planting import NUMERIC, makers
+from tensortriage.testing.planted_kinds import NUMERIC, makers
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 

@@ -26,7 +26,7 @@ from tensortriage.engines.options import Options
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.testing.fault import Fault
-from tensortriage.testing.faults import FaultyEngine, misbehave_in_run, wrong_value
+from tensortriage.testing.faulty_engine import FaultyEngine, misbehave_in_run, wrong_value
 from tensortriage.testing.simulated.formats import Format, flushed, rounded
 from tensortriage.testing.simulated.freedoms import RESULTS, Freedoms
 from tensortriage.testing.simulated.steps import Step, Stretch, Values, divided

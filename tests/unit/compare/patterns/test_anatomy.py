@@ -9,7 +9,7 @@ from tensortriage.compare.patterns.error_view import MOST_ELEMENTS
 from tensortriage.errors import DataError
 from tensortriage.testing import fault_numbers
 from tensortriage.testing.fault_numbers import Site
-from tensortriage.testing.faults import FaultKind
+from tensortriage.testing.faulty_engine import FaultKind
 from tensortriage.values import serial
 
 RNG = np.random.default_rng(3)

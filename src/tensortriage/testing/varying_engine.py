@@ -23,7 +23,7 @@ from tensortriage.engines.base import Availability, Choice, Limits, Plan, Region
 from tensortriage.engines.options import Options, read_options
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
-from tensortriage.testing.faults import FaultyEngine
+from tensortriage.testing.faulty_engine import FaultyEngine
 
 _OWN = ("tactics", "draws", "also", "load_tactics", "save_engine", "timing_cache", "keyed")
 FAULTY_TACTIC = 0

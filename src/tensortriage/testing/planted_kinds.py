@@ -11,10 +11,10 @@ from onnx import numpy_helper
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
-from tensortriage.testing.faults import FaultyEngine
+from tensortriage.testing.faulty_engine import FaultyEngine
 from tensortriage.testing.models import save_model
 from tensortriage.testing.planted import ENGINES, FAMILIES, PLAIN, VISIBLE, Planted, Subject, off
-from tensortriage.testing.quantizing import quantized
+from tensortriage.testing.quantized_models import quantized
 
 _LOCAL = ("local-fault",)
 _PLACES = ("layout",)
