@@ -14,8 +14,8 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from tensortriage.builds.result import BuildStudy
 from tensortriage.builds.study import BuildGoal, Studying
+from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildTrial, Difference, Judgement
 from tensortriage.engines.base import Choice
 

@@ -11,8 +11,8 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 
-from tensortriage.builds.blaming import blame, closest
-from tensortriage.builds.result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
+from tensortriage.builds.guilty_choice import blame, closest
+from tensortriage.builds.study_result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
 from tensortriage.builds.trial import Bench, BuildTrial, Difference, Judgement
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.answers.answer_cache import Cache

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tensortriage.builds.blaming import blame
+from tensortriage.builds.guilty_choice import blame
 from tensortriage.builds.study import BuildGoal, Studying, suspects
 from tensortriage.builds.trial import BuildTrial, Difference, Judgement
 from tensortriage.engines.base import Choice

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from tensortriage.builds.result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
+from tensortriage.builds.study_result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
 from tensortriage.builds.trial import Judgement
 from tensortriage.report.text import count, duration
 from tensortriage.search.statistics.stop_rule import Stop

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tensortriage.builds.result import SuspectChoice, TacticDiff
+from tensortriage.builds.study_result import SuspectChoice, TacticDiff
 from tensortriage.report.terminal.model_text import table
 from tensortriage.report.text import count, printable
 from tensortriage.runs.tactics import TacticRecord

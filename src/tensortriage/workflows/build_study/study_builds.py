@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tensortriage.builds.result import BuildStudy
 from tensortriage.builds.study import BuildGoal, Studying
+from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildTrial
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.diagnose.state.investigation import Investigation, Listener, Question

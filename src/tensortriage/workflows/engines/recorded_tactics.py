@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tensortriage.builds.result import TacticDiff
 from tensortriage.builds.study import suspects
+from tensortriage.builds.study_result import TacticDiff
 from tensortriage.builds.trial import BuildTrial, Judgement
 from tensortriage.errors import DataError, UsageError
 from tensortriage.runs.tactics import features, load_record

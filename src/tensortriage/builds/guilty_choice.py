@@ -10,7 +10,7 @@ n = 3.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tensortriage.builds.result import Blame, GuiltyChoice
+from tensortriage.builds.study_result import Blame, GuiltyChoice
 from tensortriage.builds.trial import Bench, BuildTrial, Judgement
 from tensortriage.engines.base import Choice
 from tensortriage.errors import UsageError
