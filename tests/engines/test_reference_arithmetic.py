@@ -231,7 +231,9 @@ def test_winograd_is_the_same_convolution_with_other_digits(tmp_path, tile):
     found = run(path, {"rounding": "results", "winograd": tile}, x=x, w=w)["y"]
     error = np.max(np.abs(found - exact)) / np.max(np.abs(exact))
     direct = run(path, words("rounding=results,accumulator=fp32"), x=x, w=w)["y"]
-    assert np.max(np.abs(direct - exact)) / np.max(np.abs(exact)) < error < 1e-5
+    usual = np.max(np.abs(direct - exact)) / np.max(np.abs(exact))
+    assert usual < error < 20 * usual if tile == "4" else 0 < error < 4 * usual
+    assert not np.array_equal(found, direct)
     assert found.shape == exact.shape
 
 

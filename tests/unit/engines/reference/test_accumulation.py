@@ -113,15 +113,15 @@ def bits_kept(x, bits, cut):
     st.booleans(),
 )
 def test_operands_keep_so_many_bits(x, bits, cut):
-    found = Accumulation(None, operand_bits=bits, operand_truncate=cut).operand(np.array([x]))
+    found = Accumulation(None, operand_bits=bits, operand_truncate=cut).operand(np.array([x]), 0)
     assert found.dtype == np.float64
     assert found[0] == bits_kept(x, bits, cut)
 
 
 def test_operands_that_are_not_finite_stay():
     odd = np.array([np.inf, -np.inf, np.nan])
-    np.testing.assert_array_equal(Accumulation(operand_bits=10).operand(odd), odd)
-    assert EXACT_SUMS.operand(odd) is odd
+    np.testing.assert_array_equal(Accumulation(operand_bits=10).operand(odd, 0), odd)
+    assert EXACT_SUMS.operand(odd, 0) is odd
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), -1])
@@ -148,7 +148,7 @@ def test_float32_sum_rounds_block_by_block_from_the_last():
 def test_total_of_terms(accumulator):
     terms = [np.full((2,), 2048.0), np.full((2,), 1.0), np.full((2,), 1.0), np.full((2,), 1.0)]
     sums = Accumulation(accumulator, 2)
-    found = sums.total(sums.operand(term) for term in terms)
+    found = sums.total(sums.term(term) for term in terms)
     # float16 has steps of 2 from 2048 on: 2049 is a tie that goes to 2048, then 2048 + 2 is exact.
     assert found.tolist() == [2050.0 if accumulator is DType.FLOAT16 else 2051.0] * 2
     assert terms[0].tolist() == [2048.0] * 2

@@ -28,10 +28,11 @@ def correlate(x: np.ndarray, weight: np.ndarray, windows: Windows, groups: int, 
     Returns:
         (N, M, windows...), float64.
     """
-    x, weight = sums.operand(x), sums.operand(weight)
     n, c = x.shape[:2]
     m = weight.shape[0]
-    padded = windows.padded(x, 0)
+    grouped = x.reshape(n, groups, c // groups, *x.shape[2:])
+    padded = windows.padded(sums.operand(grouped, 2).reshape(x.shape), 0)
+    weight = sums.operand(weight, 1)
     if c == groups:
         return _depthwise(padded, weight, windows, sums).reshape(n, m, *windows.counts)
     rows = weight.reshape(groups, m // groups, -1)
@@ -45,14 +46,22 @@ def _depthwise(padded: np.ndarray, weight: np.ndarray, windows: Windows, sums: A
     """Return the convolution whose groups have one channel each, shape (N, C, M / C, windows...)."""
     n, c = padded.shape[:2]
     kernels = weight.reshape(c, -1, *windows.kernel)
+    y = np.empty((n, c, kernels.shape[1], *windows.counts))
+    step = max(1, _PIECE // 8 // max(1, y[:, :1].size))
+    for start in range(0, c, step):
+        some = slice(start, start + step)
+        y[:, some] = sums.total(_terms(padded[:, some], kernels[some], windows))
+    return y
+
+
+def _terms(padded: np.ndarray, kernels: np.ndarray, windows: Windows) -> Iterator[np.ndarray]:
+    """Yield the products of one tap after the other, shape (N, C, M / C, windows...), in the same array."""
     spatial = (1,) * len(windows.kernel)
-
-    def terms() -> Iterator[np.ndarray]:
-        for place, view in windows.taps(padded):
-            tap = last_axes(kernels, place)
-            yield tap.reshape(*tap.shape, *spatial) * view.reshape(n, c, 1, *windows.counts)
-
-    return sums.total(terms())
+    n, c = padded.shape[:2]
+    term = np.empty((n, c, kernels.shape[1], *windows.counts), padded.dtype)
+    for place, view in windows.taps(padded):
+        tap = last_axes(kernels, place)
+        yield np.multiply(tap.reshape(*tap.shape, *spatial), view[:, :, None], out=term)
 
 
 def _columns(padded: np.ndarray, windows: Windows, groups: int) -> Iterator[tuple[int, int, np.ndarray]]:

@@ -38,7 +38,7 @@ def _average_pool(call: Call) -> Output:
     x = call[0]
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape"))
     sums = call.arithmetic.sums
-    total = sums.total(view for _, view in windows.taps(sums.operand(windows.padded(x, 0))))
+    total = sums.total(view for _, view in windows.taps(windows.padded(sums.term(x), 0)))
     ones = np.ones((1, 1, *x.shape[2:]))
     if call.get("count_include_pad", 0):  # padding counts, what ceil mode adds beyond it does not
         ones = np.pad(ones, ((0, 0), (0, 0), *windows.given_pads), constant_values=1)
@@ -54,7 +54,7 @@ def _lp_pool(call: Call) -> Output:
     p = call.get("p", 2)
     windows = Windows.of(call, call[0].shape[2:], call.get("kernel_shape"))
     sums = call.arithmetic.sums
-    total = sums.total(sums.operand(np.abs(view) ** p) for _, view in windows.taps(windows.padded(call[0], 0)))
+    total = sums.total(sums.term(np.abs(view) ** p) for _, view in windows.taps(windows.padded(call[0], 0)))
     return total ** (1.0 / p)
 
 

@@ -26,7 +26,7 @@ class _Transforms:
     @classmethod
     def of(cls, data: list[list[float]], kernel: list[list[float]], result: list[list[float]]) -> "_Transforms":
         """Return both passes, over rows and columns, of the one-dimensional transforms as one matrix each."""
-        return cls(*(np.kron(matrix, matrix).T.astype(np.float32) for matrix in (data, kernel, result)))
+        return cls(*(np.kron(matrix, matrix).astype(np.float32) for matrix in (data, kernel, result)))
 
 
 _TRANSFORMS = {
@@ -73,13 +73,12 @@ def correlate(x: np.ndarray, weight: np.ndarray, windows: Windows, tile: int, su
     rows, columns = (-(-count // tile) for count in windows.counts)
     padded = _padded(windows.padded(x.astype(np.float32), 0), rows * tile + 2, columns * tile + 2)
     places = (tile + 2) ** 2
-    tiles = _tiles(padded, rows, columns, tile).reshape(-1, places) @ transforms.data
-    kernels = weight.astype(np.float32).reshape(-1, 9) @ transforms.kernel
-    left = np.moveaxis(kernels.reshape(m, c, places), 2, 0)
-    right = tiles.reshape(n, c, rows * columns, places).transpose(3, 1, 0, 2).reshape(places, c, -1)
-    found = sums.matmul(left.astype(np.float64), right.astype(np.float64))  # (places, M, N * tiles)
-    y = np.moveaxis(found, 0, 2).astype(np.float32).reshape(-1, places) @ transforms.result
-    grid = y.reshape(m, n, rows, columns, tile, tile).transpose(1, 0, 2, 4, 3, 5)
+    tiles = _tiles(padded.swapaxes(0, 1), rows, columns, tile).reshape(-1, places)
+    right = (transforms.data @ tiles.T).reshape(places, c, n * rows * columns)
+    left = (transforms.kernel @ weight.astype(np.float32).reshape(-1, 9).T).reshape(places, m, c)
+    found = sums.matmul(left, right).astype(np.float32)  # (places, M, N * tiles)
+    y = transforms.result @ found.reshape(places, -1)  # (tile * tile, M * N * tiles)
+    grid = y.reshape(tile, tile, m, n, rows, columns).transpose(3, 2, 4, 0, 5, 1)
     whole: np.ndarray = grid.reshape(n, m, rows * tile, columns * tile).astype(np.float64)
     return whole[:, :, : windows.counts[0], : windows.counts[1]]
 
@@ -89,8 +88,8 @@ def _padded(x: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _tiles(padded: np.ndarray, rows: int, columns: int, tile: int) -> np.ndarray:
-    """Return overlapping tiles (N, C, rows, columns, tile + 2, tile + 2) of a float32 array."""
-    n, c, down, right = padded.strides
+    """Return overlapping tiles (C, N, rows, columns, tile + 2, tile + 2) of a float32 array (C, N, H, W)."""
+    c, n, down, right = padded.strides
     shape = (*padded.shape[:2], rows, columns, tile + 2, tile + 2)
-    strides = (n, c, down * tile, right * tile, down, right)
+    strides = (c, n, down * tile, right * tile, down, right)
     return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
