@@ -36,6 +36,7 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
 )
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.budget import BudgetSpent
 
 Rung = Callable[[Investigation, Evidence], Verdict | None]
@@ -88,9 +89,10 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         return verdict
     changed = inv.question.target_model
     if changed is not None:
-        if verdict := quantized_model(inv, evidence, changed):
+        beside = Correspondence.of(inv.model, changed)
+        if verdict := quantized_model(inv, evidence, beside):
             return verdict
-        if not evidence.quantization and (verdict := model_changed(inv, changed)):
+        if not evidence.quantization and (verdict := model_changed(inv, beside)):
             return verdict
         inv.focus(changed)
     scan_ranges(inv, evidence)

@@ -56,6 +56,8 @@ class Culprit:
         instances: Nodes at the same place of a repeated block that are wrong as well, itself included; empty outside
             such blocks, or when not looked at.
         alike: How many nodes there are at that place; 0 outside such blocks.
+        change: What was done to it in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`;
+            empty for other verdicts.
     """
 
     node: str
@@ -68,6 +70,7 @@ class Culprit:
     anatomy: tuple[str, ...] = ()
     instances: tuple[str, ...] = ()
     alike: int = 0
+    change: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -85,6 +85,25 @@ def _pair(graph: Graph, node: Node) -> Quantizer | None:
     return Quantizer(maker.name, node.name, maker.inputs[0], stored, node.outputs[0], scale, zero, axis, dtype)
 
 
+def dequantized(graph: Graph, pair: Quantizer) -> np.ndarray:
+    """Return the numbers that a weight stored as integers stands for, by ONNX's definition of DequantizeLinear.
+
+    Args:
+        graph: The graph of the pair.
+        pair: One whose stored value is a constant.
+
+    Returns:
+        An array of the shape of the stored one and the type of the scale.
+    """
+    stored, scale = graph.weight(pair.stored), graph.weight(pair.scale)
+    zero = graph.weight(pair.zero_point) if pair.zero_point else np.zeros((), stored.dtype)
+    shape = [1] * stored.ndim
+    if scale.size > 1:
+        shape[pair.axis % stored.ndim] = -1
+    wide = stored.astype(np.float64) - zero.astype(np.float64).reshape(shape if zero.size > 1 else ())
+    return np.asarray((wide * scale.astype(np.float64).reshape(shape if scale.size > 1 else ())).astype(scale.dtype))
+
+
 def bypass(model: Model, weights: Mapping[str, np.ndarray]) -> Model:
     """Return the model without its pairs, and with dequantized weights replaced.
 

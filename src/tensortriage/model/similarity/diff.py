@@ -14,10 +14,10 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import AddDefaultAttributesPass
 
-from tensortriage.model.attribute_changes import attribute_change, training_words, trains
-from tensortriage.model.changes import Change, ChangeKind, NodeChange
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
+from tensortriage.model.similarity.attribute_changes import attribute_change, training_words
+from tensortriage.model.similarity.changes import Change, ChangeKind, NodeChange
 from tensortriage.model.similarity.node_matching import (
     Pairs,
     Side,
@@ -29,8 +29,9 @@ from tensortriage.model.similarity.node_matching import (
     values_at,
 )
 from tensortriage.model.similarity.structural_hash import tensor_key
+from tensortriage.model.similarity.weight_changes import weight_change
 from tensortriage.model.transforms.rewrite_helpers import is_standard
-from tensortriage.model.weight_changes import weight_change
+from tensortriage.model.transforms.training_mode import trains
 from tensortriage.values.spec import ValueSpec
 
 

@@ -13,12 +13,12 @@ from typing import Self
 import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate
-from tensortriage.diagnose.rungs.quantization.quantized_model import float_weights
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
+from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
@@ -129,7 +129,7 @@ def inspect_quantizers(
         DataError: When the model's outputs are no numbers (``reference-nan``, ``nothing-compared``).
     """
     pairs = quantizers(model.graph)
-    weights = float_weights(original.graph, model.graph, pairs) if original is not None else {}
+    weights = Correspondence.of(original, model).weights() if original is not None else {}
     switched = switch_pairs(model, weights)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
     with Workspace() as workspace:

@@ -6,10 +6,10 @@ import onnx_ir as ir
 import pytest
 
 import models
-from tensortriage.model.changes import ChangeKind
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.similarity.changes import ChangeKind
 from tensortriage.model.similarity.diff import diff
 from tensortriage.testing import models as networks
 from tensortriage.values.dtype import Precision

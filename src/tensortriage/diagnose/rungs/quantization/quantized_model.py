@@ -26,6 +26,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.lab import Mark
 
@@ -43,17 +44,18 @@ class Misfit:
     weight: np.ndarray | None
 
 
-def quantized_model(inv: Investigation, evidence: Evidence, changed: Model) -> Verdict | None:
+def quantized_model(inv: Investigation, evidence: Evidence, beside: Correspondence) -> Verdict | None:
     """Judge the quantizers of the target's model, when it is the reference's model quantized.
 
     Where they are sound, ``evidence.quantization`` says so in a sentence, and the diagnosis goes on with the target's
     model: then the engine is asked to compute that.
     """
+    changed = beside.changed
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
     since, feed = inv.mark(), inv.question.feeds[0]
-    weights = float_weights(inv.model.graph, changed.graph, pairs)
+    weights = beside.weights()
     try:
         before = output_errors(inv, changed, feed)
         plain = bypass(changed, weights)
@@ -285,27 +287,6 @@ def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, flo
             for spec in inv.model.outputs
             if spec.name in golden and spec.name in outputs
         }
-
-
-def float_weights(original: Graph, changed: Graph, pairs: Sequence[Quantizer]) -> dict[str, np.ndarray]:
-    """Return the original of every quantized weight, by the result of its DequantizeLinear.
-
-    It is what the node that uses the result reads there in the original model; quantizers keep the names of nodes.
-    """
-    found = {}
-    for pair in pairs:
-        if not pair.of_weight:
-            continue
-        shape = changed.constants[pair.stored].shape
-        for user in changed.consumers(pair.result):
-            slots = [slot for slot, name in enumerate(user.inputs) if name == pair.result]
-            if user.name not in original or not slots:
-                continue
-            names = original.node(user.name).inputs
-            name = names[slots[0]] if slots[0] < len(names) else ""
-            if name in original.constants and original.constants[name].shape == shape:
-                found[pair.result] = original.weight(name)
-    return found
 
 
 def culprit_of(graph: Graph, misfit: Misfit, influence: float | None) -> Culprit:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.model.changes import Change, ChangeKind
+from tensortriage.model.similarity.changes import Change, ChangeKind
 from tensortriage.values.dtype import Precision
 
 ROUNDING = 2.0**-20
@@ -41,9 +41,9 @@ def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda a
             return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
         return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(old, new)}")
     was, now = old.astype(np.float64), new.astype(np.float64)
-    unit = rounding_unit(new)
-    if was.shape == now.shape and (_differ(was, now) <= unit or _is_rounded(was, now)):
+    if was.shape == now.shape and is_rounded(was, now):
         return Change(ChangeKind.WEIGHT_ROUNDED, f"has its constant {name!r} rounded")
+    unit = rounding_unit(new)
     for axes in _orders(was, now.shape):
         if _differ(was.transpose(axes), now) <= unit:
             how = "" if was.ndim == 2 else f", axes {list(axes)}"
@@ -73,8 +73,15 @@ def rounding_unit(array: np.ndarray) -> float:
     return ROUNDING
 
 
-def _is_rounded(was: np.ndarray, now: np.ndarray) -> bool:
-    """Say whether an array is another one in a narrow type, infinities for what that cannot hold included."""
+def is_rounded(was: np.ndarray, now: np.ndarray) -> bool:
+    """Say whether a floating-point array is another one of its shape but for rounding.
+
+    Rounded are numbers of a narrow type, with infinities for what it cannot hold, and such as are computed in another
+    order.
+    """
+    was, now = was.astype(np.float64), now.astype(np.float64)
+    if _differ(was, now) <= rounding_unit(now):
+        return True
     with np.errstate(over="ignore"):
         return any(
             np.array_equal(was.astype(precision.dtype.numpy).astype(np.float64), now, equal_nan=True)

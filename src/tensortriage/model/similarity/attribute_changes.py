@@ -3,9 +3,9 @@
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.changes import Change, ChangeKind
-from tensortriage.model.ir.attributes import constant_tensor
+from tensortriage.model.similarity.changes import Change, ChangeKind
 from tensortriage.model.transforms.rewrite_helpers import is_standard
+from tensortriage.model.transforms.training_mode import trains
 
 _TEXT_LIMIT = 60
 _RESAMPLES = ("Resize", "Upsample", "GridSample", "AffineGrid", "RoiAlign")
@@ -42,18 +42,6 @@ def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir
     if name in _PADDING:
         return Change(ChangeKind.PADDING, words)
     return Change(ChangeKind.STRIDES if name in _STRIDES else ChangeKind.ATTRIBUTE, words)
-
-
-def trains(node: ir.Node) -> bool:
-    """Say whether a BatchNormalization or Dropout (opset 14 and 12 or higher) is in training mode."""
-    if is_standard(node, "BatchNormalization"):
-        attr = node.attributes.get("training_mode")
-        return attr is not None and attr.as_int() == 1
-    if not is_standard(node, "Dropout") or len(node.inputs) < 3 or (value := node.inputs[2]) is None:
-        return False
-    producer = value.producer()
-    tensor = value.const_value if producer is None else constant_tensor(producer)
-    return tensor is not None and bool(tensor.numpy().any())
 
 
 def training_words(node: ir.Node) -> str:

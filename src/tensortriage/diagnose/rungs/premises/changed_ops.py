@@ -1,0 +1,160 @@
+"""Which nodes of a changed model compute something else than the original's, and what was done to them.
+
+Each node of the changed model computes on the original's golden values, those of the values at the same place; nodes
+between two such values (a Gelu written out where the original has one) stay together. The error is judged by the floor
+that the original has there.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.errors import EngineError, ModelError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.explode import Exploded, explode
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.similarity.changes import ChangeKind, NodeChange
+from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.values.spec import ValueSpec
+
+_UNTOLD = "computes another result from the same inputs"
+
+
+def changed_ops(inv: Investigation, beside: Correspondence, feed: Feed) -> list[Culprit]:
+    """Return the nodes that change the numbers, those first whose own result is farthest above the original's floor.
+
+    Where no node can be shown to, all that differ are returned, in topological order.
+    """
+    reasons, plain = beside.diff.nodes, beside.restored()
+    graph = plain.graph
+    wrong: dict[str, tuple[float, float, str]] = {}
+    try:
+        units = units_of(plain, beside.diff.values)
+        errors = local_errors(inv, plain, beside.diff.values, units, feed)
+        floors = floors_of_original(inv, feed, inv.values)
+    except (EngineError, ModelError, UsageError):
+        units, errors, floors = [], {}, {}
+    unit_of = {name: unit for unit in units for name in unit}
+    for value, error in errors.items():
+        ratio = ratio_of(error, floors.get(beside.diff.values[value])) or 0.0
+        maker = graph.producer(value)
+        if maker is None or ratio <= MATCH_FACTOR:
+            continue
+        node = guilty(maker, [graph.node(name) for name in unit_of[maker.name]], beside.diff.at)
+        if ratio > wrong.get(node.name, (0.0, 0.0, ""))[0]:
+            wrong[node.name] = (ratio, error, value)
+    names = sorted(wrong, key=lambda name: (-wrong[name][0], graph.node(name).index)) or list(reasons)
+    return [_culprit(beside, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names]
+
+
+def floors_of_original(inv: Investigation, feed: Feed, values: Sequence[str]) -> Mapping[str, float]:
+    """Return what a healthy fp32 engine may make of values of the original, on its own golden values."""
+    golden = inv.golden_outputs(feed) if len(values) <= len(inv.model.outputs) else inv.golden(feed)
+    return fp32_floors(inv, inv.model, feed, list(values), golden=golden, what="the original's tensors")[0]
+
+
+def units_of(plain: Model, values: Mapping[str, str]) -> list[list[str]]:
+    """Return the nodes that are run together: those that exchange a value which the original does not have.
+
+    Args:
+        plain: The changed model.
+        values: Its values to the original's at the same place.
+    """
+    unit: dict[str, list[str]] = {node.name: [node.name] for node in plain.graph.nodes if node.op_type != "Constant"}
+    known = values.keys() | plain.graph.constants.keys()
+    for node in plain.graph.nodes:
+        for name in node.uses:
+            maker = plain.graph.producer(name)
+            if name not in known and maker is not None and unit[maker.name] is not unit[node.name]:
+                joined = [*unit[maker.name], *unit[node.name]]
+                unit.update((each, joined) for each in joined)
+    return list({id(group): group for group in unit.values()}.values())
+
+
+def local_errors(
+    inv: Investigation, plain: Model, values: Mapping[str, str], units: Sequence[Sequence[str]], feed: Feed
+) -> dict[str, float]:
+    """Return the relative error of what each unit makes of golden values; inf where it has another shape.
+
+    Args:
+        inv: The investigation, whose model is the original.
+        plain: The changed model.
+        values: Its values to the original's at the same place.
+        units: Names of nodes that are run together.
+        feed: The feed.
+    """
+    golden = inv.golden(feed)
+    known: dict[str, np.ndarray] = {}
+    for name, original in values.items():
+        if original in golden:
+            known[name] = np.asarray(golden[original])
+        elif original in feed.tensors:
+            known[name] = feed.tensors[original]
+    usable = [unit for unit in units if _is_fed(plain, unit, known)]
+    declared = value_specs(plain, {name: ValueSpec.of(name, array) for name, array in known.items()})
+    shapes = {name: array for name, array in known.items() if name in plain.graph.shape_like}
+    exploded = explode(plain, usable, specs=declared, shape_values=shapes)
+    wanted = [name for name in exploded.outputs.values() if values.get(name) in golden]
+    fed = Feed(f"{feed.name} exploded", _fed(exploded, known), feed.origin)
+    errors = {}
+    for name, array in inv.capture(inv.question.reference, exploded.model, fed, wanted, specs={}):
+        expected = np.asarray(golden[values[name]])
+        errors[name] = error_of(measure(expected, array)) if expected.shape == array.shape else math.inf
+    return errors
+
+
+def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeChange, ...]]) -> Node:
+    """Return the node of a unit that a wrong result is told of: what was done to it says most.
+
+    Args:
+        maker: The node that makes the result.
+        unit: The nodes that were run together with it.
+        changes: What is different, by node.
+    """
+
+    def weight(node: Node) -> tuple[bool, bool, bool, int]:
+        kinds = {change.kind for change in changes.get(node.name, ())} - {ChangeKind.WEIGHT_ROUNDED}
+        return any(kind.is_named_cause for kind in kinds), bool(kinds), node is maker, node.index
+
+    return max((node for node in unit if node.index <= maker.index), key=weight)
+
+
+def _is_fed(plain: Model, unit: Sequence[str], known: Mapping[str, np.ndarray]) -> bool:
+    """Say whether there is a golden value for all that a unit reads from outside."""
+    nodes = [plain.graph.node(name) for name in unit]
+    made = {value for node in nodes for value in node.outputs}
+    return all(name in known or name in made or name in plain.graph.constants for node in nodes for name in node.uses)
+
+
+def _fed(exploded: Exploded, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the inputs of an exploded model, in the types that it declares."""
+    types = {spec.name: spec.dtype for spec in exploded.model.inputs}
+    found = {}
+    for name, value in exploded.feeds.items():
+        dtype = types[name]
+        found[name] = known[value] if dtype is None else known[value].astype(dtype.numpy, copy=False)
+    return found
+
+
+def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float, float, str] | None) -> Culprit:
+    graph = beside.plain.graph if name in beside.plain.graph else beside.original.graph
+    node = graph.node(name)
+    kinds = [change.kind for change in beside.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
+    kinds.sort(key=lambda kind: not kind.is_named_cause)
+    return Culprit(
+        name,
+        node.op_type,
+        wrong[2] if wrong else next(iter(node.outputs), ""),
+        local_error=wrong[1] if wrong else None,
+        floor_ratio=wrong[0] if wrong else None,
+        reason=reason,
+        change=kinds[0].value if kinds else "",
+    )
