@@ -13,6 +13,7 @@ import json
 import math
 import mmap
 import os
+import stat
 import weakref
 from types import TracebackType
 from typing import IO, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type
@@ -191,7 +192,7 @@ class ShardReader:
 
     def __init__(self, path: "os.PathLike[str] | str") -> None:
         self.path = os.fspath(path)
-        with open(self.path, "rb") as file:
+        with _opened(self.path) as file:
             self._identity = _identity(file)
             self._entries, self._start = _read_header(file, self._identity[0], self.path)
             mapping = mmap.mmap(file.fileno(), self._identity[0], access=mmap.ACCESS_READ)
@@ -227,12 +228,21 @@ class ShardReader:
     def _map(self) -> mmap.mmap:
         mapping = self._mapping or self._shared()
         if mapping is None:
-            with open(self.path, "rb") as file:
+            with _opened(self.path) as file:
                 if _identity(file) != self._identity:
                     raise ShardError("{} was replaced after it was opened".format(self.path))
                 mapping = mmap.mmap(file.fileno(), self._identity[0], access=mmap.ACCESS_READ)
             self._shared = weakref.ref(mapping)
         return mapping
+
+
+def _opened(path: str) -> IO[bytes]:
+    """Open a regular file; a FIFO is not waited for, and a device is none."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ShardError("{} is not a regular file".format(path))
+    return os.fdopen(handle, "rb")
 
 
 def _identity(file: IO[bytes]) -> Tuple[int, int, int]:

@@ -15,6 +15,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from tensortriage.values.files import open_regular
+
 MODEL_GRAPH = 7
 GRAPH_INITIALIZER = 5
 GRAPH_INPUT = 11
@@ -111,7 +113,7 @@ def input_messages(path: Path) -> dict[str, bytes]:
     """
     inputs: dict[str, bytes] = {}
     weights: set[str] = set()
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         for graph in _fields(data, 0, len(data)):
             for part in _fields(data, graph.body, graph.end) if graph.number == MODEL_GRAPH else ():
                 if part.number == GRAPH_INPUT:

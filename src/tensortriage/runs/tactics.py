@@ -13,6 +13,7 @@ from typing import Any
 from tensortriage.engines.base import Choice, Plan
 from tensortriage.errors import DataError, StoreError
 from tensortriage.runs.check_cache import digest
+from tensortriage.values.files import read_regular
 from tensortriage.values.serial import dump, from_json
 from tensortriage_worker.tensorrt_tactics import hash_word, rows_of_log
 
@@ -53,7 +54,7 @@ def load_record(path: Path) -> TacticRecord:
         DataError: When the file is missing or none of these (``tactics-unreadable``).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode("utf-8")
     except UnicodeDecodeError:
         raise _unreadable(
             path,

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from tensortriage.errors import StoreError
+from tensortriage.values.files import read_regular
 
 T = TypeVar("T")
 
@@ -98,7 +99,7 @@ def load(path: Path, kind: type[T]) -> T:
         StoreError: When the file cannot be read (``file-unreadable``), and as `from_json`.
     """
     try:
-        text = Path(path).read_bytes()
+        text = read_regular(Path(path))
     except OSError as error:
         raise StoreError(
             f"cannot read {path}: {error.strerror or error}", slug="file-unreadable", cure="check the path"

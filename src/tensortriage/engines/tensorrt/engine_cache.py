@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensortriage.values.files import read_regular
+
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
 
@@ -51,7 +53,7 @@ class Shelf:
         """Return the engine of a build and what was told about it; None when there is none."""
         engine, facts = self._paths(key)
         try:
-            info: Mapping[str, Any] = json.loads(facts.read_text(encoding="utf-8"))
+            info: Mapping[str, Any] = json.loads(read_regular(facts))
         except (OSError, ValueError):
             return None
         return (engine, info) if engine.is_file() else None

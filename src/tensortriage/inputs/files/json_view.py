@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tensortriage.errors import DataError
+from tensortriage.values.files import open_regular
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _STRUCTURE = re.compile(rb'["{}\[\]]')
@@ -28,7 +29,7 @@ def open_json(path: Path) -> "View":
         DataError: When it is empty or its brackets and quotes do not match (``json-invalid``).
         OSError: When it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         try:
             text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:

@@ -21,6 +21,7 @@ from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError
 from tensortriage.inputs.files.stored_arrays import ArrayStored, Stored
+from tensortriage.values.files import open_regular
 
 MAX_EXPANSION = 200
 """An archive may expand by this factor ..."""
@@ -102,7 +103,7 @@ def open_npy(path: Path) -> Stored:
     Raises:
         DataError: When it is not a whole .npy file (``npy-unreadable``) or holds pickles (``npy-pickled``).
     """
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         header = read_header(stream, str(path))
         start = stream.tell()
         _check_size(header, path.stat().st_size - start, str(path))

@@ -18,6 +18,7 @@ from tensortriage.inputs.files.polygraphy import open_polygraphy
 from tensortriage.inputs.files.save_data import SERIES_NAME, StoredContents
 from tensortriage.inputs.files.stored_arrays import ArrayStored, LazyTensors, Stored, samples
 from tensortriage.values import serial
+from tensortriage.values.files import open_regular
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import INDEX_NAME, MappedStore
 from tensortriage_worker.shards import ShardError, ShardReader
@@ -82,8 +83,13 @@ def detect(path: Path) -> Format:
             cure=_HELP,
         )
     expected = _SUFFIXES[suffix]
-    with open(path, "rb") as file:
-        head = file.read(16)
+    try:
+        with open_regular(path) as file:
+            head = file.read(16)
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or error}", slug="feed-unreadable", cure="give a regular file"
+        ) from error
     actual = next((f for f, magics in _MAGIC.items() if head.startswith(magics)), None)
     if actual is not None and actual is not expected:
         raise DataError(

@@ -5,11 +5,15 @@ the sum of their sizes. The sizes are the smallest that models usually accept: 1
 for the height and width of images, 1024 for audio samples that enter a convolution, 8 for everything else.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
+
+import psutil
 
 from tensortriage.errors import UsageError
 from tensortriage.inputs.conform import fits, show_shape
 from tensortriage.inputs.syntax import Shape
+from tensortriage.model.io.check_limits import check_rank
 from tensortriage.values.spec import ValueSpec
 
 BATCH = 1
@@ -46,6 +50,26 @@ def concrete_shapes(
             if isinstance(wanted, str) and not _terms(wanted, symbols):
                 sizes.setdefault(wanted, _default(spec, axis, spec.name in convolved))
     return {spec.name: _concrete(spec, shapes[spec.name], sizes, symbols, spec.name in convolved) for spec in specs}
+
+
+def require_room(specs: Sequence[ValueSpec], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse to make up more numbers than the free memory of this machine holds; they are drawn in 64 bits.
+
+    Raises:
+        UsageError: ``feed-too-large``.
+    """
+    free = psutil.virtual_memory().available
+    for spec in specs:
+        check_rank(len(shapes[spec.name]), f"input '{spec.name}'")
+    needed = {spec.name: 8 * math.prod(shapes[spec.name]) for spec in specs}
+    if sum(needed.values()) > free:
+        largest = max(needed, key=needed.__getitem__)
+        raise UsageError(
+            f"the numbers of input '{largest}', {show_shape(shapes[largest])}, would need {needed[largest] >> 20} MB; "
+            f"{free >> 20} MB of memory are free",
+            slug="feed-too-large",
+            cure="give its open dimensions smaller sizes with --input-shapes, or real data with --inputs",
+        )
 
 
 def _merged(spec: ValueSpec, given: Shape) -> Shape:

@@ -18,7 +18,7 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.conform import check_names, fits, show_shape
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.input_roles import Role, Use, roles
-from tensortriage.inputs.generated.open_sizes import concrete_shapes
+from tensortriage.inputs.generated.open_sizes import concrete_shapes, require_room
 from tensortriage.inputs.syntax import Range, Shape
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
@@ -68,6 +68,7 @@ def random_feeds(
     found = roles(model.graph, model.inputs, lambda name: known().get(name))
     convolved = {spec.name for spec in model.inputs if _is_convolved(model.graph, spec.name)}
     sizes = concrete_shapes(model.inputs, shapes, convolved)
+    require_room(model.inputs, sizes)
     for iteration in range(iterations):
         tensors = {}
         for spec in model.inputs:
@@ -112,6 +113,7 @@ def polygraphy_feeds(
     if not 0 <= seed <= 2**32 - max(iterations, 1):
         raise UsageError(f"seed {seed} is out of range", slug="seed-out-of-range", cure="give 0 to 4294967295")
     static = {spec.name: _polygraphy_shape(spec, shapes) for spec in specs}
+    require_room(specs, static)
     for iteration in range(iterations):
         generator = np.random.RandomState(seed + iteration)
         tensors = {}

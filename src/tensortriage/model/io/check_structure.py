@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from tensortriage.errors import ModelError
+from tensortriage.model.io.check_constants import check_constant
+from tensortriage.model.io.check_limits import check_limits, check_rank
 from tensortriage.model.io.check_tensors import check_tensor, densify, known_dtype
 from tensortriage.model.ir.display_names import quoted
 
@@ -30,12 +32,13 @@ def check_structure(proto: onnx.ModelProto, *, lifted: Mapping[int, int] = _NOTH
             raise ModelError(f"the model has no {what}s", slug="model-empty", cure=f"export a model with {what}s")
     _require_text("the model", proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
     _require_text("the model", *(text for p in proto.metadata_props for text in (p.key, p.value)))
+    check_limits(proto)
     _check_graph(proto.graph, (), "the main graph", lifted)
     for function in proto.functions:
         where = f"function {quoted(function.name)}"
         names: set[str] = set()
         _define(names, function.input, "input", where)
-        _check_nodes(function.node, (names,), where)
+        _check_nodes(function.node, (names,), where, in_function=True)
         _require(function.output, "output", (names,), where)
 
 
@@ -44,6 +47,8 @@ def _check_graph(
     outer: tuple[set[str], ...],
     where: str,
     lifted: Mapping[int, int] = _NOTHING_LIFTED,
+    *,
+    in_function: bool = False,
 ) -> None:
     _require_text(where, graph.name, graph.doc_string)
     densify(graph, where)
@@ -57,7 +62,7 @@ def _check_graph(
     initializers: set[str] = set()
     _define(initializers, (tensor.name for tensor in graph.initializer), "initializer", where)
     names |= initializers
-    _check_nodes(graph.node, (*outer, names), where)
+    _check_nodes(graph.node, (*outer, names), where, in_function=in_function)
     # Outer scopes do not count: engines refuse a body that returns an outer value as it is.
     _require((value.name for value in graph.output), "output", (names,), where)
 
@@ -66,10 +71,13 @@ def _check_type(value: onnx.ValueInfoProto, where: str) -> None:
     tensor = value.type.tensor_type
     if tensor.elem_type:
         known_dtype(tensor.elem_type, f"value {quoted(value.name)} of {where}")
+    check_rank(len(tensor.shape.dim), f"value {quoted(value.name)} of {where}")
     _require_text(where, value.name, *(dim.dim_param for dim in tensor.shape.dim))
 
 
-def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], where: str) -> None:
+def _check_nodes(
+    nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], where: str, *, in_function: bool = False
+) -> None:
     """Check the nodes of one graph, whose own names are the last of the scopes and are completed here.
 
     The order of the nodes does not matter: `Model` sorts them.
@@ -82,6 +90,8 @@ def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], 
         if not node.op_type:
             raise _nameless(f"{_shown(node)} of {where} has no operator type")
         _require(filter(None, node.input), "input", scopes, where, node)
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            check_constant(node, f"{_shown(node)} of {where}", in_function=in_function)
         for attribute in node.attribute:
             _require_text(where, attribute.name, attribute.ref_attr_name)
             if attribute.type not in _HOLD_SOMETHING or attribute.ref_attr_name:
@@ -90,7 +100,7 @@ def _check_nodes(nodes: Sequence[onnx.NodeProto], scopes: tuple[set[str], ...], 
             for tensor in _tensors(attribute):
                 check_tensor(tensor, at)
             for body in _bodies(attribute):
-                _check_graph(body, scopes, at)
+                _check_graph(body, scopes, at, in_function=in_function)
 
 
 _TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 
 from tensortriage.errors import ModelError
+from tensortriage.model.io.check_limits import check_rank
 from tensortriage.model.ir.display_names import quoted
 from tensortriage.values.dtype import DType
 
@@ -56,6 +57,7 @@ def check_tensor(tensor: onnx.TensorProto, where: str, *, lifted_bytes: int | No
         ModelError: ``dtype-unsupported``, ``tensor-invalid`` or ``external-data-invalid``.
     """
     dtype = known_dtype(tensor.data_type, where)
+    check_rank(len(tensor.dims), where)
     if any(dim < 0 for dim in tensor.dims):
         raise _invalid(f"{where} has the impossible shape {list(tensor.dims)}")
     count = math.prod(tensor.dims)

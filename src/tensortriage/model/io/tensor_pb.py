@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
+from tensortriage.values.files import read_regular
 
 
 def read_tensor(path: Path) -> tuple[str, np.ndarray]:
@@ -24,7 +25,7 @@ def read_tensor(path: Path) -> tuple[str, np.ndarray]:
     """
     proto = onnx.TensorProto()
     try:
-        proto.ParseFromString(path.read_bytes())
+        proto.ParseFromString(read_regular(path, most=(1 << 31) - 1))
         if proto.data_location == onnx.TensorProto.EXTERNAL:
             raise DataError(
                 f"{path} keeps its data in another file", slug="tensor-external", cure="save it with the data inside"

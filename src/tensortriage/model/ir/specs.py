@@ -24,8 +24,14 @@ def value_spec(value: ir.Value) -> ValueSpec:
     if not isinstance(value.type, ir.TensorType):
         return ValueSpec(value.name or "", None, None)
     dtype = None if value.type.dtype == ir.DataType.UNDEFINED else DType(value.type.dtype.value)
-    shape = None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
+    shape = None if value.shape is None else tuple(map(_size, value.shape))
     return ValueSpec(value.name or "", dtype, shape)
+
+
+def _size(dimension: int | ir.SymbolicDim) -> int | str | None:
+    """Return a size as declared; some exporters write -1 for one that is open."""
+    size = dimension if isinstance(dimension, int) else dimension.value
+    return None if isinstance(size, int) and size < 0 else size
 
 
 def input_specs(path: Path) -> tuple[ValueSpec, ...]:

@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tensortriage.values.files import open_regular
+
 HASHED_BYTES = 256 << 20
 """Files beyond that are told apart by size and time of change."""
 
@@ -46,5 +48,5 @@ def _digest(path: Path) -> str:
     facts = path.stat()
     if facts.st_size > HASHED_BYTES:
         return f"{facts.st_size} bytes, changed {facts.st_mtime_ns}"
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tensortriage.errors import DataError, StoreError
+from tensortriage.values.files import read_regular
 from tensortriage.values.serial import dump, from_json
 
 FORMAT = "tensortriage.replay/1"
@@ -88,7 +89,7 @@ def load_replay(path: Path, bound_to: str) -> tuple[Entry, ...]:
             (``replay-foreign``); those that Polygraphy wrote do not say what they belong to.
     """
     try:
-        content = from_json(path.read_bytes(), dict[str, Any], source=str(path))
+        content = from_json(read_regular(path), dict[str, Any], source=str(path))
     except OSError as error:
         raise DataError(
             f"replay {path} cannot be read: {error.strerror or error}",

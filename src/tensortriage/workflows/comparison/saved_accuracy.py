@@ -22,6 +22,7 @@ from tensortriage.inputs.files.accuracy_results import (
     read_accuracy,
 )
 from tensortriage.values import serial
+from tensortriage.values.files import read_regular
 
 SIMPLE = "OutputCompareResult"
 _DEFAULTS = {"L2Result": 1e-5, "CosineSimilarityResult": 0.997, "SnrResult": 20.0}
@@ -53,7 +54,7 @@ def load_accuracy(path: Path, *, infinities_equal: bool = False) -> SavedAccurac
     """
     if not path.is_file():
         raise DataError(f"{path} is no file", slug="accuracy-missing", cure="give a file of --save-accuracy-results")
-    text = path.read_bytes()
+    text = read_regular(path)
     if RUN_FORMAT.encode() not in text[:4096] + text[-4096:]:
         results = read_accuracy(path)
         return SavedAccuracy(results, results)

@@ -13,6 +13,7 @@ from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.insert_node import NewNode, insert_node
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
 from tensortriage.model.transforms.strip_weights import reconstruct_weights, strip_weights
+from tensortriage.values.files import read_regular
 from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
 from tensortriage.workflows.edits.verify_edit import Proof, ProofRequest, Stage, Verify, prove
 
@@ -110,7 +111,7 @@ def _weights(count: int) -> str:
 
 def _lines(path: Path) -> tuple[str, ...]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path} cannot be read: {error}",
