@@ -11,7 +11,7 @@ from tensortriage.model.io.parse import read_message
 from tensortriage.model.lint.finding import NARROW, Aims, Finding, Severity
 from tensortriage.model.lint.rules import lint
 from tensortriage.model.model import Model
-from tensortriage.runs.node_build_check import NodeCheck, Say, check_nodes
+from tensortriage.runs.capabilities.node_build_check import NodeCheck, Say, check_nodes
 from tensortriage.runs.runner import precision_of
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision

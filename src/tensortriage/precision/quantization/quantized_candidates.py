@@ -8,7 +8,7 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import Reading
 from tensortriage.precision.quantization.calibrated_model import Quantizer
 from tensortriage.precision.selection.typed_candidates import Bench, Candidates, deployed
-from tensortriage.runs.plan_audit import PlanAudit
+from tensortriage.runs.capabilities.plan_audit import PlanAudit
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 

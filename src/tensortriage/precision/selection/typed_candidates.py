@@ -22,8 +22,8 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import Arrays, Goal, Reading, Sample, failed
 from tensortriage.precision.selection.node_groups import fused_nodes
 from tensortriage.precision.selection.pass_through_nodes import Islands
+from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
 from tensortriage.runs.check_cache import CheckCache, digest
-from tensortriage.runs.plan_audit import PlanAudit, audit
 from tensortriage.runs.runner import Runner, Tally, engine_identity
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tensortriage.report.terminal.model_text import table
 from tensortriage.report.text import count, printable
-from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
+from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support
 
 _MOST_NAMES = 6
 

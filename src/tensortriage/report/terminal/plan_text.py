@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tensortriage.report.terminal.model_text import table
 from tensortriage.report.text import count, printable, shorten
-from tensortriage.runs.plan_audit import AuditedRegion, Match, PlanAudit
+from tensortriage.runs.capabilities.plan_audit import AuditedRegion, Match, PlanAudit
 
 MARK = "!"
 """Starts the line of a region that is not what was asked for."""

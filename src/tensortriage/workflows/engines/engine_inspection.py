@@ -9,9 +9,9 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.report.terminal.capability_text import capability_lines
-from tensortriage.runs.capability import Capability, Prober, Say, Support
-from tensortriage.runs.parser_support import ask_parser
-from tensortriage.runs.plan_audit import PlanAudit, audit
+from tensortriage.runs.capabilities.capability import Capability, Prober, Say, Support
+from tensortriage.runs.capabilities.parser_support import ask_parser
+from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.serial import dump

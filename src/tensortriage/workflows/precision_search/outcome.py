@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from tensortriage.precision.goal import Goal, MetricGoal, Reading, Sample, mean_metric
 from tensortriage.precision.plan import ErrorFacts, Honoured, Point
 from tensortriage.precision.selection.engine_confirmation import Settled, gap_db
-from tensortriage.runs.plan_audit import Match, PlanAudit
+from tensortriage.runs.capabilities.plan_audit import Match, PlanAudit
 from tensortriage.workflows.precision_search.request import Mode
 
 

@@ -13,7 +13,7 @@ from tensortriage.model.io.parse import Message, read_message
 from tensortriage.model.lint.finding import Aims
 from tensortriage.model.lint.rules import SLUGS, lint
 from tensortriage.model.model import Model
-from tensortriage.runs.node_build_check import SLUGS as ENGINE_SLUGS
+from tensortriage.runs.capabilities.node_build_check import SLUGS as ENGINE_SLUGS
 from tensortriage.values.dtype import Precision
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))

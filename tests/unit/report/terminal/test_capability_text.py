@@ -1,7 +1,7 @@
 """What an engine can build, as text."""
 
 from tensortriage.report.terminal.capability_text import capability_lines, groups
-from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
+from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support
 
 
 def refused(name, message, outcome="build-failed"):

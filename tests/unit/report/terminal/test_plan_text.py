@@ -1,7 +1,7 @@
 """A plan as text."""
 
 from tensortriage.report.terminal.plan_text import closing_lines, region_lines
-from tensortriage.runs.plan_audit import AuditedRegion, Match, PlanAudit
+from tensortriage.runs.capabilities.plan_audit import AuditedRegion, Match, PlanAudit
 
 REGIONS = (
     AuditedRegion("r0", "Reorder", "reorder_f32", (), (), "", "float32", Match.NOT_JUDGED),

@@ -15,8 +15,8 @@ Output: TypeAlias = Any
 Kernel = Callable[["Call"], Output]
 
 _MODULES = (
-    "elementwise", "casting", "shaping", "indexing", "reductions", "linear", "convolution", "pooling", "normalization",
-    "resizing", "sampling", "recurrent", "quantization",
+    "elementwise", "casting", "shaping", "indexing", "reductions", "linear", "sliding_windows.convolution",
+    "sliding_windows.pooling", "normalization", "resizing", "sampling", "recurrent", "quantization",
 )  # fmt: skip
 _TABLE: dict[str, Kernel] = {}
 ELEMENTWISE = frozenset(

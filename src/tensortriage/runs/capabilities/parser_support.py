@@ -12,7 +12,7 @@ from typing import Any
 from tensortriage.engines.base import AsksParser
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.runs.capability import Capability, NodeAnswer, Piece, Support
+from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support
 from tensortriage.runs.outcome import OutcomeKind
 
 _REFUSED = OutcomeKind.BUILD_FAILED.value

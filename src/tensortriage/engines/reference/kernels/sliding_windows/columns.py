@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensortriage.engines.reference.accumulation import Accumulation
-from tensortriage.engines.reference.kernels.windows import Windows, last_axes
+from tensortriage.engines.reference.kernels.sliding_windows.windows import Windows, last_axes
 
 _PIECE = 1 << 18
 """Elements of a piece of columns: 2 MB of float64, about a second-level cache."""

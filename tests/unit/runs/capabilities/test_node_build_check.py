@@ -11,7 +11,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.model.model import Model
-from tensortriage.runs.node_build_check import _SLUG_OF, SLUGS, check_nodes
+from tensortriage.runs.capabilities.node_build_check import _SLUG_OF, SLUGS, check_nodes
 from tensortriage.runs.outcome import OutcomeKind
 from tensortriage.runs.workspace import Workspace
 

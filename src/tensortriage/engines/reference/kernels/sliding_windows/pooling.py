@@ -3,7 +3,7 @@
 import numpy as np
 
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
-from tensortriage.engines.reference.kernels.windows import Windows, last_axes
+from tensortriage.engines.reference.kernels.sliding_windows.windows import Windows, last_axes
 
 
 @kernel("MaxPool")

@@ -2,8 +2,8 @@
 
 from models import write
 from tensortriage.model.model import Model
-from tensortriage.runs.capability import Support
-from tensortriage.runs.parser_support import ask_parser
+from tensortriage.runs.capabilities.capability import Support
+from tensortriage.runs.capabilities.parser_support import ask_parser
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17, "my" : 1]>

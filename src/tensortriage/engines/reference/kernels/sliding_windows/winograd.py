@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from tensortriage.engines.reference.accumulation import Accumulation
-from tensortriage.engines.reference.kernels.windows import Windows
+from tensortriage.engines.reference.kernels.sliding_windows.windows import Windows
 from tensortriage.values.dtype import DType
 
 

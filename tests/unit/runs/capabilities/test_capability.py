@@ -4,7 +4,7 @@ import models
 from machine import CRASH, CRASHING, needs_openvino_crash
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.runs.capability import Prober, Support
+from tensortriage.runs.capabilities.capability import Prober, Support
 from tensortriage.runs.workspace import Workspace
 
 MIXED = """

@@ -1,12 +1,12 @@
-"""Convolutions, as matrix products (`tensortriage.engines.reference.kernels.columns`)."""
+"""Convolutions, as matrix products (`tensortriage.engines.reference.kernels.sliding_windows.columns`)."""
 
 import numpy as np
 
 from tensortriage.engines.reference.accumulation import EXACT_SUMS
-from tensortriage.engines.reference.kernels import winograd
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
-from tensortriage.engines.reference.kernels.columns import correlate
-from tensortriage.engines.reference.kernels.windows import Windows, last_axes
+from tensortriage.engines.reference.kernels.sliding_windows import winograd
+from tensortriage.engines.reference.kernels.sliding_windows.columns import correlate
+from tensortriage.engines.reference.kernels.sliding_windows.windows import Windows, last_axes
 
 
 def convolve(call: Call, x: np.ndarray, weight: np.ndarray) -> np.ndarray:

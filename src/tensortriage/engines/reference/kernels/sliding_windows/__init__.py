@@ -1,0 +1,1 @@
+"""Operators that slide a window over positions: convolution and pooling."""

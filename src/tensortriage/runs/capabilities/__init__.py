@@ -1,0 +1,1 @@
+"""What an engine can build of a model, and what it says it computes in."""
