@@ -1,6 +1,7 @@
 """Figures of many values of one run against stored tensors, measured as they arrive and remembered in the case."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
+from tensortriage.runs.refusals import Unseen
+from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
 
 Keep = Callable[[str, np.ndarray, Metrics], None]
@@ -22,11 +25,14 @@ class Measured:
 
     Attributes:
         metrics: By value name, in topological order.
-        reshaped: Values whose shape differs from the stored one, so that they have no figures.
+        misshapen: Values that have another shape, or another kind of type, than the stored ones, so that they have no
+            figures; each with both in words (see `difference_in_kind`).
+        unseen: Values that the engine did not show.
     """
 
     metrics: Mapping[str, Metrics]
-    reshaped: tuple[str, ...] = ()
+    misshapen: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unseen: Unseen = dataclasses.field(default_factory=Unseen)
 
 
 def measured(
@@ -41,6 +47,7 @@ def measured(
     base_name: str = "",
     keep: Keep | None = None,
     progress: Callable[[str], None] | None = None,
+    partly: bool = False,
 ) -> Measured:
     """Run a model with the wanted values marked and return their figures against stored tensors.
 
@@ -55,6 +62,10 @@ def measured(
         base_name: Tells answers apart that were compared with different tensors.
         keep: Called with each array as it arrives (not when the figures come from the case).
         progress: Told ``what``.
+        partly: Whether values that the engine refuses to show are left out, instead of nothing being measured.
+
+    Raises:
+        EngineError: When the engine refuses or fails the marked model.
     """
     known = [value for value in values if value in base]
 
@@ -62,7 +73,10 @@ def measured(
         if progress is not None:
             progress(f"running {what}")
         specs = {name: base.spec(name) for name in known}
-        return compare_all(lab.capture(spec, model, feed, known, specs=specs), base, keep)
+        hidden: list[Unseen] = []
+        arrays = lab.capture(spec, model, feed, known, specs=specs, unseen=hidden.append if partly else None)
+        found = compare_all(arrays, base, keep)
+        return dataclasses.replace(found, unseen=functools.reduce(Unseen.joined, hidden, Unseen()))
 
     words = ["measured", known, *([base_name] if base_name else [])]
     return lab.case.checks.remember(lab.key(spec, model, feed, *words), what, Measured, ask)
@@ -70,14 +84,14 @@ def measured(
 
 def compare_all(arrays: Iterable[tuple[str, np.ndarray]], base: TensorStore, keep: Keep | None = None) -> Measured:
     """Measure arrays against stored ones as they arrive, holding none."""
-    reshaped: list[str] = []
+    misshapen: dict[str, str] = {}
     pending: dict[str, np.ndarray] = {}
 
     def pairs() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         for name, array in arrays:
             reference = base[name]
-            if array.shape != reference.shape:
-                reshaped.append(name)
+            if difference := difference_in_kind(reference, array):
+                misshapen[name] = difference
                 continue
             if keep is not None:
                 pending[name] = array
@@ -88,4 +102,14 @@ def compare_all(arrays: Iterable[tuple[str, np.ndarray]], base: TensorStore, kee
         metrics[name] = figure
         if keep is not None:
             keep(name, pending.pop(name), figure)
-    return Measured(metrics, tuple(reshaped))
+    return Measured(metrics, misshapen)
+
+
+def difference_in_kind(reference: np.ndarray, target: np.ndarray) -> str:
+    """Say in what two arrays differ that cannot be compared number by number; empty when they can."""
+    if target.shape != reference.shape:
+        return f"shape {list(target.shape)} instead of {list(reference.shape)}"
+    expected, found = DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype)
+    if expected.is_float != found.is_float:
+        return f"type {found.label} instead of {expected.label}"
+    return ""

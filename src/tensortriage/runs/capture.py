@@ -2,12 +2,12 @@
 
 An engine that can show inner values by itself is asked first; what it does not show is marked. Marking changes what
 engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed
-ones and says whether they moved. Values are yielded one at a time and not kept, so a consumer that
-compares or stores as it goes holds at most one batch.
+ones and says whether they moved. What an engine refuses to show is left out where the caller wants to be told. Values
+are yielded one at a time and not kept, so a consumer that compares or stores as it goes holds at most one batch.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from tensortriage.engines.base import Limits, Observes, ShowsValues
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineError
+from tensortriage.errors import EngineError, EngineHung, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.runs.refusals import Ask, Unseen, seen_in_parts, suspected_kinds
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
@@ -80,6 +81,7 @@ def capture(
     limits: Limits | None = None,
     tally: Tally | None = None,
     batch_bytes: int | None = None,
+    unseen: Callable[[Unseen], None] | None = None,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield ``(value name, array)`` for each wanted value, in topological order.
 
@@ -93,6 +95,7 @@ def capture(
         limits: For isolated engines.
         tally: Where to count.
         batch_bytes: Largest amount of captured values held at once; None to capture everything in one run.
+        unseen: Told which values the engine refuses to show, and the others are yielded; without it, a refusal raises.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
@@ -103,13 +106,52 @@ def capture(
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
-                with Runner(
-                    spec, select_outputs(model, rest), workspace=workspace, limits=limits, tally=tally
-                ) as runner:
-                    found |= runner.run(feed)
-                tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(rest)
+                ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally)
+                marked = _marked(ask, model, rest, specs, unseen)
+                found |= marked
+                tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(marked)
             for value in group:
-                yield value, found.pop(value)
+                if value in found:
+                    yield value, found.pop(value)
+
+
+def _marking(
+    spec: EngineSpec, model: Model, feed: Feed, *, workspace: Workspace, limits: Limits | None, tally: Tally
+) -> Ask:
+    """Return what marks some values as outputs, runs once, and returns them."""
+
+    def ask(values: Sequence[str]) -> Mapping[str, np.ndarray]:
+        marked = select_outputs(model, values)
+        with Runner(spec, marked, workspace=workspace, limits=limits, tally=tally) as runner:
+            found = runner.run(feed)
+        if lacking := [value for value in values if value not in found]:
+            raise RunFailed(
+                f"{spec} does not return '{lacking[0]}', which is marked as an output",
+                slug="engine-outputs-wrong",
+                cure="return one array per output of the model that is compiled",
+            )
+        return {value: found[value] for value in values}
+
+    return ask
+
+
+def _marked(
+    ask: Ask,
+    model: Model,
+    values: Sequence[str],
+    specs: Mapping[str, ValueSpec],
+    unseen: Callable[[Unseen], None] | None,
+) -> Mapping[str, np.ndarray]:
+    """Return values by marking them, where wanted without those that the engine refuses."""
+    try:
+        return ask(values)
+    except EngineError as error:
+        answers_otherwise = error.slug == "engine-outputs-wrong"  # it shows the model's own outputs, whatever is marked
+        if unseen is None or len(values) == 1 or answers_otherwise or isinstance(error, EngineHung):
+            raise
+        found, hidden = seen_in_parts(ask, values, suspected_kinds(model, values, specs, error.message), error)
+    unseen(hidden)
+    return found
 
 
 def _as_declared(array: np.ndarray, spec: ValueSpec | None) -> np.ndarray:

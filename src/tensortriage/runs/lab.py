@@ -19,6 +19,7 @@ from tensortriage.runs.budget import Budget
 from tensortriage.runs.capture import capture
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.refusals import Unseen
 from tensortriage.runs.runner import Runner, Tally, engine_identity, feed_digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
@@ -99,8 +100,9 @@ class Lab:
         values: Sequence[str],
         *,
         specs: Mapping[str, ValueSpec],
+        unseen: Callable[[Unseen], None] | None = None,
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the wanted values of a run, in batches that fit memory."""
+        """Yield the wanted values of a run, in batches that fit memory; see `tensortriage.runs.capture.capture`."""
         self.budget.check()
         return capture(
             spec,
@@ -112,6 +114,7 @@ class Lab:
             limits=self.budget.within(self._limits),
             tally=self.tally,
             batch_bytes=self._batch_bytes,
+            unseen=unseen,
         )
 
     def recorded(

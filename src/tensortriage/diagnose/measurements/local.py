@@ -7,6 +7,7 @@ to the model's outputs. (The local/influence split is Herbgrind's, PLDI 2018, ca
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.runs.capture import batches, size_of
 from tensortriage.runs.lab import PLAIN
+from tensortriage.runs.refusals import Unseen
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore, stored
 
@@ -50,14 +52,16 @@ class Local:
     Attributes:
         metrics: Target on golden inputs against golden outputs, by value name.
         floors: Their floors.
-        reshaped: Values whose shape differs on the target.
+        misshapen: Values whose shape or kind of type differs on the target, and how.
         arrays: The target's local results of the suspects, and of all ops that differ where these take little room.
+        unseen: Values that the target did not show.
     """
 
     metrics: Mapping[str, Metrics]
     floors: Floors
-    reshaped: tuple[str, ...]
+    misshapen: Mapping[str, str]
     arrays: TensorStore
+    unseen: Unseen = dataclasses.field(default_factory=Unseen)
 
     def error(self, value: str) -> float | None:
         """Return the local error of a value; None when not measured."""
@@ -100,7 +104,7 @@ def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple
 
     what = f"{where} on {inv.question.target}"
     answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=what, keep=keep)
-    return Local(answer.metrics, floors, answer.reshaped, arrays_in(folder, kept))
+    return Local(answer.metrics, floors, answer.misshapen, arrays_in(folder, kept), answer.unseen)
 
 
 def joined(parts: Sequence[Local]) -> Local:
@@ -111,8 +115,9 @@ def joined(parts: Sequence[Local]) -> Local:
     emulated = {name: figure for part in parts for name, figure in part.floors.emulated.items()}
     arrays = {name: part.arrays[name] for part in parts for name in part.arrays.names()}  # mapped, not read
     source = parts[-1].floors.source if parts else ""
-    reshaped = tuple(name for part in parts for name in part.reshaped)
-    return Local(metrics, Floors(fp32, target, emulated, source), reshaped, MemoryStore(arrays))
+    misshapen = {name: words for part in parts for name, words in part.misshapen.items()}
+    unseen = functools.reduce(Unseen.joined, (part.unseen for part in parts), Unseen())
+    return Local(metrics, Floors(fp32, target, emulated, source), misshapen, MemoryStore(arrays), unseen)
 
 
 def arrays_in(folder: Path, kept: Mapping[str, np.ndarray]) -> TensorStore:
@@ -167,7 +172,7 @@ def shape_values(inv: Investigation, feed: Feed) -> dict[str, np.ndarray]:
 
 def suspects(inv: Investigation, feed: Feed, local: Local) -> list[tuple[str, float]]:
     """Return values whose local error exceeds its floor, with the ratio, worst first."""
-    found: list[tuple[str, float]] = [(name, math.inf) for name in local.reshaped]
+    found: list[tuple[str, float]] = [(name, math.inf) for name in local.misshapen]
     for name in local.metrics:
         error = local.error(name)
         ratio = ratio_of(error, local.floors.target.get(name))

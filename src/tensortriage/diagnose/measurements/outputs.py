@@ -14,6 +14,7 @@ from tensortriage.diagnose.measurements.soundness import failed, mismatched, run
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of
@@ -109,6 +110,8 @@ def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) 
         return inv.verdict(
             VerdictKind.LAYOUT, 0.97, f"{problem.places}; the values are right: give it the model's layout"
         )
+    if not problem.places and (verdict := behind_the_outputs(inv, feed)):
+        return verdict
     return inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"{problem}{places}: nothing to compare")
 
 

@@ -41,7 +41,7 @@ def by_representatives(inv: Investigation, feed: Feed) -> Local | None:
 
 def suspicious(local: Local) -> list[str]:
     """Return every value whose local error exceeds its floor."""
-    found = list(local.reshaped)
+    found = list(local.misshapen)
     for name in local.metrics:
         ratio = ratio_of(local.error(name), local.floors.target.get(name))
         if ratio is not None and ratio > SUSPECT_RATIO:

@@ -76,7 +76,7 @@ def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]
     words = f"{what} on {inv.question.target}"
     answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=words)
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
-    errors |= dict.fromkeys(answer.reshaped, math.inf)
+    errors |= dict.fromkeys(answer.misshapen, math.inf)
     ratios = {name: ratio_of(error, floors.target.get(name)) or 0.0 for name, error in errors.items()}
     graph, found = inv.model.graph, []
     for nodes in sets:

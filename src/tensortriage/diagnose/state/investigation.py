@@ -14,8 +14,10 @@ from typing import Protocol
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.measured import Keep, Measured, measured
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
+from tensortriage.diagnose.state.inner_values import Layered, centre_spec
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, EngineHung
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.size_sweep import Shaped
 from tensortriage.model.model import Model
@@ -151,11 +153,35 @@ class Investigation(Lab):
     # -- asking engines ------------------------------------------------------------------------------------------
 
     def golden(self, feed: Feed) -> TensorStore:
-        """Return the golden values of one feed: every markable value of `model` as the reference computed it."""
+        """Return the golden values of one feed: every markable value of `model` as the reference computed it.
+
+        Where the reference answers the model's outputs only, inner values come from the model's centre.
+        """
         if feed.name not in self._golden:
-            outputs = [spec.name for spec in self.model.outputs if spec.name not in self.values]
-            self._golden[feed.name] = self._recorded_by_reference(feed, [*self.values, *outputs])
+            self._golden[feed.name] = self._everything(feed)
         return self._golden[feed.name]
+
+    def _everything(self, feed: Feed) -> TensorStore:
+        """Return golden outputs and inner values, from wherever they are to be had."""
+        outputs = [spec.name for spec in self.model.outputs]
+        inner = [name for name in self.values if name not in outputs]
+        key = self.key(self.question.reference, self.model, None, "answers the outputs only")
+        reason = self.case.checks.get(key, str)
+        if reason is None:
+            try:
+                rest = [name for name in outputs if name not in self.values]
+                return self._recorded_by_reference(feed, [*self.values, *rest])
+            except EngineError as error:
+                if isinstance(error, EngineHung) or not inner:
+                    raise
+                reason = error.message
+        outer = self.golden_outputs(feed)  # raises when the reference fails altogether
+        self.case.checks.put(key, f"{self.question.reference} answers the outputs only", reason, seconds=0.0)
+        question = "does the reference show its inner values?"
+        if all(step.question != question for step in self.steps):
+            answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
+            self.answered(question, answer, since=self.mark(), reason=reason)
+        return Layered(outer, self.recorded(centre_spec(), self.model, feed, inner)[0])
 
     def golden_outputs(self, feed: Feed) -> TensorStore:
         """Return the golden values of the model's outputs on one feed; all a feed needs that is not looked into."""
@@ -182,9 +208,13 @@ class Investigation(Lab):
         what: str,
         keep: Keep | None = None,
     ) -> Measured:
-        """Run a model with the wanted values marked and return their figures against golden values; see `measured`."""
+        """Run a model with the wanted values marked and return their figures against golden values; see `measured`.
+
+        Values that the target refuses to show are left out; other engines must show all.
+        """
+        partly, progress = spec == self.question.target, self.listener.progress
         return measured(
-            self, spec, model, feed, values, base=golden, what=what, keep=keep, progress=self.listener.progress
+            self, spec, model, feed, values, base=golden, what=what, keep=keep, progress=progress, partly=partly
         )
 
     # -- the record ----------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
             producer = inv.model.graph.producer(value)
             if producer is None:
                 continue
-            if value in answer.reshaped:
+            if value in answer.misshapen:
                 found[producer.name] = math.inf
                 continue
             floor = max(least, error_of(rounded[value]) if value in rounded else 0.0)

@@ -82,7 +82,7 @@ def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]
 def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Influence:
     """Inject the wrong results of sets into the reference's run."""
     ends = dict(list(wrong_ends(inv, evidence.feed, sets).items())[:MOST_SUSPECTS])
-    local = Local({}, Floors({}, {}, {}, ""), (), MemoryStore(ends))
+    local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(ends))
     return influence(inv, evidence.feed, local, list(ends))
 
 

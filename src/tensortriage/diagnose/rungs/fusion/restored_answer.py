@@ -55,12 +55,12 @@ def with_change(inv: Investigation, feed: Feed, floors: Floors, *, model: Model,
         with inv.new_runner(spec, model) as runner:
             outputs = runner.run(feed)
         if mismatched(expected, outputs):
-            return Measured({}, tuple(expected))
+            return Measured({}, dict.fromkeys(expected, "no comparable outputs"))
         return compare_all(((name, outputs[name]) for name in expected), golden)
 
     key = inv.key(spec, model, feed, "restored", list(expected))
     found = inv.case.checks.remember(key, f"outputs of {spec} once changed, on {feed.name}", Measured, ask)
-    return None if found.reshaped else judge(inv, feed, found.metrics, floors)
+    return None if found.misshapen else judge(inv, feed, found.metrics, floors)
 
 
 def sound(inv: Investigation, result: FeedResult, spec: EngineSpec) -> bool:

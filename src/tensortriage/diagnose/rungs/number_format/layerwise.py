@@ -49,7 +49,11 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
     answer = f"{len(above)} of {len(rows)} tensors are above {MATCH_FACTOR:g}x their floor"
     if above:
         answer += f", the first is '{above[0].value}' ({above[0].op_type})"
+    if found.misshapen:
+        answer += f"; {len(found.misshapen)} have another shape or type, the first is '{next(iter(found.misshapen))}'"
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
+    if hidden := found.unseen.sentence():
+        answer += f"; {hidden}"
     inv.answered(
         question,
         answer,
@@ -58,5 +62,7 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         above=[row.value for row in above][:20],
         outputs_moved_by_marking=moved,
         observation="instrumented",
+        refused=dict(found.unseen.refused),
+        left_out=list(found.unseen.left_out),
         seen=dict(inv.tally.seen),
     )

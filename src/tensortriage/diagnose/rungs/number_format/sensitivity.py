@@ -74,8 +74,8 @@ def sensitive(inv: Investigation, name: str, error: float, moved: float, confide
 
 def beyond_rounding(local: Local) -> str:
     """Return a value whose op is wrong by itself beyond what healthy kernels differ; empty when there is none."""
-    if local.reshaped:
-        return local.reshaped[0]
+    if local.misshapen:
+        return next(iter(local.misshapen))
     for name in local.metrics:
         ratio = ratio_of(local.error(name), local.floors.target.get(name))
         if ratio is not None and ratio > MATCH_FACTOR:

@@ -73,9 +73,14 @@ def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
 def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -> Blame | None:
     """Inject the errors of the ops beyond their floors, and record what that explains."""
     feed, question = evidence.feed, QUESTION
+    if local.misshapen:  # cannot be injected, and need not be
+        words = f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} make another shape or type"
+        inv.answered(question, words, since=since, misshapen=dict(local.misshapen))
+        return None
     found = suspects(inv, feed, local)
     if not found:
-        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone", since=since)
+        hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
+        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}", since=since)
         return None
     ratios = dict(found)
     seen = evidence.influence = influence(inv, feed, local, list(ratios))
@@ -116,7 +121,7 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
     for name in place:
         value = graph.node(name).outputs[number]
         ratio = ratio_of(local.error(value), local.floors.target.get(value))
-        if value in local.reshaped or (ratio is not None and ratio > SUSPECT_RATIO):
+        if value in local.misshapen or (ratio is not None and ratio > SUSPECT_RATIO):
             wrong.append(name)
     right = [name for name in place if name not in wrong]
     words = f"so it is in {len(wrong)} of {len(place)} instances of its block"

@@ -8,11 +8,14 @@ from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.measurements.misshapen import of_another_shape
 
 
 def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
     found = blame(inv, evidence)
+    if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local)):
+        return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value) or inv.refreshed(verdict)
     if found is None:
         return None
     first = found.culprits[0]

@@ -1,0 +1,55 @@
+"""Ops whose results have another shape or type: decisive by themselves, whether or not it shows at the outputs."""
+
+import numpy as np
+import pytest
+
+from diagnosing import ask, named, step
+from tensortriage.compare.measured import compare_all
+from tensortriage.values.store import MemoryStore
+
+ENGINE = """
+import onnx
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+
+class Engine:
+    def compile(self, path, options):
+        model = onnx.load(path)
+        for tensor in model.graph.initializer:
+            if tensor.name == "ends":
+                tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor) + 1, "ends"))
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("shape")
+        changed = path.with_suffix(".changed.onnx")
+        onnx.save(model, changed)
+        return OnnxRuntimeEngine().compile(changed, {"optimization": "none"})
+"""
+MODEL = """
+  g (float[2,6] x) => (float[2,%s] y) <int64[1] starts = {0}, int64[1] ends = {4}, int64[1] axes = {1}> {
+    a = Exp(x)
+    s = Slice(a, starts, ends, axes)
+    y = %s(s)
+  }"""
+FEED = {"x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)}
+
+
+@pytest.mark.parametrize("last", ["ReduceMean<axes = [1]>", "Neg"], ids=["hidden", "at-the-outputs"])
+def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last):
+    """The engine's Slice takes one element more; a mean hides the shape from the outputs, a Neg does not."""
+    (tmp_path / "engine.py").write_text(ENGINE)
+    text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL % (1 if "Mean" in last else 4, last)
+    verdict, report = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, f"script:{tmp_path / 'engine.py'}")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "cut"), verdict.summary
+    assert "has shape [2, 5] instead of [2, 4]" in verdict.culprits[0].reason
+    assert "shape [2, 5] instead of [2, 4]" in verdict.summary
+    assert len(verdict.culprits) == 1
+    assert report.verdict.verdict == "local-fault"
+    if "Mean" not in last:
+        assert step(verdict, "which op makes another shape?").answer == "'cut'"
+
+
+def test_another_kind_of_type_has_no_figures():
+    stored = MemoryStore({"f": np.ones(2, np.float32), "i": np.ones(2, np.int64), "g": np.ones(2, np.float32)})
+    arrays = [("f", np.ones(2, np.int32)), ("i", np.ones(2, np.int32)), ("g", np.ones((1, 2), np.float32))]
+    found = compare_all(arrays, stored)
+    assert dict(found.misshapen) == {"f": "type int32 instead of float32", "g": "shape [1, 2] instead of [2]"}
+    assert [*found.metrics] == ["i"]
