@@ -1,10 +1,13 @@
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
+import models
 from engines.onnx_models import parsed
 from tensortriage.engines.base import ReportsPrecision
 from tensortriage.engines.emulate import FORMATS, EmulateEngine
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.errors import UsageError
 
 VALUES = np.array([1.001, -300.5, 17.3, 1e-5, 3.14159, 0.0], np.float32)
@@ -77,3 +80,34 @@ def test_precision_is_reported(precision):
     engine = EmulateEngine()
     assert isinstance(engine, ReportsPrecision)
     assert engine.precision({"precision": precision.value}) == precision.value
+
+
+CONTRIB = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+  g (int32[1,4] ids, int32[1,4] segments) => (float[1,4,8] y)
+  {
+      [embed] e, m = com.microsoft.EmbedLayerNormalization<epsilon = 1e-5>
+          (ids, segments, words, places, kinds, scale, shift)
+      [product] p = MatMul(e, w)
+      [last] y = Add(p, e)
+  }"""
+WEIGHTS = {"words": (10, 8), "places": (6, 8), "kinds": (2, 8), "scale": (8,), "shift": (8,), "w": (8, 8)}
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_types_that_no_schema_tells_come_from_onnxruntime(tmp_path, precision):
+    """ONNX has no schema of EmbedLayerNormalization, so nothing but ONNX Runtime tells that its result is float."""
+    rng = np.random.default_rng(0)
+    model = models.proto(CONTRIB)
+    for name, shape in WEIGHTS.items():
+        array = rng.standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    path = models.write(tmp_path / "m.onnx", model)
+    feed = {"ids": np.array([[1, 2, 3, 9]], np.int32), "segments": np.array([[0, 0, 1, 1]], np.int32)}
+    session, plain = EmulateEngine().compile(path, {"precision": precision}), OnnxRuntimeEngine().compile(path, {})
+    got, exact = session.run(feed)["y"], plain.run(feed)["y"]
+    session.close()
+    plain.close()
+    dtype = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}[precision]
+    np.testing.assert_array_equal(got, got.astype(dtype).astype(np.float32))  # every result is one of the format
+    step = float(ml_dtypes.finfo(dtype).eps)
+    assert 0 < np.abs(got - exact).max() < 20 * step * np.abs(exact).max()

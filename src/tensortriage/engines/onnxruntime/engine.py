@@ -236,13 +236,14 @@ def open_rewritten(
     Raises:
         BuildFailed: When the file is no model, cannot be rewritten, or its copy is refused.
     """
+    from tensortriage.engines.onnxruntime.told_types import known_specs
     from tensortriage.model.model import Model
-    from tensortriage.model.shape_inference.value_specs import value_specs
 
     folder = tempfile.TemporaryDirectory(prefix=f"triage-{engine}-")
     try:
         original = Model.load(model)
-        path = rewrite(original, value_specs(original)).save(Path(folder.name) / "model.onnx")
+        specs = known_specs(original, lambda path: OnnxRuntimeSession(path, settings))
+        path = rewrite(original, specs).save(Path(folder.name) / "model.onnx")
         return OnnxRuntimeSession(path, settings, folder=folder, original=model)
     except BaseException as error:
         folder.cleanup()

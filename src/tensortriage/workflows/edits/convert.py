@@ -10,6 +10,8 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import LOST, error_of, gap_allowance_db, least_floor, say
 from tensortriage.compare.judgement.tolerance import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.engines.onnxruntime.told_types import known_specs
+from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
@@ -18,12 +20,12 @@ from tensortriage.model.mixed_precision.convert_precision import convert as conv
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
 from tensortriage.workflows.edits.verify_edit import PLAIN, Arrays, ProofRequest
@@ -106,10 +108,14 @@ def _lowered(model: Model, precision: Precision, request: ConvertRequest) -> Mod
     return convert_model(
         model,
         precision,
-        specs=value_specs(model),
+        specs=_specs(model),
         kept_nodes=choose_nodes(model.graph, request.kept),
         keep_io_types=request.keep_io_types,
     )
+
+
+def _specs(model: Model) -> Mapping[str, ValueSpec]:
+    return known_specs(model, lambda path: create(PLAIN).compile(path, PLAIN.options))
 
 
 def format_proof(request: ProofRequest, precision: Precision, kept: NodeChoice | None = None) -> ProofRequest:
@@ -152,7 +158,7 @@ class FormatJudge:
     @cached_property
     def _rounded(self) -> Model:
         names = choose_nodes(self._model.graph, self._kept)
-        return round_results(self._model, self._precision, specs=value_specs(self._model), kept=names)
+        return round_results(self._model, self._precision, specs=_specs(self._model), kept=names)
 
     def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
         """See `tensortriage.workflows.edits.verify_edit.Judge`.

@@ -1,0 +1,37 @@
+"""Types that no operator schema tells: ONNX Runtime knows its own operators, and says what their results are.
+
+ONNX has no schemas of the domain com.microsoft (EmbedLayerNormalization, DecoderMaskedMultiHeadAttention, ...). ONNX
+Runtime infers the types of every value when it loads a model, and states those of outputs.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tensortriage.engines.base import Session
+from tensortriage.errors import EngineError
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import markable, select_outputs
+from tensortriage.values.spec import ValueSpec
+
+
+def known_specs(model: Model, compile: Callable[[Path], Session]) -> Mapping[str, ValueSpec]:
+    """Return what is known of every value: what the model and schemas tell, else what ONNX Runtime does if it takes it.
+
+    Args:
+        model: The model.
+        compile: Builds a file for ONNX Runtime.
+    """
+    specs = dict(value_specs(model))
+    unknown = [name for name in markable(model) if name not in specs or specs[name].dtype is None]
+    if not unknown:
+        return specs
+    with tempfile.TemporaryDirectory(prefix="triage-types-") as folder:
+        try:
+            session = compile(select_outputs(model, unknown).save(Path(folder) / "model.onnx"))
+        except EngineError:
+            return specs
+        specs.update((spec.name, spec) for spec in session.outputs)
+        session.close()
+    return value_specs(model, specs)
