@@ -7,7 +7,7 @@ import models
 from engines.onnx_models import parsed
 from tensortriage.engines.base import ReportsPrecision
 from tensortriage.engines.emulate import FORMATS, EmulateEngine
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import UsageError
 
 VALUES = np.array([1.001, -300.5, 17.3, 1e-5, 3.14159, 0.0], np.float32)

@@ -9,7 +9,7 @@ from tensortriage.values.store import MemoryStore
 
 ENGINE = """
 import onnx
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 class Engine:
     def compile(self, path, options):

@@ -71,7 +71,7 @@ def test_one_tensor_of_a_transformer_that_cannot_be_marked(tmp_path, refusing):
 
 OUTPUTS_ONLY = """
 import onnx
-from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 
 class Session:
     def __init__(self, session): self.session = session
