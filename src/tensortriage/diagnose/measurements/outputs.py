@@ -9,12 +9,12 @@ from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
 from tensortriage.compare.measured import Measured, compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.floors import Floors, floors_of
+from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
 from tensortriage.diagnose.measurements.soundness import failed, mismatched, run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.measured import Keep, Measured, measured
-from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.diagnose.state.inner_values import Layered, centre_spec
+from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineHung

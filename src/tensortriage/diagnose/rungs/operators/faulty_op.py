@@ -1,6 +1,7 @@
 """Is one op wrong by itself on golden inputs, and does its error make the failure?"""
 
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.misshapen import of_another_shape
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import blame
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
@@ -8,7 +9,6 @@ from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.diagnose.measurements.misshapen import of_another_shape
 
 
 def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
