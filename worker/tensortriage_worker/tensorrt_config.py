@@ -16,6 +16,18 @@ from tensortriage_worker.tensorrt_library import member
 PROFILE = "profile."
 STEADY_TIMINGS = 8
 """How often a tactic is timed with ``deterministic``: one slow measurement then seldom changes the choice."""
+NONE = "NONE"
+"""Word for an empty list."""
+_SETTINGS = {
+    "default_device_type": "DeviceType",
+    "engine_capability": "EngineCapability",
+    "hardware_compatibility_level": "HardwareCompatibilityLevel",
+    "profiling_verbosity": "ProfilingVerbosity",
+    "runtime_platform": "RuntimePlatform",
+    "tiling_optimization_level": "TilingOptimizationLevel",
+}
+"""Attributes of a builder configuration that take a member of an enum."""
+SETTINGS = tuple(_SETTINGS)
 Shapes = Tuple[Tuple[int, ...], Tuple[int, ...], Tuple[int, ...]]
 _FLAGS = {
     "strict_nans": ("STRICT_NANS", "strict handling of NaN"),
@@ -76,11 +88,40 @@ def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: boo
         _set(trt, config, "max_aux_streams", int(options["max_aux_streams"]), "auxiliary streams (max_aux_streams)")
     if "avg_timing" in options:
         config.avg_timing_iterations = int(options["avg_timing"])
+    for name in _named(options, "builder_flags"):
+        flag(trt, config, name, "builder flag {}".format(name))
+    for text in _named(options, "builder_settings"):
+        attribute, _, value = text.partition(":")
+        chosen = _choice(trt, _SETTINGS[attribute.lower()], value.upper())
+        _set(trt, config, attribute.lower(), chosen, attribute)
+    _switch_features(trt, config, options)
     if options.get("deterministic") == "true":
         _steady(trt, config, options)
     if "plugins" in options and hasattr(config, "plugins_to_serialize") and options.get("version_compatible") == "true":
         config.plugins_to_serialize = options["plugins"].split("+")
     return config
+
+
+def _named(options: Mapping[str, str], key: str) -> List[str]:
+    return [text.strip() if ":" in text else text.strip().upper() for text in options.get(key, "").split("+") if text]
+
+
+def _choice(trt: Any, enum: str, name: str) -> Any:
+    found = member(trt, enum, name)
+    if not found:
+        raise lacking(trt, "{}.{}".format(enum, name))
+    return found[0]
+
+
+def _switch_features(trt: Any, config: Any, options: Mapping[str, str]) -> None:
+    """Switch preview features (those named on, all others off) and quantization flags."""
+    if "preview_features" in options:
+        wanted = [_choice(trt, "PreviewFeature", name) for name in _named(options, "preview_features") if name != NONE]
+        for feature in enum_members(trt.PreviewFeature).values():
+            config.set_preview_feature(feature, feature in wanted)
+    for name in _named(options, "quantization_flags"):
+        if name != NONE:
+            config.set_quantization_flag(_choice(trt, "QuantizationFlag", name))
 
 
 def set_precision(trt: Any, config: Any, options: Mapping[str, str], *, strong: bool) -> None:
@@ -144,6 +185,8 @@ def tactic_sources(trt: Any, default: int, words: str) -> int:
     Raises:
         AdapterError: For a name that this release does not have.
     """
+    if words.strip().upper() == NONE:
+        return 0
     known = enum_members(trt.TacticSource)
     mask, started = default, False
     for text in filter(None, words.split("+")):

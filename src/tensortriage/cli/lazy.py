@@ -48,6 +48,10 @@ class LazyGroup(CommandGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, with a suggestion when it is misspelt."""
         if args and args[0] not in self._table and not args[0].startswith("-"):
+            from tensortriage.cli.not_offered import refused_command
+
+            if (refused := refused_command(args[0])) is not None:
+                raise refused
             near = get_close_matches(args[0], self._table, n=1)
             hint = f", did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self._table)}"
             ctx.fail(f"no command '{args[0]}'{hint}")

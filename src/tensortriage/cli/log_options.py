@@ -116,7 +116,7 @@ def begin(context: click.Context, words: Sequence[str]) -> None:
 
     _log = Log(given, _USUAL, document=bool(context.params.get("as_json")))
     check = ["--check", *context.meta["check"]] if context.meta.get("check") else []
-    _log.hear(LEVELS["START"], "triage %s: %s", __version__, shlex.join([context.command_path, *words, *check]))
+    _log.hear(LEVELS["START"], "triage %s: %s", __version__, f"{context.command_path} {shlex.join([*words, *check])}")
 
 
 def finish(code: int) -> None:

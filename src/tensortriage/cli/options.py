@@ -29,11 +29,14 @@ class Adds(Protocol):
         ...
 
 
-RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "tensorrt"}
+RUNNER_FLAGS = {"--onnxrt": "onnxruntime", "--openvino": "openvino", "--trt": "tensorrt", "--pluginref": "reference"}
 """Polygraphy-style shorthands, in the order of the command line."""
 
 OTHER = "Other"
 """Heading of what every command has; it comes last."""
+
+EMPTY_LISTS = ("--tactic-sources", "--preview-features", "--quantization-flags")
+"""Lists of TensorRT's that may be empty, which is written ``none``."""
 
 _NUMBER = re.compile(r"-[\d.]")
 
@@ -52,7 +55,11 @@ class GuideCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite the words, let click parse them, then look at the places that are to be written."""
-        rest = super().parse_args(ctx, rewrite(args, self._value_lists))
+        ctx.meta["words"] = list(args)
+        try:
+            rest = super().parse_args(ctx, rewrite(args, self._value_lists))
+        except click.NoSuchOption as error:
+            raise _refused(ctx, error) or error from None
         check_written(ctx, self.get_params(ctx))
         check_output(given_to(ctx)["file"], *read_places(ctx, self.get_params(ctx)))
         begin(ctx, args)
@@ -79,6 +86,13 @@ class GuideCommand(click.Command):
         if hidden:
             formatter.write_paragraph()
             formatter.write_text(f"{hidden} rarer option{'s' if hidden > 1 else ''}: --help-all")
+
+
+def _refused(context: click.Context, error: click.NoSuchOption) -> Exception | None:
+    """Return the error for an option that Polygraphy has and we do not."""
+    from tensortriage.cli.not_offered import refusal
+
+    return refusal(" ".join(context.command_path.split()[1:]).removeprefix("polygraphy "), error.option_name)
 
 
 class GroupedOption(click.Option):
@@ -117,7 +131,7 @@ def rewrite(words: Sequence[str], value_lists: frozenset[str]) -> list[str]:
         while position < len(words) and not is_option(words[position]) and belongs(words[position]):
             position += 1
         if position == start:
-            done.append(word)  # click says that a value is missing
+            done += [word, "none"] if word in EMPTY_LISTS else [word]  # click says that a value is missing
         for value in words[start:position]:
             done += [word, value]
     return done
@@ -205,6 +219,12 @@ def _values(context: click.Context, parameter: click.Parameter) -> Sequence[Any]
     return () if value in (None, "") else (value,)
 
 
+def accepted(*names: str, heading: str, text: str, **kwargs: Any) -> Adds:
+    """Declare an option of Polygraphy that changes nothing here; the text says why."""
+    given = kwargs if kwargs else {"is_flag": True}
+    return option(*names, expose_value=False, heading=heading, rare=True, help=f"Accepted; {text}", **given)
+
+
 def together(*options: Adds) -> Adds:
     """Return what adds several options, listed in this order."""
 
@@ -283,6 +303,48 @@ def external_data_option(heading: str, *, rare: bool = True) -> Adds:
                   help="Where external data are when not beside the model.")  # fmt: skip
 
 
+MODEL_TYPES = ("frozen", "keras", "ckpt", "onnx", "engine", "uff", "trt-network-script", "caffe")
+
+
+def only_onnx(_: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Refuse another kind of model than ONNX.
+
+    Raises:
+        UsageError: With what to do instead (``model-type``).
+    """
+    cures = {
+        "engine": "give the ONNX file, whose names tell what is what, and --target tensorrt:load_engine=FILE",
+        "trt-network-script": "wrap your builder in a script engine: --target script:FILE.py:CLASS",
+    }
+    if value not in (None, "onnx"):
+        raise UsageError(
+            f"{parameter.opts[0]} {value}: models are ONNX files",
+            slug="model-type",
+            cure=cures.get(str(value), "convert the model to ONNX"),
+        )
+
+
+def model_type_option(heading: str) -> Adds:
+    """Declare the kind of the model file."""
+    return option("--model-type", type=click.Choice(MODEL_TYPES), metavar="TYPE", expose_value=False,
+                  callback=only_onnx, heading=heading, rare=True,
+                  help="Accepted: onnx; other models are not read.")  # fmt: skip
+
+
+def own_inference(heading: str) -> Adds:
+    """Declare the choice of another shape inference."""
+    return accepted("--no-onnxruntime-shape-inference", heading=heading, text="inference is ONNX's own.")
+
+
+def inference_accepted(heading: str) -> Adds:
+    """Declare options of shape inference for commands in which shapes are inferred when they are needed."""
+    return together(
+        accepted("--shape-inference", "--do-shape-inference", heading=heading,
+                 text="shapes are inferred where they are needed."),
+        own_inference(heading),
+    )  # fmt: skip
+
+
 DATA_LISTS = ("--inputs", "--load-inputs", "--load-input-data", "--val-range", "--input-shapes")
 FEED_FORMATS = "npz, directory of npy, ONNX test_data_set, Polygraphy JSON, safetensors."
 
@@ -300,7 +362,9 @@ def made_up_options(heading: str) -> Adds:
                help="Seed of random data, numbers as Polygraphy's."),
         option("--val-range", "val_range", multiple=True, metavar="[NAME:][LOW,HIGH]...", heading=heading, rare=True,
                help="Range of random data, numbers as Polygraphy's."),
-        option("--iterations", "--iters", "iterations", type=click.IntRange(1), metavar="N", heading=heading, rare=True,
+        accepted("--data-loader-backend-module", heading=heading, text="numpy; torch's numbers are not made.",
+                 type=click.Choice(["numpy"]), metavar="NAME"),
+        option("--iterations", "--iters", "iterations", type=click.IntRange(0), metavar="N", heading=heading, rare=True,
                help="Number of random feeds, numbers as Polygraphy's."),
         option("--data-loader-script", default="", metavar="FILE.py[:FUNCTION]", heading=heading, rare=True,
                help="Python file whose load_data (or FUNCTION) yields dicts of arrays."),

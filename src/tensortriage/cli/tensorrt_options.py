@@ -15,6 +15,7 @@ from tensortriage.errors import UsageError
 
 LISTS = (
     "--trt-min-shapes", "--trt-opt-shapes", "--trt-max-shapes", "--trt-outputs", "--trt-exclude-outputs",
+    "--preview-features", "--quantization-flags",
     "--layer-precisions", "--tactic-sources", "--pool-limit", "--memory-pool-limit", "--plugins", "--mark-debug",
 )  # fmt: skip
 HEADING = "TensorRT"
@@ -29,6 +30,15 @@ _SWITCHES = {
     "sparse_weights": "sparse", "version_compatible": "version_compatible", "refittable": "refit",
     "error_on_timing_cache_miss": "no_new_timings", "disable_compilation_cache": "no_compilation_cache",
 }  # fmt: skip
+_BUILDER_FLAGS = {
+    "exclude_lean_runtime": "EXCLUDE_LEAN_RUNTIME", "strip_plan": "STRIP_PLAN", "direct_io": "DIRECT_IO",
+    "trt_safety_restricted": "SAFETY_SCOPE", "allow_gpu_fallback": "GPU_FALLBACK",
+    "weight_streaming": "WEIGHT_STREAMING",
+}  # fmt: skip
+_SETTINGS = (
+    "hardware_compatibility_level", "profiling_verbosity", "runtime_platform", "tiling_optimization_level",
+    "engine_capability",
+)  # fmt: skip
 _CALIBRATORS = {
     "IInt8EntropyCalibrator2": "entropy2", "IInt8EntropyCalibrator": "entropy", "IInt8MinMaxCalibrator": "minmax",
 }  # fmt: skip
@@ -47,13 +57,22 @@ _RARE = (
     ("--error-on-timing-cache-miss", "A tactic that the timing cache does not know is an error."),
     ("--disable-compilation-cache", "No compiled code in the timing cache."),
     ("--mark-unfused-tensors-as-debug-tensors", "Show what fusion leaves to the debug listener."),
+    ("--exclude-lean-runtime", "No lean runtime in a version-compatible engine."),
+    ("--strip-plan", "An engine without the weights that can be refitted."),
+    ("--direct-io", "No reformatting at inputs and outputs."),
+    ("--trt-safety-restricted", "Only what the safety scope allows."),
+    ("--use-dla", "Run on a deep learning accelerator."),
+    ("--allow-gpu-fallback", "What the accelerator lacks runs on the GPU."),
+    ("--weight-streaming", "Weights may be streamed from the host."),
 )
 _LISTED = (
     ("--trt-min-shapes", "NAME:SHAPE...", "Smallest shapes of dynamic inputs  [default: what is fed]."),
     ("--trt-opt-shapes", "NAME:SHAPE...", "Shapes to optimize for."),
     ("--trt-max-shapes", "NAME:SHAPE...", "Largest shapes."),
     ("--layer-precisions", "NODE:TYPE...", "Nodes that compute in float32."),
-    ("--tactic-sources", "NAME...", "Where tactics may come from; -NAME for all but one."),
+    ("--tactic-sources", "NAME...", "Where tactics may come from; -NAME for all but one; without a name: nowhere."),
+    ("--preview-features", "NAME...", "Preview features to use; without a name: none."),
+    ("--quantization-flags", "NAME...", "Quantization flags."),
     ("--plugins", "FILE...", "Plugin libraries."),
 )
 
@@ -85,6 +104,11 @@ tensorrt_flags = together(
            type=click.Choice(tuple(_CALIBRATORS)), help="Calibrator."),
     option("--max-aux-streams", type=click.IntRange(0), metavar="N", heading=HEADING, rare=True,
            help="Further streams."),
+    *(
+        option("--" + name.replace("_", "-"), metavar="NAME", default="", heading=HEADING, rare=True,
+               help=f"TensorRT's {name}, a member of its enum.")
+        for name in _SETTINGS
+    ),
     *(option(name, is_flag=True, heading=HEADING, rare=True, help=text) for name, text in _RARE),
 )  # fmt: skip
 """Polygraphy's TensorRT flags."""
@@ -117,8 +141,17 @@ def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
     words |= _profiles(given)
     if given["mark_unfused_tensors_as_debug_tensors"]:
         words["observe"] = "unfused"
-    if given["tactic_sources"]:
-        words["tactic_sources"] = "+".join(given["tactic_sources"])
+    for name in ("tactic_sources", "preview_features", "quantization_flags"):
+        if given[name]:
+            words[name] = "+".join(given[name])
+    flags = [flag for name, flag in _BUILDER_FLAGS.items() if given[name]]
+    if flags:
+        words["builder_flags"] = "+".join(flags)
+    settings = [f"{name}:{given[name]}" for name in _SETTINGS if given[name]]
+    if given["use_dla"]:
+        settings.append("default_device_type:DLA")
+    if settings:
+        words["builder_settings"] = "+".join(settings)
     if given["plugins"]:
         words["plugins"] = "+".join(given["plugins"])
     kept = [_kept(text) for text in given["layer_precisions"]]
@@ -142,6 +175,7 @@ def any_given(given: Mapping[str, Any]) -> str:
     """Return the name of a TensorRT flag that was given; empty for none."""
     names = [name for name, *_ in (*_FLAGS, *_RARE, *_LISTED)]
     names += ["--" + name.replace("_", "-") for name in _WORDS]
+    names += ["--" + name.replace("_", "-") for name in _SETTINGS]
     names += ["--pool-limit", "--precision-constraints", "--calibration-cache"]
     found = next((name for name in names if _says(given.get(name[2:].replace("-", "_")))), "")
     return found or ("--calib-base-cls" if given.get("calibrator") else "")

@@ -10,7 +10,7 @@ from tensorrt_stand_in import Runtime
 from tensortriage_worker import tensorrt_calibration, tensorrt_memory
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.shards import write_shard
-from tensortriage_worker.tensorrt_config import allow_types, profiles, set_precision, tactic_sources, trtexec
+from tensortriage_worker.tensorrt_config import allow_types, configure, profiles, set_precision, tactic_sources, trtexec
 from tensortriage_worker.tensorrt_network import constrain, constrain_as_typed, owners
 
 DataType = enum.Enum("DataType", ["FLOAT", "HALF", "INT32"])
@@ -204,3 +204,37 @@ def test_a_release_without_calibrators_says_so():
     with pytest.raises(AdapterError, match="calibration") as caught:
         tensorrt_calibration.attach(types.SimpleNamespace(__version__="11"), None, None, None, {}, {})
     assert caught.value.kind is Failure.MISSING
+
+
+class Remembering:
+    """A builder configuration that remembers."""
+
+    def __init__(self):
+        self.flags, self.features, self.engine_capability = [], {}, None
+
+    def set_flag(self, flag):
+        self.flags.append(flag)
+
+    def set_preview_feature(self, feature, enable):
+        self.features[feature] = enable
+
+
+def test_builder_flags_settings_and_features_by_name():
+    feature = enum.Enum("PreviewFeature", ["A_0805", "B_0806"])
+    trt = types.SimpleNamespace(
+        __version__="9", ProfilingVerbosity=types.SimpleNamespace(DETAILED="d"), PreviewFeature=feature,
+        BuilderFlag=types.SimpleNamespace(STRIP_PLAN="strip", TF32="tf32"),
+        EngineCapability=types.SimpleNamespace(SAFETY="safety"),
+    )  # fmt: skip
+    builder = types.SimpleNamespace(create_builder_config=Remembering)
+    settings = {
+        "builder_settings": "engine_capability:safety",
+        "preview_features": "a_0805",
+    }
+    config = configure(trt, builder, {"builder_flags": "strip_plan", **settings}, strong=True)
+    assert config.flags == ["strip"]
+    assert config.engine_capability == "safety"
+    assert config.features == {feature.A_0805: True, feature.B_0806: False}
+    assert set(configure(trt, builder, {"preview_features": "none"}, strong=True).features.values()) == {False}
+    with pytest.raises(AdapterError, match="DIRECT_IO"):
+        configure(trt, builder, {"builder_flags": "DIRECT_IO"}, strong=True)

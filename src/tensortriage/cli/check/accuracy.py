@@ -24,7 +24,7 @@ judged, which is at least as strict as judging every element.
 LISTS = (
     "--atol", "--abs-tol", "--rtol", "--rel-tol", "--check-error-stat", "--error-quantile", "--compare",
     "--compare-func", "--l2-threshold", "--l2-tolerance", "--cosine-similarity-threshold", "--psnr-threshold",
-    "--psnr-tolerance", "--snr-threshold", "--snr-tolerance",
+    "--psnr-tolerance", "--snr-threshold", "--snr-tolerance", "--index-tolerance",
 )  # fmt: skip
 JUDGE, FILES, NUMBERS = "Judgement", "Files", "[OUT:]NUMBER..."
 
@@ -47,6 +47,8 @@ options = together(
            help="Smallest PSNR in dB."),
     option("--snr-threshold", "--snr-tolerance", "snr", multiple=True, metavar=NUMBERS, heading=JUDGE,
            help="Smallest SNR in dB."),
+    option("--index-tolerance", multiple=True, metavar=NUMBERS, heading=JUDGE, rare=True,
+           help="For --compare indices, which saved numbers cannot be judged by."),
     option("--check-average", is_flag=True, heading=JUDGE,
            help="Judge the mean of each metric over the iterations."),
     option("--infinities-compare-equal", is_flag=True, heading=JUDGE, rare=True,

@@ -21,7 +21,9 @@ from tensortriage.cli.options import (
     common,
     data_options,
     external_data_option,
+    inference_accepted,
     limit_options,
+    model_type_option,
     option,
     reference_option,
     samples_option,
@@ -69,6 +71,8 @@ engine_options = together(
     reference_option(ENGINES, "Engine taken as right (without --check)."),
     tolerance_options(ENGINES, "Absolute tolerance instead of the noise floor."),
     samples_option(ENGINES, 2, "Most feeds to run every build on."),
+    model_type_option(ENGINES),
+    inference_accepted(ENGINES),
     external_data_option(ENGINES),
 )  # fmt: skip
 """Which engines, and what is good enough."""

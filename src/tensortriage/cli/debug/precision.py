@@ -21,7 +21,9 @@ from tensortriage.cli.options import (
     common,
     data_options,
     external_data_option,
+    inference_accepted,
     limit_options,
+    model_type_option,
     option,
     reference_option,
     samples_option,
@@ -99,6 +101,8 @@ search_options = together(
            heading=SEARCH,
            help="Time for measuring what each node does, in emulation."),
     artifact_options(SEARCH, "polygraphy_debug.onnx", "The typed model that the check is to judge."),
+    model_type_option(ENGINES),
+    inference_accepted(ENGINES),
     external_data_option(SEARCH),
 )  # fmt: skip
 """What steers the search."""

@@ -23,6 +23,7 @@ from tensortriage.cli.options import (
     external_data_option,
     limit_options,
     option,
+    own_inference,
     reference_option,
     samples_option,
     together,
@@ -95,6 +96,7 @@ search_options = together(
            help="Take shapes from running the model in ONNX Runtime; nothing stays dynamic."),
     option("--no-shape-inference", is_flag=True, heading=SHAPES, rare=True,
            help="Use only the shapes that the model declares."),
+    own_inference(SHAPES),
     external_data_option(SHAPES),
 )  # fmt: skip
 """What steers the search."""

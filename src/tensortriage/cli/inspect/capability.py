@@ -8,7 +8,7 @@ import click
 
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect.engine_arguments import engine_options, required_target
-from tensortriage.cli.options import READ, WRITTEN_FOLDER, GuideCommand, common, option
+from tensortriage.cli.options import READ, WRITTEN_FOLDER, GuideCommand, common, inference_accepted, option
 
 EPILOG = """\b
 Examples:
@@ -25,6 +25,7 @@ Exit codes: 0 the engine builds the whole model, 1 it does not.
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("model", type=READ)
 @engine_options
+@inference_accepted("Pieces")
 @option("--output", "-o", type=WRITTEN_FOLDER, metavar="DIR", heading="Pieces",
         help="Write what builds and what does not there, an ONNX file each, with results.json.")  # fmt: skip
 @option("--with-partitioning", "partition", is_flag=True, heading="Pieces",

@@ -33,9 +33,10 @@ def inspect_data(
     """Show statistics and values of PATH: feeds or outputs in any format, or accuracy results."""
     from tensortriage.cli.inspect.data_view import DataView, show, show_accuracy, to_document
     from tensortriage.inputs.files.accuracy_results import read_accuracy
+    from tensortriage.inputs.files.open_data import is_json
     from tensortriage.inputs.files.polygraphy import document_class
 
-    if path.is_file() and path.suffix.lower() == ".json" and document_class(path) == "AccuracyResults":
+    if is_json(path) and document_class(path) == "AccuracyResults":
         show_accuracy(read_accuracy(path), sys.stdout, as_json=as_json)
         return
     view = DataView(path, everything, show_values, histogram, num_items, line_width)

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.options import READ, GuideCommand, common, external_data_option, option
+from tensortriage.cli.options import (
+    READ,
+    GuideCommand,
+    common,
+    external_data_option,
+    model_type_option,
+    option,
+    own_inference,
+)
 
 if TYPE_CHECKING:
     from tensortriage.model.inspect.summary import ModelSummary
@@ -30,11 +38,18 @@ PARTS = ("layers", "attrs", "weights")
 @external_data_option(FILES, rare=False)
 @option("--ignore-external-data", is_flag=True, expose_value=False, heading=FILES, rare=True,
         help="Accepted; weights are read for --show weights only.")  # fmt: skip
-@option("--model-type", type=click.Choice(["onnx"]), expose_value=False, heading=FILES, rare=True,
-        help="Accepted; only ONNX models are inspected.")  # fmt: skip
+@model_type_option(FILES)
+@option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=SHOWN, rare=True,
+        help="Infer types and shapes, and show them too.")  # fmt: skip
+@own_inference(SHOWN)
 @common
 def inspect_model(
-    model: Path, show: tuple[str, ...], unbounded: bool, external_data_dir: Path | None, as_json: bool
+    model: Path,
+    show: tuple[str, ...],
+    unbounded: bool,
+    infer_shapes: bool,
+    external_data_dir: Path | None,
+    as_json: bool,
 ) -> None:
     """Show what is in MODEL: operators, interface, parameters, dynamic dimensions, bodies, functions, repeated blocks.
 
@@ -49,22 +64,30 @@ def inspect_model(
     extra: dict[str, Any] = {}
     if {"layers", "attrs"} & {*show}:
         extra["layers"] = list_layers(message.proto)
-    if unbounded or "weights" in show:
-        extra |= deeper(model, external_data_dir, unbounded=unbounded, weights="weights" in show)
+    if unbounded or infer_shapes or "weights" in show:
+        extra |= deeper(
+            model, external_data_dir, unbounded=unbounded, weights="weights" in show, infer_shapes=infer_shapes
+        )
     if as_json:
         click.echo(document(summary, extra))
     else:
         tell(summary, extra, attributes="attrs" in show)
 
 
-def deeper(path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool) -> dict[str, Any]:
+def deeper(
+    path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool, infer_shapes: bool
+) -> dict[str, Any]:
     """Return what needs the loaded model."""
     from tensortriage.model.inspect.weight_summary import weight_facts
     from tensortriage.model.model import Model
     from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
+    from tensortriage.model.shape_inference.value_specs import value_specs
 
     found: dict[str, Any] = {}
     model = Model.load(path, external_data_dir=external_data_dir)
+    if infer_shapes:
+        specs = value_specs(model, refine=True)
+        found["values"] = [specs[name] for node in model.graph.nodes for name in node.outputs if name in specs]
     if weights:
         found["weights"] = weight_facts(model)
     if unbounded:
@@ -99,6 +122,11 @@ def tell(summary: "ModelSummary", extra: dict[str, Any], *, attributes: bool) ->
         if spread:
             click.echo(f"  {spread}, {weight.zeros} zeros{odd}")
         click.echo("\n".join("  " + printable(line) for line in weight.values.splitlines()))
+    if "values" in extra:
+        click.echo(f"values ({len(extra['values'])})")
+        for value in extra["values"]:
+            dtype = value.dtype.label if value.dtype else "?"
+            click.echo(f"  {printable(value.name)} {dtype} {shape_text(value.shape)}")
     if "unbounded_sizes" in extra:
         rows = extra["unbounded_sizes"]
         click.echo(f"sizes that depend on data and are not bounded ({len(rows)})")

@@ -12,15 +12,19 @@ from tensortriage.cli.options import (
     TOLERANCE_LISTS,
     WRITTEN,
     WRITTEN_FILE,
+    WRITTEN_FOLDER,
     GuideCommand,
     common,
     data_options,
     external_data_option,
     limit_options,
+    model_type_option,
     option,
+    own_inference,
     together,
     tolerance_options,
 )
+from tensortriage.cli.surgeon.options import layout_options
 from tensortriage.cli.tensorrt_options import tensorrt_flags, tensorrt_outputs
 
 EPILOG = """\b
@@ -61,8 +65,9 @@ LISTS = (
     "--psnr-tolerance",
     "--snr-threshold",
     "--snr-tolerance",
+    "--index-tolerance",
 )
-ENGINES, OUTPUTS, JUDGE, FILES, RUNS = "Engines", "Outputs", "Judgement", "Files", "Runs"
+ENGINES, MODEL, OUTPUTS, JUDGE, FILES, RUNS = "Engines", "Model", "Outputs", "Judgement", "Files", "Runs"
 NUMBERS = "[OUT:]NUMBER..."
 
 
@@ -99,6 +104,14 @@ options = together(
         heading=ENGINES,
         help="Shorthand: ONNX Runtime; the reference among shorthands.",
     ),
+    option(
+        "--pluginref",
+        is_flag=True,
+        expose_value=False,
+        heading=ENGINES,
+        rare=True,
+        help="Shorthand: the engine 'reference', which computes every operator in float64.",
+    ),
     option("--openvino", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: OpenVINO."),
     option(
         "--trt",
@@ -126,6 +139,34 @@ options = together(
         help="Optimization level of --onnxrt runners, e.g. ORT_DISABLE_ALL.",
     ),
     external_data_option(ENGINES),
+    model_type_option(MODEL),
+    option(
+        "--shape-inference",
+        "--do-shape-inference",
+        "infer_shapes",
+        is_flag=True,
+        heading=MODEL,
+        rare=True,
+        help="Declare inferred shapes in the model that --save-onnx writes; they change no result.",
+    ),
+    own_inference(MODEL),
+    option(
+        "--fp-to-fp16",
+        "to_fp16",
+        is_flag=True,
+        heading=MODEL,
+        rare=True,
+        help="Convert the model to fp16 first, inputs and outputs apart; every engine runs that.",
+    ),
+    option(
+        "--save-onnx",
+        type=WRITTEN_FILE,
+        metavar="FILE",
+        heading=MODEL,
+        rare=True,
+        help="Write the model that is run, with the tensors to compare as its outputs.",
+    ),
+    layout_options(MODEL),
     option(
         "--onnx-outputs",
         "mark",
@@ -265,6 +306,14 @@ options = together(
         rare=True,
         help="Compare equal-sized outputs of other shape, flattened.",
     ),
+    option(
+        "--index-tolerance",
+        multiple=True,
+        metavar=NUMBERS,
+        heading=JUDGE,
+        rare=True,
+        help="How far apart equal indices may lie, for --compare indices.",
+    ),
     option("--fail-fast", is_flag=True, heading=RUNS, rare=True, help="Stop at the first failing comparison."),
     option(
         "--warm-up",
@@ -311,6 +360,16 @@ options = together(
         help="Save the outputs: .json as Polygraphy, .store, .npz, .safetensors, or a directory of JSON.",
     ),
     option(
+        "--save-input-blob",
+        type=WRITTEN_FOLDER,
+        is_flag=False,
+        flag_value=".",
+        metavar="[DIR]",
+        heading=FILES,
+        rare=True,
+        help="Save every input as raw bytes: DIR/NUMBER/INPUT.bin.",
+    ),
+    option(
         "--load-outputs",
         "--load-results",
         "load_outputs",
@@ -319,6 +378,16 @@ options = together(
         metavar="PATH...",
         heading=FILES,
         help="Saved outputs; the first is the reference unless --reference is given.",
+    ),
+    option(
+        "--gen-script",
+        "--gen",
+        "gen_script",
+        type=WRITTEN_FILE,
+        metavar="FILE",
+        heading=FILES,
+        rare=True,
+        help="Write a Python script that does the same, and run nothing; - prints it.",
     ),
     option(
         "--save-accuracy-results",

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,8 @@ import numpy as np
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
+from tensortriage.cli.run.model_file import model_to_run
+from tensortriage.cli.run.script import script_of
 from tensortriage.cli.run.tolerance_options import tolerances_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.compare.run_result import CompareResult
@@ -22,9 +25,12 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.files.data_file import Kind
 from tensortriage.inputs.files.save_data import check_place
 from tensortriage.report.terminal import run_text
+from tensortriage.report.text import count
 from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
+from tensortriage.values.serial import to_json
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.output_selection import OutputChoice
+from tensortriage.workflows.comparison.build_engines import build_engines
 from tensortriage.workflows.comparison.compare import CompareRequest, compare
 from tensortriage.workflows.comparison.participants import Saved, numbered
 from tensortriage.workflows.comparison.saved_results import Recorder, load_saved
@@ -44,6 +50,11 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
     reference, targets = engines_of(given, saved)
     for spec in [*([reference] if reference else []), *targets]:
         usable(str(spec))
+    outputs = OutputChoice(
+        (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
+        (*given["exclude"], *given["trt_exclude_outputs"]),
+        given["by_type"],
+    )
     request = CompareRequest(
         model=model,
         reference=reference,
@@ -51,11 +62,7 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         saved=saved,
         target_model=given["target_model"],
         feeding=feeding,
-        outputs=OutputChoice(
-            (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
-            (*given["exclude"], *given["trt_exclude_outputs"]),
-            given["by_type"],
-        ),
+        outputs=outputs,
         tolerances=tolerances_of(given),
         validate=given["validate"],
         fail_fast=given["fail_fast"],
@@ -67,17 +74,47 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         limits=limits_of(given["timeout"], given["memory_limit"]),
         external_data_dir=given["external_data_dir"],
     )
+    if given["gen_script"] is not None:
+        write_script(request, given)
     check_places(request, given)
     click.echo(headline(model, request), err=as_json)
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
-        source, place = given["target_model"] or model, Path(folder)
+        place = Path(folder)
+        chosen = model_to_run(model, given, outputs, place)
+        source = given["target_model"] or chosen
+        if feeding.iterations == 0:
+            only_build(dataclasses.replace(request, model=chosen), as_json=as_json)
         targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
-        result = recorded(dataclasses.replace(request, targets=targets), given)
+        result = recorded(dataclasses.replace(request, model=chosen, targets=targets), given)
     if as_json:
         print_document(run_text.to_document(result))
     else:
         run_text.show(result, sys.stdout)
     sys.exit(0 if result.passed else 1)
+
+
+def write_script(request: CompareRequest, given: Mapping[str, Any]) -> NoReturn:
+    """Write the script that does the same and exit."""
+    context = click.get_current_context()
+    words, place = context.meta["words"], str(given["gen_script"])
+    kept = [word for word in words if word != place and word.partition("=")[0] not in ("--gen", "--gen-script")]
+    line = f"{context.command_path} {shlex.join(kept)}"
+    text = script_of(dataclasses.replace(request, saved=()), given, line)
+    if str(given["gen_script"]) == "-":
+        click.echo(text, nl=False)
+    else:
+        given["gen_script"].write_text(text, encoding="utf-8")
+    sys.exit(0)
+
+
+def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
+    """Build the engines, say so and exit: with no iteration there is nothing to run, to save or to compare."""
+    tally = build_engines(request)
+    if as_json:
+        print_document(to_json(tally))
+    built = count(tally.builds, "engine")
+    click.echo(f"built {built} in {tally.build_seconds:.1f} s; nothing was run: no iteration", err=as_json)
+    sys.exit(0)
 
 
 def check_places(request: CompareRequest, given: Mapping[str, Any]) -> None:
@@ -98,11 +135,13 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
             result = compare(
                 request,
                 record=recorder.outputs if given["save_outputs"] else None,
-                on_feed=recorder.feed if given["save_inputs"] else None,
+                on_feed=recorder.feed if given["save_inputs"] or given["save_input_blob"] else None,
                 say=teller.progress,
             )
         if given["save_inputs"]:
             recorder.save_inputs(given["save_inputs"])
+        if given["save_input_blob"]:
+            recorder.save_blobs(given["save_input_blob"])
         if given["save_outputs"]:
             recorder.save_outputs(given["save_outputs"])
     if given["save_accuracy_results"]:

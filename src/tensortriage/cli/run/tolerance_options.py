@@ -53,6 +53,8 @@ def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
     if simple and not functions:
         functions = ["simple"]
     functions += [kind.value for kind, key in THRESHOLDS.items() if given[key] and not covered(kind, functions)]
+    if given["index_tolerance"] and "indices" not in functions:
+        functions.append("indices")
     found: list[Tolerance] = []
     for function in functions:
         if function == "indices":

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from tensortriage.cli.options import (
     FEED_FORMATS,
     READ_WORD,
@@ -13,7 +11,9 @@ from tensortriage.cli.options import (
     Adds,
     external_data_option,
     made_up_options,
+    model_type_option,
     option,
+    own_inference,
     parse_bytes,
     together,
 )
@@ -29,6 +29,40 @@ FILES, PROOF, DATA, SHAPES = "Files", "Proof", "Data", "Shape inference"
 FEED_LISTS = ("--load-inputs", "--load-input-data", "--val-range")
 
 
+def layout_options(heading: str) -> Adds:
+    """Declare where the weights of a written model go."""
+    return together(
+        option(
+            "--save-external-data",
+            "--external-data-path",
+            "external_location",
+            is_flag=False,
+            flag_value="",
+            metavar="[FILE]",
+            heading=heading,
+            help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as "
+            "they are: embedded, or in their files when OUT lies in the same directory.",
+        ),
+        option(
+            "--external-data-size-threshold",
+            "external_threshold",
+            default="",
+            metavar="BYTES",
+            heading=heading,
+            rare=True,
+            help="Weights below it stay in the model file, e.g. 1K  [default: 1024].",
+        ),
+        option(
+            "--no-save-all-tensors-to-one-file",
+            "apart",
+            is_flag=True,
+            heading=heading,
+            rare=True,
+            help="One file per weight, in a directory.",
+        ),
+    )
+
+
 file_options = together(
     option(
         "--output",
@@ -39,34 +73,7 @@ file_options = together(
         heading=FILES,
         help="ONNX file to write.",
     ),
-    option(
-        "--save-external-data",
-        "--external-data-path",
-        "external_location",
-        is_flag=False,
-        flag_value="",
-        metavar="[FILE]",
-        heading=FILES,
-        help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as "
-        "they are: embedded, or in their files when OUT lies in the same directory.",
-    ),
-    option(
-        "--external-data-size-threshold",
-        "external_threshold",
-        default="",
-        metavar="BYTES",
-        heading=FILES,
-        rare=True,
-        help="Weights below it stay in the model file, e.g. 1K  [default: 1024].",
-    ),
-    option(
-        "--no-save-all-tensors-to-one-file",
-        "apart",
-        is_flag=True,
-        heading=FILES,
-        rare=True,
-        help="One file per weight, in a directory.",
-    ),
+    layout_options(FILES),
     external_data_option(FILES),
     option(
         "--ignore-external-data",
@@ -77,14 +84,7 @@ file_options = together(
         help="Never look for external data; OUT refers to them as MODEL did. Numbers are not known then, and "
         "nothing is proven.",
     ),
-    option(
-        "--model-type",
-        type=click.Choice(["onnx"]),
-        expose_value=False,
-        heading=FILES,
-        rare=True,
-        help="Accepted; only ONNX models are edited.",
-    ),
+    model_type_option(FILES),
 )
 """What says where the model and its weights are read from and written to."""
 
@@ -114,14 +114,6 @@ proof_options = together(
         "[default: when the model can be run and its weights are below 2 GiB].",
     ),
     made_up_options(PROOF),
-    option(
-        "--data-loader-backend-module",
-        type=click.Choice(["numpy"]),
-        expose_value=False,
-        heading=PROOF,
-        rare=True,
-        help="Accepted; data are made with numpy.",
-    ),
 )
 """What says whether the result is proven, and how data for it are made up."""
 
@@ -154,14 +146,7 @@ def layout_of(given: Mapping[str, Any], default: "ExternalData") -> "ExternalDat
     return ExternalLayout(given["external_location"], 1024 if threshold is None else threshold, not given["apart"])
 
 
-OWN_INFERENCE = option(
-    "--no-onnxruntime-shape-inference",
-    is_flag=True,
-    expose_value=False,
-    heading=SHAPES,
-    rare=True,
-    help="Accepted; inference is ONNX's own.",
-)
+OWN_INFERENCE = own_inference(SHAPES)
 
 
 def verify_of(given: Mapping[str, Any]) -> "Verify":

@@ -10,6 +10,7 @@ from tensortriage.engines.options import Options
 from tensortriage.engines.process.isolated import WORKER_OPTION
 from tensortriage.errors import UsageError
 from tensortriage.values.dtype import Precision
+from tensortriage_worker.tensorrt_config import SETTINGS
 
 MIXED = "mixed"
 AUTO = "auto"
@@ -33,7 +34,11 @@ OPTIONS: Mapping[str, str] = {
     "no_compilation_cache": "true: no compiled code in the timing cache",
     "editable": "true: an editable timing cache (10.8 and later)",
     "build_route": "knobs of the compiler (11.1 and later), e.g. -kgen:codegen:cuda_tile=2",
-    "tactic_sources": "only these, joined with +, or with a minus the default without them: tactic_sources=-CUDNN",
+    "tactic_sources": "only these, joined with +, or with a minus the default without them: -CUDNN; or none",
+    "builder_flags": "further flags of the builder by TensorRT's names, joined with +, e.g. DIRECT_IO+STRIP_PLAN",
+    "builder_settings": "SETTING:VALUE by TensorRT's names, joined with +, e.g. engine_capability:SAFETY",
+    "preview_features": "preview features to use, joined with +, no other; none",
+    "quantization_flags": "quantization flags, joined with +; none",
     "plugins": "plugin libraries, joined with +",
     "debug_sync": "true: wait after every layer, so that a fault shows where it happens",
     "deterministic": "true: one stream, tactics timed more often, rows of a batch independent of each other where the "
@@ -60,7 +65,7 @@ OPTIONS: Mapping[str, str] = {
 FILES = ("timing_cache", "load_engine", "load_tactics", "calibration_cache", "calibration_feeds")
 """Options of the adapter whose values are files that it reads."""
 WRITTEN = ("save_engine", "save_calibration", "save_tactics", "timing_cache")
-_TEXTS = ("build_route", "tactic_sources", "worker")
+_TEXTS = ("build_route", "tactic_sources", "worker", "builder_flags", "preview_features", "quantization_flags")
 _FLAGS = (
     "strict_nans", "editable", "deterministic", "sparse", "refit", "version_compatible", "record_tactics",
     "no_new_timings", "no_compilation_cache", "debug_sync",
@@ -113,6 +118,8 @@ def read_settings(given: Options) -> Settings:
     }
     if int(words.get("opt_level", "0")) > _HIGHEST_LEVEL:
         raise _bad("opt_level", words["opt_level"], f"a whole number from 0 to {_HIGHEST_LEVEL}")
+    if "builder_settings" in given:
+        words["builder_settings"] = "+".join(map(_setting, given.words("builder_settings")))
     if "fallback" in given:
         words["fallback"] = "+".join(_weak_word(word) for word in given.words("fallback"))
     if "plugins" in given:
@@ -191,6 +198,13 @@ def _weak_word(word: str) -> str:
     if found not in _WEAK:
         raise _bad("fallback", word, "one or more of " + ", ".join(_WEAK) + ", joined with +")
     return found
+
+
+def _setting(text: str) -> str:
+    name, colon, value = text.partition(":")
+    if not colon or not value or name.lower() not in SETTINGS:
+        raise _bad("builder_settings", text, "SETTING:VALUE, the setting one of " + ", ".join(SETTINGS))
+    return text
 
 
 def _existing(key: str, text: str) -> Path:

@@ -39,6 +39,8 @@ _FOREIGN = {
     ".onnx": "a model, not data", ".bin": "raw bytes without shape or type", ".raw": "raw bytes without shape or type",
     ".pb": "one tensor of a test data set",
 }  # fmt: skip
+_NAMED = (".pkl", ".pickle", ".pt", ".pth", ".onnx", ".pb")
+"""Suffixes that say what a file holds, though it is not read here."""
 
 
 def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
@@ -76,6 +78,16 @@ def detect(path: Path) -> Format:
     if path.is_dir():
         return _detect_folder(path)
     suffix = path.suffix.lower()
+    try:
+        with open_regular(path) as file:
+            head = file.read(64)
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or error}", slug="feed-unreadable", cure="give a regular file"
+        ) from error
+    actual = next((f for f, magics in _MAGIC.items() if head.startswith(magics)), None)
+    if suffix not in _SUFFIXES and suffix not in _NAMED and head.lstrip()[:1] in (b"{", b"["):
+        return Format.POLYGRAPHY  # Polygraphy writes JSON whatever a file is called
     if suffix not in _SUFFIXES:
         raise DataError(
             f"{path} is {_FOREIGN.get(suffix, 'of no format that is read here')}",
@@ -83,14 +95,6 @@ def detect(path: Path) -> Format:
             cure=_HELP,
         )
     expected = _SUFFIXES[suffix]
-    try:
-        with open_regular(path) as file:
-            head = file.read(16)
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror or error}", slug="feed-unreadable", cure="give a regular file"
-        ) from error
-    actual = next((f for f, magics in _MAGIC.items() if head.startswith(magics)), None)
     if actual is not None and actual is not expected:
         raise DataError(
             f"{path} is named .{expected.value}, but holds {actual.value}",
@@ -98,6 +102,14 @@ def detect(path: Path) -> Format:
             cure=f"rename it to {path.with_suffix('.' + actual.value).name}",
         )
     return expected
+
+
+def is_json(path: Path) -> bool:
+    """Whether a path is a file that is read as Polygraphy's JSON."""
+    try:
+        return path.is_file() and detect(path) is Format.POLYGRAPHY
+    except DataError:
+        return False
 
 
 def _detect_folder(path: Path) -> Format:

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +24,7 @@ from tensortriage.inputs.files.polygraphy import CLASS_KEY, DTYPE_KEY
 from tensortriage.values.dtype import DType
 
 _CHUNK_BYTES = 3 << 20
+_ITERATION = re.compile(r"\d{10}\.json")
 
 
 def write_inputs(path: Path, iterations: Iterable[Iteration]) -> int:
@@ -33,7 +35,7 @@ def write_inputs(path: Path, iterations: Iterable[Iteration]) -> int:
         OSError: When the disk refuses.
     """
     count = 0
-    if not path.suffix:
+    if is_folder(path):
         for count, iteration in enumerate(iterations, start=1):
             with _iteration_file(path, count - 1) as file:
                 _write_feed(file, iteration.tensors)
@@ -61,7 +63,7 @@ def write_outputs(path: Path, series: Sequence[tuple[str, Iterable[Iteration]]])
         DataError: When a directory to write is not empty (``output-not-empty``).
         OSError: When the disk refuses.
     """
-    if path.suffix:
+    if not is_folder(path):
         with replacing(path) as file:
             return _write_results(file, series)
     count = 0
@@ -100,25 +102,55 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         partial.unlink(missing_ok=True)
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path becomes a directory with a file per iteration: one without suffix that is not a file already."""
+    return not path.suffix and not path.is_file()
+
+
 def new_folder(path: Path) -> Path:
-    """Create a directory to write into; see `require_new`."""
+    """Create a directory to write into, without the iterations of an earlier time; see `require_new`."""
     require_new(path)
     path.mkdir(parents=True, exist_ok=True)
+    for earlier in path.iterdir():
+        earlier.unlink()
     return path
 
 
 def require_new(path: Path) -> None:
-    """Refuse a directory that is not a new or an empty one.
+    """Refuse a directory that holds anything but the numbered iterations of an earlier time.
 
     Raises:
-        DataError: When something is there already (``output-not-empty``).
+        DataError: When something else is there (``output-not-empty``).
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or any(not _is_iteration(entry) for entry in path.iterdir())):
         raise DataError(
-            f"{path} is there already and not an empty directory",
+            f"{path} is there already, and is no directory that is empty or holds nothing but iterations",
             slug="output-not-empty",
             cure="name a new directory, or remove its contents; with a suffix (.json, .npz, ...) a file is written",
         )
+
+
+def require_ours(path: Path) -> None:
+    """Refuse to overwrite a file whose name does not say that it holds data, unless it is empty or looks like JSON.
+
+    Raises:
+        DataError: When something else is there (``output-not-data``).
+    """
+    if path.is_file() and (head := _head(path)) and head[0] not in b"{[":
+        raise DataError(
+            f"{path} is there already and holds no data of this kind",
+            slug="output-not-data",
+            cure="name another file, or remove it",
+        )
+
+
+def _head(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(64).lstrip()
+
+
+def _is_iteration(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and _ITERATION.fullmatch(path.name) is not None
 
 
 def _iteration_file(folder: Path, index: int) -> contextlib.AbstractContextManager[IO[bytes]]:

@@ -21,7 +21,15 @@ from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError, StoreError, UsageError
 from tensortriage.inputs.files.data_file import Format, Iteration, Kind
-from tensortriage.inputs.files.polygraphy_write import new_folder, replacing, require_new, write_inputs, write_outputs
+from tensortriage.inputs.files.polygraphy_write import (
+    is_folder,
+    new_folder,
+    replacing,
+    require_new,
+    require_ours,
+    write_inputs,
+    write_outputs,
+)
 from tensortriage.inputs.files.stored_arrays import looks_numbered
 from tensortriage.values import serial
 from tensortriage.values.dtype import DType
@@ -33,6 +41,8 @@ SERIES_NAME = "series.json"
 _BY_SUFFIX = {
     ".json": Format.POLYGRAPHY, ".npz": Format.NPZ, ".safetensors": Format.SAFETENSORS, ".store": Format.STORE,
 }  # fmt: skip
+_NO_DATA = (".onnx", ".engine", ".plan", ".trt", ".pt", ".pth", ".pt2", ".pkl", ".pb", ".npy", ".py", ".h5", ".csv")
+"""Suffixes that name something else, or data that is not written as one file."""
 _FOLDERS = (Format.NPY, Format.TEST_DATA)
 Named = Sequence[tuple[str, Iterable[Iteration]]]
 """Runner name (empty for inputs) and iterations."""
@@ -64,7 +74,8 @@ def format_for(path: Path, wanted: Format | None = None) -> Format:
     """Return the format in which a path is written.
 
     Args:
-        path: Output; its suffix decides (none: a directory of Polygraphy JSON, or a test data set if named like one).
+        path: Output; its suffix decides (none: a directory of Polygraphy JSON, or a test data set if named like one; an
+            unknown one: a file of Polygraphy JSON, as there).
         wanted: The format asked for explicitly.
 
     Raises:
@@ -73,9 +84,11 @@ def format_for(path: Path, wanted: Format | None = None) -> Format:
     by_name = _BY_SUFFIX.get(path.suffix.lower())
     if not path.suffix:
         by_name = Format.TEST_DATA if path.name.startswith("test_data_set") else None
+    other = path.suffix.lower() in _NO_DATA
     if wanted is None:
-        wanted = by_name or (None if path.suffix else Format.POLYGRAPHY)
-    fits = by_name is wanted or (by_name is None and (not path.suffix or wanted in (*_FOLDERS, Format.STORE)))
+        wanted = by_name or (None if other else Format.POLYGRAPHY)
+    free = not path.suffix or wanted in (*_FOLDERS, Format.STORE) or (wanted is Format.POLYGRAPHY and not other)
+    fits = by_name is wanted or (by_name is None and free)
     if wanted is None or not fits or (wanted in (Format.NPZ, Format.SAFETENSORS) and not path.suffix):
         raise UsageError(
             f"'{path}' does not name a file" + (f" of format {wanted.value}" if wanted else " of a known format"),
@@ -141,8 +154,10 @@ def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: Forma
             cure="end it in .json or .store, or choose one with triage data --runner NAME: "
             + ", ".join(f"'{name}'" for name in runners),
         )
-    if found in _FOLDERS or (found is Format.POLYGRAPHY and not path.suffix):
+    if found in _FOLDERS or (found is Format.POLYGRAPHY and is_folder(path)):
         require_new(path)
+    elif found is Format.POLYGRAPHY and path.suffix.lower() not in _BY_SUFFIX:
+        require_ours(path)
     return found
 
 

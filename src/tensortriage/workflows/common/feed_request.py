@@ -70,7 +70,7 @@ def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
         return polygraphy_feeds(
             model.inputs,
             seed=1 if request.seed is None else request.seed,
-            iterations=request.iterations or 1,
+            iterations=1 if request.iterations is None else request.iterations,
             val_range=request.value_ranges,
             shapes=request.shapes,
         )

@@ -6,6 +6,7 @@ in the format that their name asks for.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 
@@ -50,6 +51,14 @@ class Recorder:
     def save_inputs(self, path: Path) -> None:
         """Write the feeds."""
         save(path, [("", iterations(self._feeds))], kind=Kind.INPUTS)
+
+    def save_blobs(self, folder: Path) -> None:
+        """Write every input of every feed as raw bytes, ``FOLDER/NUMBER/INPUT.bin``, as Polygraphy does."""
+        for number, iteration in enumerate(iterations(self._feeds)):
+            place = folder / f"{number:010d}"
+            place.mkdir(parents=True, exist_ok=True)
+            for name, array in iteration.tensors.items():
+                array.tofile(place / f"{quote(name, safe=' ()[]{}@:+=,;')}.bin")
 
     def save_outputs(self, path: Path) -> None:
         """Write the outputs of every participant."""

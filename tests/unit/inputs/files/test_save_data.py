@@ -160,10 +160,44 @@ def test_nothing_is_left_of_what_does_not_fit(tmp_path, place):
 
 @pytest.mark.parametrize(
     ("place", "runners", "slug"),
-    [("f.npz", ["a", "b"], "several-runners"), ("f.x", ["a"], "output-format"), (".", ["a"], "output-not-empty")],
+    [("f.npz", ["a", "b"], "several-runners"), ("f.onnx", ["a"], "output-format"), (".", ["a"], "output-not-empty")],
 )
 def test_places_are_refused_before_there_is_anything_to_save(tmp_path, place, runners, slug):
     (tmp_path / "old").write_text("")
     with pytest.raises((DataError, UsageError)) as caught:
         check_place(tmp_path / place, runners, kind=Kind.OUTPUTS)
     assert caught.value.slug == slug
+
+
+ONE = [("runner", [Iteration({"y": np.arange(3.0)})])]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.tmp", "plain", "folder"])
+def test_what_was_written_before_is_overwritten(tmp_path, name):
+    path = tmp_path / name
+    if name == "plain":
+        path.touch()  # a temporary file that the caller made
+    for turn in range(2):
+        save(path, [("runner", [Iteration({"y": np.arange(3.0) + turn})])], kind=Kind.OUTPUTS)
+    assert path.is_dir() == (name == "folder")
+    (series,) = open_data(path).series
+    assert [list(iteration.tensors["y"]) for iteration in series] == [[1.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF", b"text"])
+def test_a_foreign_file_of_unknown_suffix_is_kept(tmp_path, content):
+    path = tmp_path / "a.tmp"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        save(path, ONE, kind=Kind.OUTPUTS)
+    assert caught.value.slug == "output-not-data"
+    assert path.read_bytes() == content
+
+
+def test_a_directory_with_foreign_files_is_kept(tmp_path):
+    save(tmp_path / "d", ONE, kind=Kind.OUTPUTS)
+    (tmp_path / "d/notes.txt").write_text("mine")
+    with pytest.raises(DataError) as caught:
+        save(tmp_path / "d", ONE, kind=Kind.OUTPUTS)
+    assert caught.value.slug == "output-not-empty"
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["0000000000.json", "notes.txt"]

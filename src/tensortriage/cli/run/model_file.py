@@ -1,0 +1,55 @@
+"""The model file that ``triage run`` runs, and the one that it writes: converted, with chosen outputs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tensortriage.cli.surgeon.options import layout_of
+from tensortriage.errors import UsageError
+from tensortriage.model.model import ExternalData
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.common.output_selection import OutputChoice
+from tensortriage.workflows.edits.convert import ConvertRequest, convert
+from tensortriage.workflows.edits.edit_pipeline import Source, Target
+from tensortriage.workflows.edits.verify_edit import ProofRequest, Verify
+
+
+def model_to_run(model: Path, given: Mapping[str, Any], outputs: OutputChoice, folder: Path) -> Path:
+    """Return the file to run, after ``--fp-to-fp16``; write it for ``--save-onnx``, with the outputs to compare.
+
+    Args:
+        model: The file named on the command line.
+        given: The options.
+        outputs: The tensors that are compared.
+        folder: Where a converted model may lie while it is run.
+
+    Raises:
+        UsageError: When options of writing are given and nothing is written (``option-needs-another``).
+    """
+    source = Source(model, given["external_data_dir"])
+    if given["save_onnx"] is None and given["external_location"] is not None:
+        raise UsageError(
+            "--save-external-data says how a model is written, and none is",
+            slug="option-needs-another",
+            cure="add --save-onnx FILE",
+        )
+    layout = layout_of(given, ExternalData.LEAVE)
+    precision = Precision.FP16 if given["to_fp16"] else None
+    unproven = ProofRequest(verify=Verify.NEVER)
+    if given["save_onnx"] is not None:
+        convert(
+            ConvertRequest(
+                source=source,
+                target=Target(given["save_onnx"], layout),
+                outputs=outputs,
+                precision=precision,
+                infer_shapes=given["infer_shapes"],
+                proof=unproven,
+            )
+        )
+    if precision is None:
+        return model
+    converted = folder / model.name
+    target = Target(converted, ExternalData.AUTO)
+    convert(ConvertRequest(source=source, target=target, precision=precision, proof=unproven))
+    return converted
