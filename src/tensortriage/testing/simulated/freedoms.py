@@ -63,12 +63,8 @@ class Freedoms:
     @property
     def plain_products(self) -> bool:
         """Whether products are summed as any float32 engine may do it."""
-        return (self.operands, self.accumulator, self.order, self.winograd) == (
-            "fp32",
-            Format.FP32,
-            "whole",
-            0,
-        ) and not (self.block or self.toward_zero)
+        given = (self.operands, self.accumulator, self.order, self.block, self.toward_zero)
+        return given == ("fp32", Format.FP32, "whole", 0, False)
 
     @classmethod
     def read(cls, given: Options) -> "Freedoms":

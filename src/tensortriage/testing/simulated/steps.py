@@ -36,7 +36,8 @@ MOVING = frozenset(
 """Operators whose results need no rounding of their own: they move or select values, or make no float32."""
 
 _DIFFERENT_WHERE: Mapping[str, Callable[[Freedoms], bool]] = {
-    **dict.fromkeys(("MatMul", "Gemm", "Conv"), lambda f: not f.plain_products),
+    **dict.fromkeys(("MatMul", "Gemm"), lambda f: not f.plain_products),
+    "Conv": lambda f: not f.plain_products or f.winograd > 0,
     **dict.fromkeys(("ReduceSum", "ReduceMean", "LayerNormalization"), lambda f: f.order != "whole"),
     "Softmax": lambda f: f.order != "whole" or "Softmax" in f.functions,
     "QuantizeLinear": lambda f: f.ties_away,

@@ -1,0 +1,144 @@
+"""Can a verdict be believed? `diagnose` on healthy and faulty engines whose truth is known, and on wrong golden values.
+
+    python bench/truth.py --cases 60 --jobs 2
+    python bench/truth.py --only 'faulty/*/fp16-acc16/scale-*'
+    python bench/truth.py --golden --only 'golden/*'
+    python bench/truth.py --cases 60 --golden --write
+
+Healthy: models of bench/models/truth on ONNX Runtime at every level, OpenVINO, emulated formats and simulated
+accelerators that take one freedom each. Faulty: faults of many sizes planted in such accelerators. One JSON line per
+case goes to bench/models/truth/results/COMMIT.jsonl, and cases that are there are not asked again. Prints false alarms,
+misses by size and kind of fault, right verdicts, right first culprits, stated confidence against observed correctness,
+and every wrong case with the command that reproduces it. `--write` replaces the section "Truth" of bench/RESULTS.md.
+"""
+
+import argparse
+import dataclasses
+import fnmatch
+import itertools
+import json
+import multiprocessing
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import truth_golden
+from truth_cases import Case, case_names, made
+from truth_models import HOME
+from truth_report import Answer, GoldenAnswer, report
+
+from tensortriage.api import DiagnoseRequest, FeedRequest, Limits, TriageError, diagnose
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+HEADING = "## Truth"
+LIMITS = Limits(build_seconds=120.0, run_seconds=120.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=0, help="so many of each group (default: all)")
+    parser.add_argument("--only", default="*", help="cases whose names match")
+    parser.add_argument("--golden", action="store_true", help="golden values too; alone with --only 'golden/*'")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--report", action="store_true", help="ask nothing: only count what was answered before")
+    parser.add_argument("--write", action="store_true", help="replace the section of bench/RESULTS.md")
+    arguments = parser.parse_args()
+    file = HOME / "results" / f"{commit()}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    groups = [*case_names(arguments.seed), truth_golden.names(arguments.seed) if arguments.golden else []]
+    healthy, faulty, golden = (
+        [name for name in group if fnmatch.fnmatch(name, arguments.only)][: arguments.cases or None] for group in groups
+    )
+    asked = [name for pair in itertools.zip_longest(healthy, faulty) for name in pair if name]
+    answered = {line["name"]: line for line in _lines(file)}
+    open_cases = [name for name in (*asked, *golden) if name not in answered and not arguments.report]
+    with multiprocessing.get_context("spawn").Pool(arguments.jobs, maxtasksperchild=20) as pool:
+        for line in pool.imap_unordered(answer, open_cases):
+            answered[line["name"]] = line
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+            print(_told(line), flush=True)
+    kept = [answered[name] for name in asked if name in answered and not answered[name].get("skipped")]
+    values = [GoldenAnswer(**answered[name]) for name in golden if name in answered]
+    text = report([Answer(**line) for line in kept], values, commit())
+    print(text)
+    if arguments.write:
+        write(text)
+
+
+def answer(name: str) -> dict[str, object]:
+    """Return the line of one case."""
+    started = time.perf_counter()
+    if name.startswith("golden/"):
+        return {**dataclasses.asdict(truth_golden.answer(name)), "seconds": time.perf_counter() - started}
+    try:
+        case = made(name)
+    except Exception as error:  # a model that cannot be made must not end the others
+        return {"name": name, "skipped": f"{type(error).__name__}: {error}"}
+    if case is None:
+        return {"name": name, "skipped": "no difference, or no place for the fault"}
+    with tempfile.TemporaryDirectory(prefix="truth-") as folder:
+        return dataclasses.asdict(diagnosed(case, Path(folder)))
+
+
+def diagnosed(case: Case, folder: Path) -> Answer:
+    """Ask for the verdict of a case."""
+    started = time.perf_counter()
+    feeding = FeedRequest(paths=(str(case.subject.feed),))
+    request = DiagnoseRequest(
+        model=case.subject.model, target=case.target, feeding=feeding, case=folder, limits=LIMITS, repro=False
+    )
+    try:
+        found = diagnose(request)
+        verdict, confidence, summary = found.verdict, found.confidence, found.summary
+        culprits = tuple(culprit.node for culprit in found.culprits)
+    except TriageError as error:
+        verdict, confidence, culprits, summary = f"error[{error.slug}]", 1.0, (), error.message
+    except Exception as error:  # a crash of the tool is a wrong answer, not the end
+        verdict, confidence, culprits, summary = f"crash[{type(error).__name__}]", 1.0, (), str(error)[:300]
+    command = ["triage", "diagnose", _short(case.subject.model), "--inputs", _short(case.subject.feed), "--target",
+               case.target.replace(str(HOME), _short(HOME))]  # fmt: skip
+    return Answer(
+        name=case.name, kind=case.kind, size=case.size, verdicts=case.verdicts, culprits=case.culprits,
+        verdict=verdict, confidence=confidence, named=culprits[:3], summary=summary, command=shlex.join(command),
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(RESULTS.parent.parent))
+
+
+def _told(line: dict[str, object]) -> str:
+    if line.get("skipped"):
+        return f"      {line['name']:60} {line['skipped']}"
+    if str(line["name"]).startswith("golden/"):
+        return GoldenAnswer(**line).told()  # type: ignore[arg-type] # as it was written
+    return Answer(**line).told()  # type: ignore[arg-type] # as above
+
+
+def _lines(file: Path) -> Iterator[dict[str, object]]:
+    if file.is_file():
+        for text in file.read_text(encoding="utf-8").splitlines():
+            yield json.loads(text)
+
+
+def commit() -> str:
+    """Return the commit that is judged."""
+    words: Sequence[str] = ["git", "-C", str(RESULTS.parent), "log", "-1", "--format=%h", "--", "../src", "../worker"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() or "unknown"
+
+
+def write(text: str) -> None:
+    """Replace the section of the results."""
+    before, _, rest = RESULTS.read_text(encoding="utf-8").partition(f"{HEADING}\n")
+    _, mark, after = rest.partition("\n## ")
+    RESULTS.write_text(f"{before.rstrip()}\n\n{HEADING}\n\n{text.strip()}\n{mark}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
