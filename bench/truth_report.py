@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 CLEAR = 3.0
+"""Size from which a fault is nine tenths of the squared error at the outputs; what a verdict is expected to see."""
 SIZES = (0.0, 1.0, 3.0, 10.0, 100.0, float("inf"))
 
 
