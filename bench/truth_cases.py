@@ -17,7 +17,7 @@ from truth_models import HOME, Subject, names, subject
 
 from tensortriage.api import TriageError
 from tensortriage.testing import SimulatedAccelerator
-from tensortriage.testing.planting import NUMERIC
+from tensortriage.testing.planted_kinds import NUMERIC
 
 ENGINE = HOME / "accelerator.py"
 ENGINE_TEXT = "from tensortriage.testing import SimulatedAccelerator as Engine\n"
