@@ -10,13 +10,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tensortriage.engines.reference.number_rounding import rounded, shortened
 from tensortriage.values.dtype import DType
 
-_TF32_DROPPED = 13  # of the 23 bits of a float32 fraction, TF32 keeps 10 (NVIDIA A100 whitepaper)
-_BF16_DROPPED = 16
-_HALF_OVERFLOW = np.float32(65520)  # what rounds to float16's infinity: 65504 and half a step
-_HALF_NORMAL = np.float32(2.0**-14)
-_HALF_QUANTUM_SHIFT = np.float32(0.75)  # adding it rounds to multiples of 2**-24, float16's smallest subnormal
+_FLOAT32_BITS = 23  # of the fraction
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +47,8 @@ class Accumulation:
             return x
         narrow = _last_block_first(x, axis, self.block) if self._by_order else x.astype(np.float32)
         if self.operand_bits is not None:
-            narrow = _shortened(narrow, 23 - self.operand_bits, truncate=self.operand_truncate)
+            short = shortened(narrow, _FLOAT32_BITS - self.operand_bits, truncate=self.operand_truncate)
+            narrow = np.where(np.isfinite(narrow), short, narrow)
         return narrow if self.accumulator is not None else narrow.astype(np.float64)
 
     @property
@@ -80,7 +78,7 @@ class Accumulation:
         total: np.ndarray | None = None
         for start in reversed(range(0, rows.shape[-1], self.block)):
             part = np.matmul(rows[..., start : start + self.block], columns[..., start : start + self.block, :])
-            total = self.rounded(np.asarray(part if total is None else self._added(total, part)))
+            total = self.stored(np.asarray(part if total is None else self._added(total, part)))
         assert total is not None
         return total
 
@@ -89,15 +87,13 @@ class Accumulation:
             return np.asarray(total.astype(np.float64) + part)
         return np.asarray(total + part)
 
-    def rounded(self, total: np.ndarray) -> np.ndarray:
+    def stored(self, total: np.ndarray) -> np.ndarray:
         """Return a running sum as the accumulator holds it; float32."""
         if self.accumulator is None:
             return total
         if self.truncate:
             return _truncated(total, self.accumulator)
-        if self.accumulator is DType.FLOAT16:
-            return _half(total)
-        return np.asarray(total.astype(self.accumulator.numpy).astype(np.float32))
+        return rounded(total, self.accumulator)
 
     def term(self, x: np.ndarray) -> np.ndarray:
         """Return an array of terms of `total` in the type in which they are added."""
@@ -105,7 +101,7 @@ class Accumulation:
 
     def kept(self, total: np.ndarray) -> np.ndarray:
         """Return a float64 running sum rounded to the accumulator, still float64."""
-        return total if self.accumulator is None else self.rounded(total.astype(np.float32)).astype(np.float64)
+        return total if self.accumulator is None else self.stored(total.astype(np.float32)).astype(np.float64)
 
     def total(self, terms: Iterable[np.ndarray]) -> np.ndarray:
         """Return the sum of equally shaped terms, at least one; they may be changed once the next one is asked for."""
@@ -117,12 +113,12 @@ class Accumulation:
             else:
                 part += term
             if self.accumulator is not None and count % self.block == 0:
-                running, part = self.rounded(part if running is None else self._added(running, part)), None
+                running, part = self.stored(part if running is None else self._added(running, part)), None
         if self.accumulator is None:
             assert part is not None
             return part
         if part is not None:
-            running = self.rounded(part if running is None else self._added(running, part))
+            running = self.stored(part if running is None else self._added(running, part))
         assert running is not None
         return running.astype(np.float64)
 
@@ -176,38 +172,6 @@ def _last_block_first(x: np.ndarray, axis: int, block: int) -> np.ndarray:
     return y
 
 
-def _half(x: np.ndarray) -> np.ndarray:
-    """Return a float32 array rounded to what float16 holds; seven times as fast as conversions there and back."""
-    size = np.abs(x)
-    if not size.max(initial=0) < _HALF_OVERFLOW:  # NaN as well
-        return np.asarray(x.astype(np.float16).astype(np.float32))
-    y = _shortened_finite(x, _TF32_DROPPED)
-    small = size < _HALF_NORMAL
-    if small.any():
-        y[small] = (x[small] + _HALF_QUANTUM_SHIFT) - _HALF_QUANTUM_SHIFT
-    return y
-
-
-def _shortened(x: np.ndarray, dropped: int, *, truncate: bool) -> np.ndarray:
-    """Return a float32 array without the last bits of its fractions, cut off or rounded to nearest even."""
-    if truncate:
-        mask = np.uint32((0xFFFFFFFF << dropped) & 0xFFFFFFFF)
-        short = (x.view(np.uint32) & mask).view(np.float32)
-    else:
-        short = _shortened_finite(x, dropped)
-    return np.where(np.isfinite(x), short, x)
-
-
-def _shortened_finite(x: np.ndarray, dropped: int) -> np.ndarray:
-    """Return finite float32 numbers rounded to nearest even without the last bits of their fractions."""
-    bits = x.view(np.uint32)
-    kept = (bits >> np.uint32(dropped)) & np.uint32(1)
-    kept += np.uint32((1 << (dropped - 1)) - 1)
-    kept += bits
-    kept &= np.uint32((0xFFFFFFFF << dropped) & 0xFFFFFFFF)
-    return kept.view(np.float32)
-
-
 def _truncated(total: np.ndarray, dtype: DType) -> np.ndarray:
     """Return a running sum rounded towards zero to a type, as float32; what is too large becomes the largest number."""
     if dtype is DType.FLOAT:
@@ -215,10 +179,9 @@ def _truncated(total: np.ndarray, dtype: DType) -> np.ndarray:
         over = np.abs(narrow) > np.abs(total)
         return np.where(over, np.nextafter(narrow, np.float32(0)), narrow)
     narrow = total.astype(np.float32)
-    if dtype is DType.BFLOAT16:
-        return _shortened(narrow, _BF16_DROPPED, truncate=True)
-    short = _shortened(narrow, _TF32_DROPPED, truncate=True)  # float16 has fractions of 10 bits as well
-    step = np.float32(dtype.finfo.smallest_subnormal)
-    short = np.where(np.abs(short) < np.float32(dtype.finfo.smallest_normal), np.trunc(short / step) * step, short)
-    largest = np.float32(dtype.finfo.max)
-    return np.where(np.isinf(short), short, np.clip(short, -largest, largest))
+    info = dtype.finfo
+    short = shortened(narrow, _FLOAT32_BITS - info.nmant, truncate=True)
+    step, normal, largest = (np.float32(x) for x in (info.smallest_subnormal, info.smallest_normal, info.max))
+    small = np.abs(short) < normal
+    short = np.where(small, np.trunc(np.where(small, short, 0) / step) * step, short)
+    return np.where(np.isfinite(narrow), np.clip(short, -largest, largest), narrow)

@@ -1,7 +1,8 @@
-"""Rounding of float64 arrays to what narrower floating-point types hold; the arrays stay float64.
+"""Rounding of arrays to what narrower floating-point types hold; the arrays keep their own type.
 
 An evaluator that computes in float64 and rounds each result once is a correctly rounded evaluator of the narrow type,
 because float64 has more than twice the digits of the types here (Figueroa 1995, "When is double rounding innocuous?").
+Rounding works on the bits: conversions to float16 and back take seven times as long.
 """
 
 import dataclasses
@@ -10,40 +11,57 @@ import numpy as np
 
 from tensortriage.values.dtype import DType
 
-_BF16_DROPPED = 45  # of the 52 bits of a float64 fraction, bfloat16 keeps 7
-_SMALLEST_NORMAL = 2.0**-126  # of float32 and bfloat16 (IEEE 754 binary32)
-_BF16_QUANTUM_SHIFT = 1.5 * 2.0 ** (52 - 133)  # adding it rounds to multiples of 2**-133, the smallest subnormal
 FLUSHED = frozenset({DType.FLOAT, DType.BFLOAT16, DType.DOUBLE})
 """Types whose subnormal numbers `Rounding` flushes; CUDA's -ftz=true as well leaves those of float16 alone."""
 
 
 def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """Return a float64 array rounded to the nearest values of a type, ties to even; beyond its range to infinity.
+    """Return the array rounded to the nearest values of a type, ties to even; beyond its range to infinity.
 
     Args:
-        x: float64 array of any shape.
-        dtype: A floating-point type; float8 numbers beyond the range become NaN where the type has no infinity.
+        x: float64 or float32 array of any shape; it is not changed.
+        dtype: A floating-point type with at most as many digits; numbers beyond its range become NaN where it has no
+            infinity.
     """
-    if dtype is DType.DOUBLE:
+    if dtype.numpy == x.dtype or dtype is DType.DOUBLE:
         return x
-    if dtype is DType.BFLOAT16:
-        return _to_bfloat16(x)
-    if dtype.bits < 16:  # ml_dtypes converts float64 by way of float32
-        return x.astype(np.float32).astype(dtype.numpy).astype(np.float64)
-    return x.astype(dtype.numpy).astype(np.float64)
-
-
-def _to_bfloat16(x: np.ndarray) -> np.ndarray:
-    """Round in one step: by way of float32 a number next to a tie would be rounded twice."""
-    bits = np.ascontiguousarray(x).view(np.int64)
-    odd = (bits >> _BF16_DROPPED) & 1
-    kept = (bits + ((1 << (_BF16_DROPPED - 1)) - 1) + odd) & -(1 << _BF16_DROPPED)
-    y = kept.view(np.float64).astype(np.float32).astype(np.float64)  # brings what is out of range to infinity
-    small = np.abs(x) < _SMALLEST_NORMAL
+    if dtype is DType.FLOAT:
+        return x.astype(np.float32).astype(x.dtype)
+    wide, narrow = np.finfo(x.dtype), dtype.finfo
+    y = shortened(x, wide.nmant - narrow.nmant)
+    size = np.abs(x)
+    small = size < x.dtype.type(narrow.smallest_normal)
     if small.any():
-        y[small] = (x[small] + _BF16_QUANTUM_SHIFT) - _BF16_QUANTUM_SHIFT
-    y[np.isnan(x)] = np.nan
-    return y.reshape(x.shape)
+        # Adding it rounds to multiples of the smallest subnormal number, as its own last bit is that large.
+        shift = x.dtype.type(1.5 * 2.0**wide.nmant * float(narrow.smallest_subnormal))
+        y[small] = np.copysign((x[small] + shift) - shift, x[small])
+    largest = x.dtype.type(narrow.max)
+    if not size.max(initial=0) < largest:  # NaN as well
+        beyond = x.dtype.type(np.array(np.inf).astype(dtype.numpy))
+        y = np.where(np.abs(y) > largest, np.copysign(beyond, x), y)
+        y = np.where(np.isnan(x), x, y)
+    return y
+
+
+def shortened(x: np.ndarray, dropped: int, *, truncate: bool = False) -> np.ndarray:
+    """Return an array without the last bits of its fractions, rounded to nearest even or cut off.
+
+    Args:
+        x: float64 or float32 array; finite, or else what becomes of NaN is not defined.
+        dropped: How many bits, at least one.
+        truncate: Whether they are cut off.
+    """
+    unsigned, width = (np.dtype(np.uint64), 64) if x.dtype == np.float64 else (np.dtype(np.uint32), 32)
+    bits = x.view(unsigned)
+    mask = np.array(((1 << width) - 1) ^ ((1 << dropped) - 1), unsigned)
+    if truncate:
+        return np.asarray((bits & mask).view(x.dtype))
+    # Half a step less one, and one more where the last bit that stays is odd.
+    kept = np.asarray((bits >> np.array(dropped, unsigned)) & np.array(1, unsigned))
+    kept += np.array((1 << (dropped - 1)) - 1, unsigned)
+    kept += bits
+    kept &= mask
+    return kept.view(x.dtype)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,8 +80,9 @@ class Rounding:
         """Return a float64 array rounded; any other array unchanged."""
         if x.dtype != np.float64:
             return x
+        y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for what follows
         for dtype in self.types:
-            x = rounded(x, dtype)
+            y = rounded(y, dtype)
         if self.flush and self.types and self.types[-1] in FLUSHED:
-            x = np.where(np.abs(x) < float(self.types[-1].finfo.smallest_normal), np.copysign(0.0, x), x)
-        return x
+            y = np.where(np.abs(y) < float(self.types[-1].finfo.smallest_normal), np.copysign(0, y), y)
+        return y.astype(np.float64, copy=False)

@@ -68,6 +68,23 @@ def test_subnormal_results_are_flushed_with_their_sign():
     assert Rounding((DType.FLOAT16,), flush=True)(np.array([2.0**-24])).item() == 2.0**-24
 
 
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E4M3FN, DType.FLOAT8E5M2])
+@given(st.lists(st.floats(width=32), min_size=1, max_size=5))
+def test_float32_arrays_are_rounded_as_ml_dtypes_rounds_them(dtype, numbers):
+    x = np.array(numbers, np.float32)
+    with np.errstate(all="ignore"):
+        expected = x.astype(dtype.numpy).astype(np.float32)
+        found = rounded(x, dtype)
+    np.testing.assert_array_equal(found, expected)
+    assert np.array_equal(np.signbit(found)[~np.isnan(found)], np.signbit(expected)[~np.isnan(expected)])
+
+
+def test_scalars_and_strided_arrays():
+    assert rounded(np.array(0.1), DType.FLOAT16).shape == ()
+    strided = np.arange(12.0).reshape(3, 4)[:, ::2] + 2048
+    assert rounded(strided, DType.FLOAT16).tolist() == [[2048, 2050], [2052, 2054], [2056, 2058]]
+
+
 def test_other_arrays_stay_as_they_are():
     numbers = np.arange(3)
     assert Rounding((DType.FLOAT16,))(numbers) is numbers
