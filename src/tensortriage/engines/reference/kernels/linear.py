@@ -7,11 +7,13 @@ from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 
 @kernel("MatMul")
 def _matmul(call: Call) -> Output:
+    """MatMul: ``y[..., i, j] = sum over k of A[..., i, k] * B[..., k, j]``, shapes as numpy.matmul."""
     return call.arithmetic.products.matmul(call[0], call[1])
 
 
 @kernel("Gemm")
 def _gemm(call: Call) -> Output:
+    """Gemm: ``y = alpha * A' @ B' + beta * C``; A' (M, K), B' (K, N), C broadcast to (M, N) or none."""
     left = call[0].T if call.get("transA", 0) else call[0]
     right = call[1].T if call.get("transB", 0) else call[1]
     product = call.arithmetic.products.matmul(left, right)
@@ -24,11 +26,13 @@ def _gemm(call: Call) -> Output:
 
 @kernel("Einsum")
 def _einsum(call: Call) -> Output:
+    """Einsum: the sum of products that the equation names; always in float64."""
     return np.einsum(call.get("equation").replace(" ", ""), *call.inputs, optimize=True)
 
 
 @kernel("MatMulInteger")
 def _matmul_integer(call: Call) -> Output:
+    """MatMulInteger: ``(A - a_zero_point) @ (B - b_zero_point)`` in int32; zero points scalar, per row, per column."""
     return np.matmul(_centred(call[0], call[2], -2), _centred(call[1], call[3], -1))
 
 
@@ -45,4 +49,5 @@ def _centred(x: np.ndarray, zero_point: np.ndarray | None, axis: int) -> np.ndar
 
 @kernel("Det")
 def _det(call: Call) -> Output:
+    """Det: determinants of (..., N, N)."""
     return np.linalg.det(call[0])

@@ -26,6 +26,10 @@ def _standardized(call: Call, x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.
 
 @kernel("BatchNormalization")
 def _batch_normalization(call: Call) -> Output:
+    """BatchNormalization: ``y = (X - mean) / sqrt(var + epsilon) * scale + B``, per channel.
+
+    X (N, C, ...), the other inputs (C). In training mode mean and variance are those of X, and the running ones follow.
+    """
     x, scale, bias, mean, variance = call.inputs[:5]
     training = call.get("training_mode", 0) if call.version >= 14 else call.outputs > 1
     running: tuple[np.ndarray, ...] = ()
@@ -46,6 +50,10 @@ def _batch_normalization(call: Call) -> Output:
 
 @kernel("LayerNormalization")
 def _layer_normalization(call: Call) -> Output:
+    """LayerNormalization: ``y = (X - mean) / sqrt(var + epsilon) * Scale + B`` over the axes from `axis` on.
+
+    Outputs y, the mean, and 1 / sqrt(var + epsilon), whose normalized axes are 1.
+    """
     x, scale, bias = call[0], call[1], call[2]
     axis = call.get("axis", -1)
     axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
@@ -56,6 +64,7 @@ def _layer_normalization(call: Call) -> Output:
 
 @kernel("RMSNormalization")
 def _rms_normalization(call: Call) -> Output:
+    """RMSNormalization: ``y = X / sqrt(mean(X * X) + epsilon) * scale`` over the axes from `axis` on."""
     x, axis = call[0], call.get("axis", -1)
     axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
     root = np.sqrt(call.arithmetic.sums.mean(x * x, axes, keepdims=True) + call.get("epsilon", 1e-5))
@@ -64,6 +73,7 @@ def _rms_normalization(call: Call) -> Output:
 
 @kernel("InstanceNormalization")
 def _instance_normalization(call: Call) -> Output:
+    """InstanceNormalization: ``y = (X - mean) / sqrt(var + epsilon) * scale + B`` per sample and channel."""
     x = call[0]
     y, _, _ = _standardized(call, x, tuple(range(2, x.ndim)))
     return y * _per_channel(call[1], x.ndim) + _per_channel(call[2], x.ndim)
@@ -71,6 +81,10 @@ def _instance_normalization(call: Call) -> Output:
 
 @kernel("GroupNormalization")
 def _group_normalization(call: Call) -> Output:
+    """GroupNormalization: ``y = (X - mean) / sqrt(var + epsilon) * scale + bias`` per sample and group.
+
+    X (N, C, ...); scale and bias (num_groups) until operator set 20, (C) later.
+    """
     x, groups = call[0], call.get("num_groups")
     y, _, _ = _standardized(call, x.reshape(x.shape[0], groups, -1), (2,))
     scale, bias = call[1], call[2]
@@ -81,6 +95,7 @@ def _group_normalization(call: Call) -> Output:
 
 @kernel("MeanVarianceNormalization")
 def _mean_variance_normalization(call: Call) -> Output:
+    """MeanVarianceNormalization: ``y = (X - mean) / (sqrt(mean((X - mean)**2)) + 1e-9)`` over `axes`."""
     axes = tuple(call.get("axes") or (0, 2, 3))
     x = call[0]
     centred = x - call.arithmetic.sums.mean(x, axes, keepdims=True)
@@ -90,6 +105,7 @@ def _mean_variance_normalization(call: Call) -> Output:
 
 @kernel("LpNormalization")
 def _lp_normalization(call: Call) -> Output:
+    """LpNormalization: ``y = x / norm`` of order `p`, 1 or 2, along an axis; 0 where the norm is 0."""
     x, axis = call[0], call.get("axis", -1)
     if call.get("p", 2) == 1:
         norm = call.arithmetic.sums.sum(np.abs(x), axis, keepdims=True)
@@ -100,6 +116,7 @@ def _lp_normalization(call: Call) -> Output:
 
 @kernel("LRN")
 def _lrn(call: Call) -> Output:
+    """LRN: ``y = x / (bias + alpha / size * sum of squares over size channels around)**beta``; X (N, C, ...)."""
     x, size = call[0], call.get("size")
     alpha, beta, bias = call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
     before = (size - 1) // 2

@@ -117,6 +117,8 @@ def _biases(call: Call, direction: int, gates: int) -> tuple[np.ndarray, np.ndar
 
 @kernel("RNN")
 def _rnn(call: Call) -> Output:
+    """RNN: ``h = f(x W^T + h R^T + Wb + Rb)``; X (T, N, I), W (D, H, I), R (D, H, H), B (D, 2 H), y (T, D, N, H)."""
+
     def step_for(d: int, functions: list[Activation]) -> Stepper:
         w, r, matmul = call[1][d].T, call[2][d].T, call.arithmetic.products.matmul
         bias = sum(_biases(call, d, 1))
@@ -127,6 +129,12 @@ def _rnn(call: Call) -> Output:
 
 @kernel("GRU")
 def _gru(call: Call) -> Output:
+    """GRU: gates z, r, h in this order; ``h = (1 - z) * g(x Wh^T + (r * h) Rh^T + ...) + z * h``.
+
+    X (T, N, I), W (D, 3 H, I), R (D, 3 H, H), B (D, 6 H), y (T, D, N, H). With linear_before_reset the reset gate
+    scales ``h Rh^T + Rbh`` instead of h.
+    """
+
     def step_for(d: int, functions: list[Activation]) -> Stepper:
         w, r, matmul = call[1][d].T, call[2][d].T, call.arithmetic.products.matmul
         w_bias, r_bias = _biases(call, d, 3)
@@ -153,6 +161,11 @@ def _gru(call: Call) -> Output:
 
 @kernel("LSTM")
 def _lstm(call: Call) -> Output:
+    """LSTM: gates i, o, f, c in this order; ``C = f * C + i * g(...)`` and ``h = o * h_act(C)``.
+
+    X (T, N, I), W (D, 4 H, I), R (D, 4 H, H), B (D, 8 H), P (D, 3 H) for the peepholes i, o, f, y (T, D, N, H).
+    """
+
     def step_for(d: int, functions: list[Activation]) -> Stepper:
         w, r, matmul = call[1][d].T, call[2][d].T, call.arithmetic.products.matmul
         bias = sum(_biases(call, d, 4))

@@ -94,11 +94,13 @@ for _name, _function in {"Softmax": _softmax, "LogSoftmax": _log_softmax, "Hardm
 
 @kernel("CumSum")
 def _cum_sum(call: Call) -> Output:
+    """CumSum: running sums along an axis, with or without the element itself, from either end; float64."""
     return _running(call, np.cumsum, 0)
 
 
 @kernel("CumProd")
 def _cum_prod(call: Call) -> Output:
+    """CumProd: running products along an axis, with or without the element itself, from either end; float64."""
     return _running(call, np.cumprod, 1)
 
 

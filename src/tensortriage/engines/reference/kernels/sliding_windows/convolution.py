@@ -26,11 +26,19 @@ def convolve(call: Call, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 @kernel("Conv")
 def _conv(call: Call) -> Output:
+    """Conv: ``y[n, m, p] = bias[m] + sum over c, t of W[m, c, t] * X[n, c, stride * p + dilation * t - pad]``.
+
+    X (N, C, spatial...), W (M, C / group, taps...), B (M) or none; y (N, M, windows...).
+    """
     return _with_bias(convolve(call, call[0], call[1]), call[2])
 
 
 @kernel("ConvInteger")
 def _conv_integer(call: Call) -> Output:
+    """ConvInteger: Conv of (x - x_zero_point) with (w - w_zero_point), int32.
+
+    x (N, C, spatial...), w (M, C / group, taps...), zero points scalar or, for w, (M).
+    """
     # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly, and faster than int32.
     x, weight = call[0].astype(np.float64), call[1].astype(np.float64)
     if call[2] is not None:
@@ -48,6 +56,10 @@ def _per_kernel(values: np.ndarray, rank: int) -> np.ndarray:
 
 @kernel("QLinearConv")
 def _qlinear_conv(call: Call) -> Output:
+    """QLinearConv: ``y = saturate(round(conv * x_scale * w_scale / y_scale) + y_zero_point)``, ties to even.
+
+    Inputs x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B; those of w scalar or (M).
+    """
     x, x_scale, x_zero, weight, w_scale, w_zero, y_scale, y_zero = call.inputs[:8]
     # Zero points and 8-bit products are small whole numbers: float64 holds their sums exactly.
     wide = weight.astype(np.float64) - _per_kernel(w_zero.astype(np.float64), weight.ndim)
@@ -67,6 +79,11 @@ def _with_bias(total: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
 
 @kernel("ConvTranspose")
 def _conv_transpose(call: Call) -> Output:
+    """ConvTranspose: each X[n, c, p] adds X * W[c, m, t] to y[n, m, stride * p + dilation * t - pad].
+
+    X (N, C, spatial...), W (C, M / group, taps...), B (M) or none; y (N, M, ...). A sum over channels goes through the
+    accumulator, and so does the running sum over taps.
+    """
     x, weight = call[0], call[1]
     groups, rank = call.get("group", 1), call[0].ndim - 2
     kernel_shape = weight.shape[2:]

@@ -8,6 +8,7 @@ from tensortriage.engines.reference.kernels.sliding_windows.windows import Windo
 
 @kernel("MaxPool")
 def _max_pool(call: Call) -> Output:
+    """MaxPool: the largest element of each window, and its flat index in X; X (N, C, spatial...)."""
     x = call[0]
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape"))
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -35,6 +36,7 @@ def _places(shape: tuple[int, ...], *, column_major: bool) -> np.ndarray:
 
 @kernel("AveragePool")
 def _average_pool(call: Call) -> Output:
+    """AveragePool: the sum of each window over how many elements count, pads only if asked; X (N, C, spatial...)."""
     x = call[0]
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape"))
     sums = call.arithmetic.sums
@@ -51,6 +53,7 @@ def _average_pool(call: Call) -> Output:
 
 @kernel("LpPool")
 def _lp_pool(call: Call) -> Output:
+    """LpPool: ``(sum of |x|**p over each window)**(1 / p)``; X (N, C, spatial...)."""
     p = call.get("p", 2)
     windows = Windows.of(call, call[0].shape[2:], call.get("kernel_shape"))
     sums = call.arithmetic.sums
@@ -60,16 +63,19 @@ def _lp_pool(call: Call) -> Output:
 
 @kernel("GlobalAveragePool")
 def _global_average_pool(call: Call) -> Output:
+    """GlobalAveragePool: the mean over all spatial axes, kept as 1; X (N, C, spatial...)."""
     return call.arithmetic.sums.mean(call[0], tuple(range(2, call[0].ndim)), keepdims=True)
 
 
 @kernel("GlobalMaxPool")
 def _global_max_pool(call: Call) -> Output:
+    """GlobalMaxPool: the largest element over all spatial axes, kept as 1; X (N, C, spatial...)."""
     return np.max(call[0], axis=tuple(range(2, call[0].ndim)), keepdims=True)
 
 
 @kernel("GlobalLpPool")
 def _global_lp_pool(call: Call) -> Output:
+    """GlobalLpPool: ``(sum of |x|**p over all spatial axes)**(1 / p)``, axes kept as 1; X (N, C, spatial...)."""
     p = call.get("p", 2)
     axes = tuple(range(2, call[0].ndim))
     return call.arithmetic.sums.sum(np.abs(call[0]) ** p, axes, keepdims=True) ** (1.0 / p)
