@@ -24,9 +24,10 @@ def test_sparse(tmp_path):
 
 def test_dense(tmp_path):
     done = triage("inspect", "sparsity", EXAMPLES / "digits_cnn.onnx", "--json", cwd=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 0
     document = json.loads(done.stdout)
     assert document["format"] == "tensortriage.sparsity/1"
+    assert document["is_sparse"] is False
     assert all(weight["dense_groups"] for weight in document["weights"])
 
 

@@ -1,6 +1,6 @@
 """``triage inspect sparsity``: whether the weights of a model are 2:4 sparse."""
 
-import sys
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ Examples:
   triage inspect sparsity model.onnx
 
 \b
-Exit codes: 0 every weight that could be 2:4 sparse is, 1 some are not, 2 there is none.
+Exit codes: 0 the weights were looked at (--json says what was found), 2 none could be 2:4 sparse.
 """
 
 
@@ -37,10 +37,10 @@ def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool)
     if as_json:
         from tensortriage.values.serial import to_json
 
-        print_document(to_json(report))
+        fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
+        print_document(to_json(fields | {"is_sparse": report.is_sparse}))
     else:
         tell(report)
-    sys.exit(0 if report.is_sparse else 1)
 
 
 def tell(report: "SparsityReport") -> None:

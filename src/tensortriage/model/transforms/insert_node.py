@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 import onnx
 import onnx_ir as ir
@@ -108,9 +109,18 @@ def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, na
     made.type = old.type
 
 
+def is_custom(domain: str, op_type: str) -> bool:
+    """Whether an operator is none of ONNX's and no misspelt one of them: one of a plugin, often in their domain."""
+    if domain not in STANDARD_DOMAINS:
+        return True
+    names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain in STANDARD_DOMAINS}
+    alike = [name for name in names if abs(len(name) - len(op_type)) <= 1]
+    return op_type not in names and not get_close_matches(op_type, alike, n=1)
+
+
 def _check(model: Model, node: ir.Node) -> None:
     """Let ONNX check operator, number of operands and attributes; operators of other domains cannot be checked."""
-    if node.domain not in STANDARD_DOMAINS:
+    if is_custom(node.domain, node.op_type):
         return
     context = type(onnx.checker.DEFAULT_CONTEXT)()
     context.ir_version = model.ir.ir_version

@@ -28,14 +28,16 @@ _SPARSE = "SPARSE_2_4"
 _OPERANDS = {"Conv": (1, 2), "ConvTranspose": (1, 2), "Gemm": (0, 1, 2), "MatMul": (0, 1)}
 _LARGE_OPERANDS = {"Gather": (0,), "Slice": (0,)}
 _LARGE = 1024
+_PASSED_THROUGH = ("Transpose", "DequantizeLinear", "QuantizeLinear")
 
 
 def strip_weights(model: Model, *, exclude: Collection[str] = ()) -> tuple[Model, tuple[str, ...]]:
     """Return the model without the numbers of its weights, and the names of those weights.
 
-    Weights are initializers that Conv, ConvTranspose, Gemm and MatMul use directly, through a Transpose or through a
-    pair of quantizers, and initializers of at least 1024 elements that Gather and Slice take from or that an operator
-    outside the ONNX standard uses. Fold constants first, so that they are initializers.
+    Weights are initializers that Conv, ConvTranspose, Gemm and MatMul use directly, through a Transpose or through
+    quantizers (behind a dequantizer alone the stored integers are the weight), and initializers of at least 1024
+    elements that Gather and Slice take from or that an operator outside the ONNX standard uses. Fold constants first,
+    so that they are initializers.
 
     Args:
         model: The model; it is not changed. Weights are read to see whether they are 2:4 sparse, which is noted.
@@ -111,15 +113,10 @@ def _weights(graph: Graph) -> Iterator[str]:
 
 
 def _source(graph: Graph, node: Node, index: int) -> str:
-    """Return the value behind the operand of a node, through a Transpose or a pair of quantizers."""
+    """Return the value behind the operand of a node, through Transpose, quantizers and dequantizers."""
     value = node.inputs[index] if index < len(node.inputs) else ""
-    producer = graph.producer(value)
-    if producer is not None and producer.op_type == "Transpose":
-        return producer.inputs[0]
-    if producer is not None and producer.op_type == "DequantizeLinear":
-        quantizer = graph.producer(producer.inputs[0])
-        if quantizer is not None and quantizer.op_type == "QuantizeLinear":
-            return quantizer.inputs[0]
+    while (producer := graph.producer(value)) is not None and producer.op_type in _PASSED_THROUGH:
+        value = producer.inputs[0]
     return value
 
 

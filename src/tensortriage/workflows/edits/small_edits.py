@@ -10,8 +10,7 @@ from pathlib import Path
 from tensortriage.errors import DataError
 from tensortriage.model.inspect.sparsity import prune as prune_weights
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
-from tensortriage.model.transforms.insert_node import NewNode, insert_node
-from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
+from tensortriage.model.transforms.insert_node import NewNode, insert_node, is_custom
 from tensortriage.model.transforms.strip_weights import reconstruct_weights, strip_weights
 from tensortriage.values.files import read_regular
 from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
@@ -30,8 +29,8 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
     if infer_shapes:
         stages.append(Stage("shape-inference", with_inferred_shapes(stages[-1].model)))
     result = stages[-1].model
-    if new.domain not in STANDARD_DOMAINS and request.verify is Verify.AUTO:
-        proof = Proof(False, f"ONNX Runtime knows no operators of the domain {new.domain}")
+    if is_custom(new.domain, new.op_type) and request.verify is Verify.AUTO:
+        proof = Proof(False, f"ONNX has no operator {new.op_type}: it is taken as one of a plugin")
     else:
         before = {node.name for node in model.graph.nodes}
         made = [value for node in result.graph.nodes if node.name not in before for value in node.outputs]

@@ -80,3 +80,9 @@ def test_what_makes_no_sense_is_an_error(new, slug):
         insert_node(models.branchy(), NewNode(**new))
     assert caught.value.slug == slug
     assert caught.value.cure
+
+
+def test_an_operator_of_a_plugin_may_be_in_the_standard_domain():
+    new = NewNode(op_type="FakeOp", inputs=["x"], outputs=["b"], name="mine", attributes={"alpha": [1.0]})
+    result = insert_node(models.branchy(), new)
+    assert result.graph.node("mine").op_type == "FakeOp"

@@ -104,3 +104,19 @@ def test_nothing_to_do_is_an_error():
     with pytest.raises(UsageError) as caught:
         reconstruct_weights(model())
     assert caught.value.slug == "nothing-stripped"
+
+
+def test_weights_that_are_stored_quantized_are_stripped_too(tmp_path):
+    nodes = [
+        helper.make_node("DequantizeLinear", ["stored", "scale"], ["w"]),
+        helper.make_node("Transpose", ["w"], ["t"]),
+        helper.make_node("MatMul", ["m", "t"], ["a"]),
+    ]
+    stored = np.arange(-16, 16, dtype=np.int8).reshape(4, 8)
+    arrays = {"stored": stored, "scale": np.array(0.1, np.float32)}
+    whole = models.of_nodes(nodes, inputs={"m": (2, 8)}, outputs={"a": ()}, initializers=arrays)
+    stripped, names = strip_weights(whole)
+    assert names == ("stored",)
+    filled, _ = reconstruct_weights(Model.load(stripped.save(tmp_path / "s.onnx")))
+    made = filled.graph.weight("stored")
+    assert (made.dtype, made.shape) == (np.int8, (4, 8))
