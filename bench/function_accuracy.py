@@ -1,6 +1,6 @@
 """How accurately engines of this machine compute functions in float32.
 
-The source of the class ``cpu`` of `tensortriage.engines.reference.engine.function_accuracy`. Per operator and engine
+The source of the class ``cpu`` of `tensortriage.engines.reference.function_accuracy`. Per operator and engine
 the largest relative error against float64, in units of 2**-23, over a million float32 numbers of the range in which
 networks use the function, and the largest absolute error. Run: python bench/function_accuracy.py
 """

@@ -31,6 +31,27 @@ class FeedComparison:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A value of the reference that is not what the model computes on a feed.
+
+    Attributes:
+        feed: Name of the feed.
+        value: Name of the value.
+        node: The node that makes it.
+        op_type: Its operator.
+        error: Relative RMS error against the model evaluated as its types say; inf for another shape.
+        limit: What healthy engines make of it at most; the user's tolerance where one was given.
+    """
+
+    feed: str
+    value: str
+    node: str
+    op_type: str
+    error: float
+    limit: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class CompareResult:
     """What came of it.
 
@@ -49,6 +70,8 @@ class CompareResult:
         build_seconds: Wall time in builds.
         run_seconds: Wall time in runs.
         commands: Command lines of the vendors' own tools that repeat the builds (trtexec).
+        disagreements: Values of the reference that are not what the model computes, in topological order by feed.
+        unjudged: Why the reference could not be judged by the model; empty when it was, or did not have to be.
     """
 
     reference: str
@@ -65,6 +88,8 @@ class CompareResult:
     build_seconds: float = 0.0
     run_seconds: float = 0.0
     commands: tuple[str, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
+    unjudged: str = ""
     format: str = RUN_FORMAT
 
     def __post_init__(self) -> None:
@@ -82,4 +107,9 @@ class CompareResult:
         if any(math.isnan(mean) for mean in self.task_metrics.values()):
             return False
         rows_within = all(row.judgement.within for item in self.comparisons for row in item.comparison.rows)
-        return rows_within and not self.invalid and all(outcome.ok for outcome in self.outcomes.values())
+        return (
+            rows_within
+            and not self.invalid
+            and not self.disagreements
+            and all(outcome.ok for outcome in self.outcomes.values())
+        )

@@ -13,6 +13,7 @@ from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation, with_cure
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import freedoms_taken
 from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
@@ -52,6 +53,7 @@ RUNGS: tuple[Rung, ...] = (
     configurations,
     nonfinite,
     local_fault,
+    freedoms_taken,
     layout,
     fusion_fault,
     transformation,

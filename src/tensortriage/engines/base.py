@@ -196,6 +196,15 @@ class BoundsRuns(Protocol):
 
 
 @runtime_checkable
+class StreamsResults(Protocol):
+    """Capability of a session: it hands over each output as soon as it is computed, in an order of its own."""
+
+    def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run once, yielding ``(output name, array)``; errors as with `Session.run`."""
+        ...
+
+
+@runtime_checkable
 class TellsTactics(Protocol):
     """Capability of a session: it knows what the engine chose while building."""
 

@@ -32,6 +32,11 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 """Engines of this package: name to ``module:class``."""
 
 
+def is_foreign(name: str) -> bool:
+    """Say whether an engine was written by somebody else: a script, or one that another package registers."""
+    return name == "script" or name not in BUILT_IN
+
+
 def create(spec: EngineSpec, *, limits: Limits | None = None) -> Engine:
     """Return the engine that a spec names; its options are read later, by ``Engine.compile``.
 

@@ -15,6 +15,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.capture import capture
 from tensortriage.runs.case import Case
@@ -58,7 +59,7 @@ class Lab:
         self.budget = budget or Budget()
         self._limits = limits or Limits()
         self._batch_bytes = batch_bytes
-        self._progress = progress or (lambda _: None)
+        self.progress = progress or (lambda _: None)
         self._runners: dict[str, Runner] = {}
         self._identities: dict[str, str] = {}
 
@@ -117,6 +118,23 @@ class Lab:
             unseen=unseen,
         )
 
+    def streamed(
+        self, spec: EngineSpec, model: Model, feed: Feed, values: Sequence[str]
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(value name, array)`` in the order in which an engine computes them, holding as few as it can.
+
+        Args:
+            spec: An engine that can tell its results as they come; of others all are held at once.
+            model: The model.
+            feed: Its inputs.
+            values: Names of the wanted values.
+
+        Raises:
+            EngineError: When the engine refuses or fails the model.
+        """
+        with self.new_runner(spec, select_outputs(model, values)) as runner:
+            yield from runner.stream(feed)
+
     def recorded(
         self,
         spec: EngineSpec,
@@ -137,7 +155,7 @@ class Lab:
         """
         folder = self.case.runs / self.key(spec, model, feed, "values", list(values))
         if (store := stored(folder)) is None:
-            self._progress(f"recording {len(values)} tensors on {spec}")
+            self.progress(f"recording {len(values)} tensors on {spec}")
             if specs is None:
                 specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
             seconds, runs = self.tally.run_seconds, self.tally.checks

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +20,7 @@ from tensortriage.engines.base import (
     RepeatsBuild,
     ReportsPrecision,
     Session,
+    StreamsResults,
 )
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
@@ -142,6 +143,21 @@ class Runner:
                 raise RunFailed(f"{self.spec}: output '{name}' is not an array", slug="engine-output-not-array")
             _logger.debug("%s: output %s %s %s", self.spec, name, value.dtype, list(value.shape))
         return outputs
+
+    def stream(self, tensors: Feed | Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run once and yield the outputs as the engine computes them; all at the end where it cannot.
+
+        Raises:
+            EngineError: As `run`.
+        """
+        session = self.build()
+        if not isinstance(session, StreamsResults):
+            yield from self.run(tensors).items()
+            return
+        self.tally.checks += 1
+        started = time.perf_counter()
+        yield from session.stream(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        self.tally.run_seconds += time.perf_counter() - started
 
     def plan(self) -> Plan | None:
         """Return what the engine really runs, when it can tell."""

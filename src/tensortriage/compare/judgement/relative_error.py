@@ -65,6 +65,11 @@ def decibels(ratio: float) -> float:
     return math.inf if math.isinf(ratio) else 20.0 * math.log10(ratio)
 
 
+def amplitude(level_db: float) -> float:
+    """Return the amplitude ratio of a level in dB: 6 dB is 2."""
+    return math.pow(10.0, level_db / 20.0)
+
+
 def sqnr_db(error: float) -> float:
     """Return the signal to quantisation-noise ratio of a relative RMS error, in dB."""
     return -decibels(error)

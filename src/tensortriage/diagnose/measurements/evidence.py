@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import Finding
-from tensortriage.diagnose.measurements.floors import Floors
 from tensortriage.diagnose.measurements.local import Influence, Local
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
@@ -15,6 +14,7 @@ from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
 from tensortriage.diagnose.state.verdict import ShapeRow
+from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model

@@ -16,8 +16,10 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
-from tensortriage.diagnose.measurements.floors import ROUNDED, Floors, floors_of
+from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.freedoms import maker, with_choices
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -104,6 +106,10 @@ def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple
 
     what = f"{where} on {inv.question.target}"
     answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=what, keep=keep)
+    errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
+    floors = with_choices(
+        inv, exploded.model, fed, floors, errors, op_types=maker(inv), factor=SUSPECT_RATIO, what=where
+    )
     return Local(answer.metrics, floors, answer.misshapen, arrays_in(folder, kept), answer.unseen)
 
 
@@ -115,9 +121,11 @@ def joined(parts: Sequence[Local]) -> Local:
     emulated = {name: figure for part in parts for name, figure in part.floors.emulated.items()}
     arrays = {name: part.arrays[name] for part in parts for name in part.arrays.names()}  # mapped, not read
     source = parts[-1].floors.source if parts else ""
+    taken = {name: freedom for part in parts for name, freedom in part.floors.taken.items()}
     misshapen = {name: words for part in parts for name, words in part.misshapen.items()}
     unseen = functools.reduce(Unseen.joined, (part.unseen for part in parts), Unseen())
-    return Local(metrics, Floors(fp32, target, emulated, source), misshapen, MemoryStore(arrays), unseen)
+    floors = Floors(fp32, target, emulated, source, taken=taken)
+    return Local(metrics, floors, misshapen, MemoryStore(arrays), unseen)
 
 
 def arrays_in(folder: Path, kept: Mapping[str, np.ndarray]) -> TensorStore:

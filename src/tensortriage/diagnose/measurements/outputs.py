@@ -8,13 +8,14 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
 from tensortriage.compare.measured import Measured, compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.floors import Floors, floors_of
+from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
 from tensortriage.diagnose.measurements.soundness import failed, mismatched, run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.capture import size_of
@@ -130,7 +131,12 @@ def output_floors(inv: Investigation) -> Floors:
         found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=inv.specs(feed), what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
-    return Floors(fp32, target, found[0].emulated, found[0].source)
+    judged: dict[str, Metrics] = {}
+    for floors in found:
+        for name, figure in floors.reference.items():
+            if name not in judged or error_of(figure) > error_of(judged[name]):
+                judged[name] = figure
+    return Floors(fp32, target, found[0].emulated, found[0].source, judged)
 
 
 def deployed(inv: Investigation, feed: Feed) -> Mapping[str, Metrics]:

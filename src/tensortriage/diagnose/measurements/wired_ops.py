@@ -8,12 +8,13 @@ is looked for. Floors are measured on the same exploded model, so that an error 
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
@@ -76,6 +77,9 @@ def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]
     words = f"{what} on {inv.question.target}"
     answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=words)
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
+    floors = with_choices(
+        inv, exploded.model, fed, floors, errors, op_types=pieces(inv, sets), factor=SUSPECT_RATIO, what=what
+    )
     errors |= dict.fromkeys(answer.misshapen, math.inf)
     ratios = {name: ratio_of(error, floors.target.get(name)) or 0.0 for name, error in errors.items()}
     graph, found = inv.model.graph, []
@@ -144,3 +148,13 @@ def inner_values(graph: Graph, nodes: Sequence[str]) -> tuple[str, ...]:
         for value in node.outputs
         if any(user.name in names for user in graph.consumers(value))
     )
+
+
+def pieces(inv: Investigation, sets: Sequence[Sequence[str]]) -> Callable[[str], frozenset[str]]:
+    """Return what names the operators of the set that a value belongs to."""
+    graph = inv.model.graph
+    known: dict[str, frozenset[str]] = {}
+    for nodes in sets:
+        kinds = frozenset(graph.node(name).op_type for name in nodes)
+        known.update((value, kinds) for name in nodes for value in graph.node(name).outputs)
+    return lambda value: known.get(value, frozenset())

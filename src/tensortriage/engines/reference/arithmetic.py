@@ -28,6 +28,7 @@ OPTIONS = {
     "seed": "which approximation of each function, a whole number (default 0)",
     "fused": "true: results that only one element-wise operator reads are not rounded",
     "denormals": "keep (default) or flush: subnormal results become zero",
+    "amplify": "factor by which every operator errs more than the arithmetic says, a whole number (default 1)",
     "winograd": "3x3 convolutions of stride 1 by Winograd's method: false, true or 2 for F(2x2,3x3), 4 for F(4x4,3x3)",
 }
 """The options of the engine that describe an arithmetic, each with its line of help."""
@@ -51,6 +52,7 @@ class Arithmetic:
         fused: Whether a result that only one element-wise operator reads is passed on unrounded.
         flush: Whether subnormal results become zero.
         winograd: Size of the output tiles of 3x3 convolutions by Winograd's method; 0 for direct convolution.
+        amplify: Factor on the error that each operator makes in float32, before its result is rounded to its type.
     """
 
     rounds: bool = False
@@ -61,6 +63,7 @@ class Arithmetic:
     fused: bool = False
     flush: bool = False
     winograd: int = 0
+    amplify: int = 1
 
     @property
     def precision(self) -> Precision:
@@ -123,4 +126,5 @@ def read_arithmetic(options: Options) -> Arithmetic:
         fused=options.boolean("fused", default=False),
         flush=options.choice("denormals", {"keep": False, "flush": True}, False),
         winograd=options.choice("winograd", _WINOGRAD, 0),
+        amplify=options.integer("amplify", 1, minimum=1),
     )

@@ -54,7 +54,10 @@ class ReferenceEngine:
     """The engine ``reference``, in this process."""
 
     name: ClassVar[str] = NAME
-    options: ClassVar[Mapping[str, str]] = OPTIONS
+    options: ClassVar[Mapping[str, str]] = {
+        **OPTIONS,
+        "kernels": "whose operators compute: own (default), or onnx for those of the onnx package, independent",
+    }
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -76,9 +79,11 @@ class ReferenceEngine:
                 set before 7, or inputs or outputs that are no tensors; with an arithmetic, when the type of a value
                 is not known.
         """
-        arithmetic = read_arithmetic(read_options(options, self.options))
+        given = read_options(options, self.options)
+        arithmetic = read_arithmetic(given)
+        borrow = given.choice("kernels", {"own": False, "onnx": True}, False)
         try:
-            return ReferenceSession(Model.load(model), arithmetic)
+            return ReferenceSession(Model.load(model), arithmetic, borrow=borrow)
         except ModelError as error:
             raise build_failed(NAME, error.message, cure=error.cure) from error
 
@@ -89,13 +94,14 @@ class ReferenceSession:
     Args:
         model: The model.
         arithmetic: What is rounded.
+        borrow: Whether the onnx package's implementations compute, as a second opinion, instead of our own kernels.
 
     Raises:
         BuildFailed: When it cannot be one.
         ModelError: When the arithmetic rounds and the type of a value is not known.
     """
 
-    def __init__(self, model: Model, arithmetic: Arithmetic = EXACT) -> None:
+    def __init__(self, model: Model, arithmetic: Arithmetic = EXACT, *, borrow: bool = False) -> None:
         self.inputs: Sequence[ValueSpec] = model.inputs
         declared = model.outputs if arithmetic.rounds else [_answered(spec) for spec in model.outputs]
         self.outputs: Sequence[ValueSpec] = tuple(declared)
@@ -109,7 +115,7 @@ class ReferenceSession:
         steps = ExactSteps(model) if arithmetic == EXACT else TypedSteps(model, arithmetic)
         self._finish = {value.name: steps.output(value) for value in steps.model.graph.outputs}
         self._typed = {spec.name: spec.dtype.numpy for spec in declared if arithmetic.rounds and spec.dtype in WIDE}
-        self._program: Program | None = _Builder(steps).main()
+        self._program: Program | None = _Builder(steps, borrow=borrow).main()
 
     def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once.
@@ -173,9 +179,10 @@ def _owned(value: Any, fed: Mapping[str, np.ndarray]) -> np.ndarray:
 class _Builder:
     """From onnx_ir graphs to programs."""
 
-    def __init__(self, steps: ExactSteps | TypedSteps) -> None:
+    def __init__(self, steps: ExactSteps | TypedSteps, *, borrow: bool = False) -> None:
         self._model = steps.model
         self._steps = steps
+        self._borrow = borrow
 
     def main(self) -> Program:
         return self._program(self._model.graph, dict(self._model.opset_imports), {}, 0)
@@ -204,7 +211,7 @@ class _Builder:
         if function is not None:
             bodies = {"": self._called(function, node, present, depth)}
         elif node.domain not in _STANDARD or node.op_type not in CONTROL_FLOW:
-            kernel = _kernel(node, opsets, present)
+            kernel = _kernel(node, opsets, present, borrow=self._borrow)
         version = opsets.get("", 0) or opsets.get("ai.onnx", 0)
         if node.op_type == "Scan" and version < 9:
             raise build_failed(NAME, f"node '{node.name}': Scan of operator set 8", cure="convert to operator set 9")
@@ -259,7 +266,11 @@ def _empty(value: ir.Value) -> np.ndarray:
     return np.zeros(shape, np.float64 if dtype in WIDE else dtype.numpy)
 
 
-def _kernel(node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str, ir.Attr]) -> Kernel:
+def _kernel(
+    node: ir.Node, opsets: Mapping[str, int], attributes: Mapping[str, ir.Attr], *, borrow: bool = False
+) -> Kernel:
+    if borrow and node.domain in _STANDARD:
+        return _borrowed(node, opsets, attributes)
     own = kernel_for(node.op_type) if node.domain in _STANDARD else None
     if own is not None:
         return own

@@ -7,16 +7,23 @@ with every value marked as output never has to be held whole.
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
-from tensortriage.engines.reference.kernels import Call, Kernel
+from tensortriage.engines.reference.kernels import ELEMENTWISE, Call, Kernel
 from tensortriage.errors import EngineOutOfMemory, TriageError
 
 Fetch = Callable[[], np.ndarray]
-Change = Callable[[np.ndarray], np.ndarray]
+
+
+class Change(Protocol):
+    """What is done to a value between two kernels."""
+
+    def __call__(self, y: np.ndarray, exact: np.ndarray | None = None, /) -> np.ndarray:
+        """Return the changed value; ``exact`` is the value without the errors that the arithmetic makes inside."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -180,7 +187,12 @@ def _step(step: Step, scope: _Scope) -> Sequence[Any]:
         call = Call(step.op_type, step.version, inputs, step.attributes, len(step.outputs), step.arithmetic)
         result = step.kernel(call)
         values = [_array(value) for value in (result if isinstance(result, tuple) else (result,))]
-        return _changed(values, step.results) if step.results else values
+        if not step.results:
+            return values
+        if step.arithmetic.amplify == 1 or step.op_type in ELEMENTWISE:
+            return _changed(values, step.results)
+        exact = step.kernel(dataclasses.replace(call, arithmetic=EXACT))
+        return _amplified(values, exact if isinstance(exact, tuple) else (exact,), step.results)
     except (NodeFailed, TriageError):
         raise
     except MemoryError as error:
@@ -197,6 +209,13 @@ def _changed(values: Sequence[Any], changes: Sequence[Change | None]) -> list[An
     pairs = zip(values, changes, strict=False)  # a kernel may give fewer or more outputs than the node names
     changed = [value if change is None or value is None else change(value) for value, change in pairs]
     return [*changed, *values[len(changes) :]]
+
+
+def _amplified(values: Sequence[Any], exact: Sequence[Any], changes: Sequence[Change | None]) -> list[Any]:
+    """Change results whose error is measured against what the kernel gives when nothing is rounded inside."""
+    triples = zip(values, exact, changes, strict=False)
+    changed = [v if change is None or v is None else change(v, _array(e)) for v, e, change in triples]
+    return [*changed, *values[len(changed) :]]
 
 
 def _array(value: Any) -> Any:

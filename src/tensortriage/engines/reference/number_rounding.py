@@ -76,8 +76,8 @@ class Rounding:
     types: tuple[DType, ...]
     flush: bool = False
 
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return a float64 array rounded; any other array unchanged."""
+    def __call__(self, x: np.ndarray, exact: np.ndarray | None = None) -> np.ndarray:
+        """Return a float64 array rounded; any other array unchanged. ``exact`` is not looked at."""
         if x.dtype != np.float64:
             return x
         y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for what follows

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
 from tensortriage.engines.reference.function_accuracy import FunctionError
 from tensortriage.engines.reference.kernels import ELEMENTWISE
-from tensortriage.engines.reference.number_rounding import Rounding
+from tensortriage.engines.reference.number_rounding import Rounding, rounded
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
@@ -33,16 +33,26 @@ class Finish:
     Attributes:
         error: The error of an approximated function; None for none.
         rounding: How it is rounded then; None when it is not.
+        amplify: Factor on the error that the result has in float32.
     """
 
     error: FunctionError | None
     rounding: Rounding | None
+    amplify: int = 1
 
-    def __call__(self, y: np.ndarray) -> np.ndarray:
-        """Return the result as the hardware would store it."""
-        if self.error is not None:
-            y = self.error(y)
-        return y if self.rounding is None else self.rounding(y)
+    def __call__(self, y: np.ndarray, exact: np.ndarray | None = None) -> np.ndarray:
+        """Return a result as the hardware would store it.
+
+        Args:
+            y: What the kernel gave under the arithmetic of the step.
+            exact: What it gives when nothing is rounded inside, for `amplify`; ``y`` where that is the same.
+        """
+        stored = y if self.error is None else self.error(y)
+        if self.amplify != 1 and y.dtype == np.float64:
+            base, moved = y if exact is None else exact, rounded(stored, DType.FLOAT)
+            with np.errstate(invalid="ignore"):
+                stored = np.where(np.isfinite(base) & np.isfinite(moved), base + self.amplify * (moved - base), moved)
+        return stored if self.rounding is None else self.rounding(stored)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +136,9 @@ class TypedSteps:
         error = arithmetic.functions.error(node.op_type) if index == 0 else None
         fused = self._is_fused(value)
         rounding = None if fused else self._rounding(node, value)
-        return Finish(error, rounding) if error is not None or rounding is not None else None
+        if error is None and rounding is None:
+            return None
+        return Finish(error, rounding, 1 if is_standard(node, *MOVES_DATA) else arithmetic.amplify)
 
     def _rounding(self, node: ir.Node, value: ir.Value) -> Rounding | None:
         dtype = self._dtype(value)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.compare.comparison import Row
-from tensortriage.compare.judgement.relative_error import TOO_COARSE
+from tensortriage.compare.judgement.relative_error import TOO_COARSE, say
 from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.report.terminal.stream import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
@@ -30,6 +30,7 @@ def show(result: CompareResult, stream: TextIO) -> None:
             console.print(
                 Text(f"{name}: {outcome.kind.value}: {printable(outcome.message)}", style="red"), soft_wrap=True
             )
+    _reference(console, result)
     by_target: dict[str, list[FeedComparison]] = {}
     for item in result.comparisons:
         by_target.setdefault(item.comparison.target, []).append(item)
@@ -51,6 +52,29 @@ def show(result: CompareResult, stream: TextIO) -> None:
     for name, score in result.task_metrics.items():
         console.print(f"task metric of {name}: {score:.6g}", soft_wrap=True)
     console.print(Text(closing(result), style="green" if result.passed else "red"), soft_wrap=True)
+
+
+def _reference(console: Console, result: CompareResult) -> None:
+    """Say whether the reference is what the model computes."""
+    if result.unjudged:
+        console.print(
+            f"{result.reference} could not be judged by the model: {printable(result.unjudged)}", soft_wrap=True
+        )
+    if not result.disagreements:
+        return
+    first = result.disagreements[0]
+    others = len({found.value for found in result.disagreements}) - 1
+    place = f" of {first.op_type} '{printable(first.node)}'" if first.node else ""
+    console.print(
+        Text(
+            f"{result.reference} and the model disagree: on {printable(first.feed)}, '{printable(first.value)}'{place} "
+            f"is off by {say(first.error)} from what the model computes ({first.limit})"
+            + (f", and so are {others} more tensors" if others else "")
+            + "; these are not results of this model on these inputs",
+            style="bold red",
+        ),
+        soft_wrap=True,
+    )
 
 
 def _target(console: Console, result: CompareResult, target: str, items: list[FeedComparison]) -> None:

@@ -69,8 +69,9 @@ class FloorJudge:
         references: Mapping[str, np.ndarray],
     ) -> dict[str, Judgement]:
         # A comparison seldom comes here, and all of an investigation is imported with these.
-        from tensortriage.diagnose.measurements.floors import ROUNDED, floors_of
+        from tensortriage.diagnose.measurements.floors import floors_of
         from tensortriage.diagnose.state.investigation import Investigation, Question
+        from tensortriage.envelope.floors import ROUNDED
         from tensortriage.runs.case import Case
         from tensortriage.values.store import MemoryStore
 

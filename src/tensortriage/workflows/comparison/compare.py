@@ -34,6 +34,7 @@ from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.comparison.participants import Live, Participant, Saved, numbered
+from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 
 T = TypeVar("T")
 Arrays = dict[str, np.ndarray]
@@ -137,6 +138,8 @@ class _Comparing:
         self.scores: dict[str, list[float]] = {}
         self.seen: dict[str, str] = {}
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
+        self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, folder=workspace.folder)
+        self.judged: set[str] = set()
 
     @property
     def everyone(self) -> list[Participant]:
@@ -239,6 +242,10 @@ class _Comparing:
         if moved is not None and participant.name not in moved and own:  # else a later batch holds them
             kept = {name: array.copy() for name, array in own.items()} if self.request.postprocess else own
             self.uncontrolled.append((participant, feed, kept))
+        if participant is self.reference and participant.needs_judging and feed.name not in self.judged:
+            self.judged.add(feed.name)
+            self.say(f"judging {participant.name} by the model on {feed.name}")
+            self.judge.judge(feed, participant.everything(number) or outputs)
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
@@ -372,6 +379,8 @@ class _Comparing:
             build_seconds=round(self.tally.build_seconds, 3),
             run_seconds=round(self.tally.run_seconds, 3),
             commands=tuple(self.tally.commands),
+            disagreements=tuple(self.judge.found),
+            unjudged=self.judge.unjudged,
         )
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import is_foreign
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
@@ -37,6 +38,15 @@ class Participant(Protocol):
 
     def like(self, other: "Participant") -> bool:
         """Whether another participant is the same engine with the same model and options."""
+        ...
+
+    @property
+    def needs_judging(self) -> bool:
+        """Whether it may not be what the model computes, when it is taken as right: saved results, scripts."""
+        ...
+
+    def everything(self, number: int) -> Mapping[str, np.ndarray] | None:
+        """Return all values there are for feed number ``number``; None when there are those that are prepared."""
         ...
 
     def release(self) -> None:
@@ -104,6 +114,15 @@ class Live:
             and other._model is self._model
         )
 
+    @property
+    def needs_judging(self) -> bool:
+        """Whether it is an engine that somebody else wrote."""
+        return self.precision_spec is not None and is_foreign(self.precision_spec.name)
+
+    def everything(self, number: int) -> None:
+        """There are only the values that are prepared."""
+        return
+
     def release(self) -> None:
         """Close the session."""
         if self._runner is not None:
@@ -157,6 +176,15 @@ class Saved:
     def like(self, other: Participant) -> bool:
         """Whether another participant is the very same results."""
         return other is self
+
+    @property
+    def needs_judging(self) -> bool:
+        """They may be of another model, or of another version of it."""
+        return True
+
+    def everything(self, number: int) -> Mapping[str, np.ndarray]:
+        """Return all values that were saved for a feed."""
+        return self.results[number]
 
     def release(self) -> None:
         """Nothing is held."""

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED
 from tensortriage.diagnose.measurements.outputs import output_floors
 from tensortriage.diagnose.rungs.fusion.restored_answer import with_change
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
@@ -22,6 +21,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, EngineMissing, TriageError
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from tensortriage.compare.judgement.relative_error import LOST, MATCH_FACTOR, error_of, gap_allowance_db, least_floor
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.floors import ROUNDED, emulate, fp32_floors
+from tensortriage.diagnose.measurements.floors import emulate, fp32_floors
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.inputs.feed import Feed
 
 CERTAIN = 0.01

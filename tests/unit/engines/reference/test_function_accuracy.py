@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.engines.reference.function_accuracy import ACCURACIES, NARROW_ACCURACIES, Functions, HardwareClass
+from tensortriage.engines.reference.function_accuracy import (
+    ACCURACIES,
+    NARROW_ACCURACIES,
+    Functions,
+    HardwareClass,
+)
 from tensortriage.engines.reference.kernels import kernel_names
 from tensortriage.values.dtype import DType
 

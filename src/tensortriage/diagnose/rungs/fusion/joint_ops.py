@@ -4,11 +4,9 @@ A set counts when injecting its wrong results into the reference's run reproduce
 """
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import Floors
 from tensortriage.diagnose.measurements.local import (
     DECISIVE,
     MOST_SUSPECTS,
@@ -22,6 +20,7 @@ from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbou
 from tensortriage.diagnose.measurements.wired_ops import Wired, inner_values, measure_wired, wrong_ends
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.check_cache import digest
@@ -72,7 +71,7 @@ def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]
             seen = weigh(inv, evidence, wrong) if wrong else None
         except (EngineError, ModelError):
             continue  # larger or other pieces may build
-        if seen is None or not (decisive(evidence, seen) or cured(inv, evidence, wrong, seen)):
+        if seen is None or not (decisive(seen) or cured(inv, evidence, wrong, seen)):
             continue
         if made := shrunk(inv, evidence, words, wrong, seen):
             return made
@@ -86,11 +85,9 @@ def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Infl
     return influence(inv, evidence.feed, local, list(ends))
 
 
-def decisive(evidence: Evidence, seen: Influence, share: float = DECISIVE) -> bool:
+def decisive(seen: Influence, share: float = DECISIVE) -> bool:
     """Say whether injected errors make a share of the failure."""
-    measured = max(evidence.worst.errors.values())
-    largest = max(seen.alone.values(), default=0.0)
-    return seen.explained >= share or (math.isfinite(measured) and largest >= share * measured)
+    return seen.explained >= share
 
 
 def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: Influence) -> bool:
@@ -100,7 +97,7 @@ def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: 
     """
     inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
     marked = [value for value in inv.values if value in inner]
-    return bool(marked) and decisive(evidence, seen, NEGLIGIBLE) and restores(inv, evidence, marked)
+    return bool(marked) and decisive(seen, NEGLIGIBLE) and restores(inv, evidence, marked)
 
 
 def shrunk(

@@ -6,12 +6,12 @@ within its limit, or off by no more than the number format explains.
 
 from tensortriage.compare.measured import Measured, compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import Floors
 from tensortriage.diagnose.measurements.outputs import FeedResult, judge
 from tensortriage.diagnose.measurements.soundness import mismatched
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.runner import precision_of

@@ -7,9 +7,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.ranges import FORMATS, RangeRow, Ranges, range_scan
 from tensortriage.values.dtype import Precision

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED, Floors, floors_of
+from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, wide_nodes
 from tensortriage.diagnose.measurements.provenance import explain, provenance
 from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
@@ -13,6 +13,7 @@ from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results

@@ -5,11 +5,11 @@ import math
 from tensortriage.compare.judgement.relative_error import TOO_COARSE, decibels, gap_allowance_db, ratio_of, say
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED
 from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.values.dtype import Precision
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED, jitter
 from tensortriage.diagnose.measurements.local import Local, local_errors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import ROUNDED, jitter
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs

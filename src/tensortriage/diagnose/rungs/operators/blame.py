@@ -5,7 +5,6 @@ So the same weighing serves faults that stay finite and faults that do not.
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
@@ -99,8 +98,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
         explained=seen.explained,
         measured_error=measured,
     )
-    decisive = seen.explained >= DECISIVE or (math.isfinite(measured) and largest >= DECISIVE * measured)
-    if not named or not decisive:
+    if not named or seen.explained < DECISIVE:
         return None
     evidence.influence = with_the_rest(inv, feed, local, seen)
     alike = Instances.of(inv.model).alike

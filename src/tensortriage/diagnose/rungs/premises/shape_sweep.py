@@ -8,12 +8,12 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.diagnose.measurements.floors import Floors
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.measurements.soundness import FAILURES, has_nan
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ShapeRow, Verdict, VerdictKind
+from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.outcome import Outcome, OutcomeKind

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tensortriage.diagnose.ladder import climb
-from tensortriage.diagnose.measurements import floors
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.premises import second_opinion
-from tensortriage.diagnose.rungs.premises.second_opinion import Opinion
+from tensortriage.diagnose.measurements.witnesses import Opinion
 from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.engines.reference.kernels import call, kernel_for
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
@@ -62,39 +61,56 @@ def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
     assert answers["is it the target that is wrong there, or the reference?"].startswith("the target: float64")
 
 
-def test_a_wrong_float64_evaluator_blames_nobody_and_hides_nobody(asked, monkeypatch):
-    off = EngineSpec(asked.wrong.name, {**asked.wrong.options, "amount": "1.03"})
-    for module in (floors, second_opinion):
-        monkeypatch.setattr(module, "FLOAT64", off)
+def test_wrong_kernels_of_our_own_blame_nobody_and_hide_nobody(asked, monkeypatch):
+    for op_type in ("Gemm", "MatMul"):
+        right = kernel_for(op_type)
+        monkeypatch.setitem(call._TABLE, op_type, lambda given, right=right: right(given) * 1.03)
     healthy = asked(PLAIN, "onnxruntime")
     assert healthy.verdict == "match"
     assert any("float64 alone differs" in step.answer for step in healthy.steps)
     assert asked(PLAIN, "wrong").verdict == "local-fault"
 
 
-def opinion(**errors):
-    right = np.linspace(1.0, 2.0, 7)
-    return Opinion("y", 1e-6, {name: right * (1.0 + error) for name, error in errors.items()})
+def test_a_fault_that_reference_and_target_share_is_no_match(asked):
+    verdict = asked("wrong", "wrong")
+    assert verdict.verdict == "comparison-unsound"
+    assert verdict.culprits[0].node == asked.node
 
 
-def test_the_reference_is_alone_only_when_two_others_agree():
-    assert opinion(reference=1e-3, float64=0, second=0).reference_is_alone
-    assert opinion(reference=1e-3, second=0, target=0).reference_is_alone
+RIGHT = np.linspace(1.0, 2.0, 7)
+
+
+def opinion(families=None, **errors):
+    results = {name: RIGHT * (1.0 + error) for name, error in errors.items()}
+    return Opinion("y", 1e-6, results, {"reference": "onnxruntime", **(families or {})})
+
+
+def test_the_reference_is_alone_only_when_two_independent_witnesses_agree():
+    assert opinion(reference=1e-3, float64=0, onnx=0).reference_is_alone
+    assert opinion(reference=1e-3, onnx=0, target=0).reference_is_alone
     assert not opinion(reference=1e-3, float64=0).reference_is_alone
-    assert not opinion(reference=1e-3, float64=0, second=5e-4).reference_is_alone
-    assert not opinion(reference=1e-3, float64=0, second=0, target=1e-3).reference_is_alone
-    assert not opinion(reference=0, float64=1e-3, second=0).reference_is_alone
-    assert opinion(reference=0, float64=1e-3, second=0).float64_is_alone
-    assert not opinion(reference=0, float64=0, second=0).float64_is_alone
-    assert not opinion(reference=0, float64=1e-3, second=0, target=1e-3).float64_is_alone
+    assert not opinion(reference=1e-3, float64=0, onnx=5e-4).reference_is_alone
+    assert not opinion(reference=1e-3, float64=0, onnx=0, target=1e-3).reference_is_alone
+    assert not opinion(reference=0, float64=1e-3, onnx=0).reference_is_alone
 
 
-def test_two_of_one_kind_are_no_two_witnesses():
-    right = np.linspace(1.0, 2.0, 7)
-    same = {"reference": right * 1.001, "second": right, "target": right}
-    assert Opinion("y", 1e-6, same).reference_is_alone
-    assert not Opinion("y", 1e-6, same, akin=True).reference_is_alone
-    assert Opinion("y", 1e-6, {**same, "float64": right}, akin=True).reference_is_alone
+def test_float64_is_alone_when_somebody_independent_sides_with_the_reference():
+    assert opinion(reference=0, float64=1e-3, onnx=0).float64_is_alone
+    assert not opinion(reference=0, float64=0, onnx=0).float64_is_alone
+    assert not opinion(reference=0, float64=1e-3, onnx=0, target=1e-3).float64_is_alone
+    assert not opinion({"target": "onnxruntime"}, reference=0, float64=1e-3, target=0).float64_is_alone
+
+
+def test_two_that_share_kernels_are_one_witness():
+    shared = {"second": "openvino", "target": "openvino"}
+    assert opinion(reference=1e-3, second=0, target=0).reference_is_alone
+    assert not opinion(shared, reference=1e-3, second=0, target=0).reference_is_alone
+    assert opinion(shared, reference=1e-3, second=0, target=0, float64=0).reference_is_alone
+
+
+def test_an_engine_with_the_kernels_of_the_reference_does_not_speak_for_it():
+    akin = {"second": "onnxruntime"}
+    assert opinion(akin, reference=1e-3, second=1e-3, float64=0, onnx=0).reference_is_alone
 
 
 def test_results_of_other_shapes_never_agree():

@@ -1,0 +1,158 @@
+"""What several implementations make of one op, all fed with the reference's own operands, and who agrees with whom.
+
+Two engines are two witnesses only if they share no kernels: ONNX Runtime at two levels is one witness, and so are
+engines that run in it. Independent are our own float64 kernels, those of the onnx package, OpenVINO, ONNX Runtime, and
+whatever else is the target.
+"""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.local import golden_feed, shape_values
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.members import CENTRE, member
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.explode import explode
+from tensortriage.runs.lab import PLAIN
+
+REFERENCE = "reference"
+"""Name of the reference's own result among the opinions."""
+
+FLOAT64 = "float64"
+"""Name of what our own kernels give: computed in float64, rounded as the model's types say."""
+
+ONNX = "the onnx package"
+"""Name of what the reference implementations of the onnx package give."""
+
+ONNX_KERNELS = member({"kernels": "onnx"})
+OPENVINO = EngineSpec("openvino", {"precision": "fp32"})
+
+_FAMILIES = {"onnxruntime": "onnxruntime", "emulate": "onnxruntime", "openvino": "openvino", "reference": FLOAT64}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Opinion:
+    """What several implementations make of one op.
+
+    Attributes:
+        value: The op's result.
+        bound: Relative error that healthy engines may make there.
+        results: Name of an implementation to its result; `REFERENCE` is the reference's.
+        families: Whose kernels each of them runs; one that is not listed is a family of its own.
+    """
+
+    value: str
+    bound: float
+    results: Mapping[str, np.ndarray]
+    families: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def error(self, one: str, other: str) -> float:
+        """Return the relative error of one result against another; inf when one is missing."""
+        if one not in self.results or other not in self.results:
+            return math.inf
+        reference, target = self.results[other], self.results[one]
+        return error_of(measure(reference, target)) if reference.shape == target.shape else math.inf
+
+    def agree(self, one: str, other: str) -> bool:
+        """Say whether two results agree but for what healthy engines do differently."""
+        return self.error(one, other) <= self.bound
+
+    def family(self, name: str) -> str:
+        """Return whose kernels an implementation runs."""
+        return self.families.get(name, name)
+
+    @property
+    def witnesses(self) -> tuple[str, ...]:
+        """Implementations that share no kernels with the reference."""
+        own = self.family(REFERENCE)
+        return tuple(name for name in self.results if name != REFERENCE and self.family(name) != own)
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """Witnesses that contradict the reference and are confirmed by another, independent one."""
+        dissent = [name for name in self.witnesses if not self.agree(name, REFERENCE)]
+        pairs = [pair for pair in combinations(dissent, 2) if self.family(pair[0]) != self.family(pair[1])]
+        return tuple(dict.fromkeys(name for pair in pairs if self.agree(*pair) for name in pair))
+
+    @property
+    def reference_is_alone(self) -> bool:
+        """Whether two independent witnesses agree with each other, and none with the reference."""
+        return bool(self.against) and not any(self.agree(name, REFERENCE) for name in self.witnesses)
+
+    @property
+    def float64_is_alone(self) -> bool:
+        """Whether an independent witness sides with the reference against float64, and none with float64."""
+        others = [name for name in self.witnesses if self.family(name) != self.family(FLOAT64)]
+        return (
+            self.disputed
+            and any(self.agree(name, REFERENCE) for name in others)
+            and not any(self.agree(name, FLOAT64) for name in others)
+        )
+
+    @property
+    def disputed(self) -> bool:
+        """Whether the reference and float64 disagree."""
+        return FLOAT64 in self.results and not self.agree(REFERENCE, FLOAT64)
+
+
+def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opinion]:
+    """Ask every implementation at the ops that make some values, in one small model."""
+    nodes = [inv.model.graph.producer(value) for value in values]
+    names = list(dict.fromkeys(node.name for node in nodes if node is not None))
+    if not names:
+        return []
+    golden, specs = inv.golden(feed), inv.specs(feed)
+    exploded = explode(inv.model, [[name] for name in names], specs=specs, shape_values=shape_values(inv, feed))
+    fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
+    made = [value for value in inv.values if value in {*exploded.outputs.values()} and value in golden]
+    floors = floors_of(inv, exploded.model, fed, made, golden=golden, specs=specs, what=f"{len(names)} disputed ops")
+    inv.listener.progress(f"asking other engines at {len(names)} ops")
+    families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
+    answers: dict[str, Mapping[str, np.ndarray]] = {}
+    for word, spec in asked(inv).items():
+        families[word] = ONNX if word == ONNX else family_of(spec)
+        with contextlib.suppress(EngineError, UsageError), inv.new_runner(spec, exploded.model) as runner:
+            answers[word] = dict(runner.run(fed))
+    return [
+        Opinion(
+            value,
+            MATCH_FACTOR * floors.fp32.get(value, 0.0),
+            {
+                REFERENCE: np.asarray(golden[value]),
+                **{word: found[value] for word, found in answers.items() if value in found},
+            },
+            families,
+        )
+        for value in values
+        if value in golden
+    ]
+
+
+def asked(inv: Investigation) -> dict[str, EngineSpec]:
+    """Return who is asked beside the reference: every independent implementation that is to be had here."""
+    reference, target = inv.question.reference, inv.question.target
+    found = {FLOAT64: CENTRE, ONNX: ONNX_KERNELS}
+    if family_of(reference) != "onnxruntime":
+        found[str(PLAIN)] = PLAIN
+    if inv.precision not in ROUNDED and family_of(target) != family_of(reference):
+        found[str(target)] = target
+    if "openvino" not in {family_of(reference), family_of(target)} and create(OPENVINO).availability().usable:
+        found["OpenVINO"] = OPENVINO
+    return found
+
+
+def family_of(spec: EngineSpec) -> str:
+    """Return whose kernels an engine runs; every engine that is not known has its own."""
+    return _FAMILIES.get(spec.name, str(spec))

@@ -1,0 +1,85 @@
+"""Is the error what the hardware's freedoms cost: accumulators, shortened operands, approximated functions?
+
+Every op that is beyond rounding is as far off as engines are that take such a freedom, and no farther. Then the whole
+model is evaluated with the freedoms that were taken: where that predicts an error of the size that was measured, no op
+is to blame, and the answer says what was approximated or accumulated.
+"""
+
+from collections import Counter
+
+from tensortriage.compare.judgement.relative_error import gap_allowance_db, say
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local import Local, suspects
+from tensortriage.diagnose.rungs.number_format.predicted import gap_db
+from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.allowances import whole_model
+from tensortriage.errors import EngineError, UsageError
+
+QUESTION = "is it what the hardware may choose freely?"
+
+
+def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Does the error of the outputs have the size that the freedoms taken by the target predict?"""
+    local = evidence.local
+    if local is None or not local.floors.taken:
+        return None
+    since = inv.mark()
+    told = words_of(inv, local)
+    try:
+        predicted = whole_model(
+            inv,
+            inv.model,
+            evidence.feed,
+            list(evidence.worst.errors),
+            freedoms=tuple(dict.fromkeys(local.floors.taken.values())),
+            precision=inv.precision,
+        )
+    except (EngineError, UsageError) as problem:
+        inv.answered(QUESTION, f"unknown: {told}, but the model cannot be evaluated so: {problem.message}", since=since)
+        return None
+    worst = evidence.worst
+    gaps = {
+        name: gap_db(worst.metrics[name], error, predicted.get(name, 0.0))
+        for name, error in worst.errors.items()
+        if not worst.within[name]
+    }
+    beyond = [name for name, gap in gaps.items() if gap > gap_allowance_db(worst.metrics[name].count)]
+    left = suspects(inv, evidence.feed, local)
+    inv.answered(
+        QUESTION,
+        f"{'partly' if beyond else 'yes'}: {told}"
+        + (f"; output '{beyond[0]}' is {gaps[beyond[0]]:+.1f} dB against what that predicts" if beyond else ""),
+        since=since,
+        freedoms={value: freedom.name for value, freedom in local.floors.taken.items()},
+        predicted_error=dict(predicted),
+        measured_error=dict(worst.errors),
+        gap_db=gaps,
+        ops_left=[value for value, _ in left][:12],
+    )
+    if beyond:
+        return None
+    name, error, _ = worst.worst
+    others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""
+    avoided = {freedom.avoided for freedom in local.floors.taken.values() if freedom.avoided}
+    return inv.verdict(
+        VerdictKind.ROUNDING,
+        FREEDOMS_EXPLAIN.on(inv.inputs_word),
+        f"no op is to blame: {told}, as engines of its class do; output '{name}' has relative error {say(error)}, "
+        f"predicted {say(predicted.get(name))} ({gaps.get(name, 0.0):+.1f} dB){others}"
+        + "".join(f"; to avoid it, {words}" for words in sorted(avoided)),
+        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
+    )
+
+
+def words_of(inv: Investigation, local: Local) -> str:
+    """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
+    told = []
+    for freedom in dict.fromkeys(local.floors.taken.values()):
+        values = [value for value, taken in local.floors.taken.items() if taken is freedom]
+        kinds = Counter(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
+        ops = " and ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.most_common())
+        worst = max((local.error(value) or 0.0 for value in values), default=0.0)
+        told.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{say(worst)})")
+    return "; ".join(told)

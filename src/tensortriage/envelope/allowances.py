@@ -1,0 +1,141 @@
+"""Which freedoms an engine took: errors beyond the floor that an accumulator or an approximation accounts for.
+
+Only what is beyond its floor is asked about, alone, on the operands that the engine had: what would the operator give
+on an engine that takes this freedom? An error no larger than that is no fault. On hardware that is not known, a freedom
+counts only if the engine takes it at least at half of the operators of a kind where it would show: one product of many
+that is off by so much is a fault of that one.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from tensortriage.compare.judgement.relative_error import amplitude, error_of, gap_allowance_db
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.envelope.floors import Floors, format_member
+from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.hardware import Hardware
+from tensortriage.envelope.members import member, spread
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.values.dtype import Precision
+
+SHARE = 0.5
+"""Share of the operators of a kind that must show a freedom on hardware that is not known."""
+
+VISIBLE = 4.0
+"""A freedom would show where it allows this much more than the floor (12 dB): twice what makes a suspect."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a freedom allows at one value.
+
+    Attributes:
+        freedom: The freedom that accounts for the error.
+        error: Relative error that an engine which takes it may make there, few elements allowed for.
+    """
+
+    freedom: Freedom
+    error: float
+
+
+def choice_errors(
+    lab: Lab,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    freedoms: Sequence[Freedom],
+    precision: Precision,
+    what: str,
+) -> dict[Freedom, Mapping[str, Metrics]]:
+    """Return what each freedom makes of values in a format, against the model evaluated as its types say.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+    """
+    base = format_member(precision)
+    options = {} if base is None or base.name != "reference" else base.options
+    members = {freedom.name: member({**options, **freedom.options}) for freedom in freedoms}
+    found = spread(lab, model, feed, values, members, what=what)
+    return {freedom: found[freedom.name] for freedom in freedoms}
+
+
+def allowances(
+    found: Mapping[Freedom, Mapping[str, Metrics]],
+    errors: Mapping[str, float],
+    floors: Mapping[str, float],
+    *,
+    op_types: Callable[[str], frozenset[str]],
+    suspects: Collection[str],
+    hardware: Hardware,
+) -> dict[str, Allowance]:
+    """Return the freedom that accounts for the error of each suspect, where one does.
+
+    Args:
+        found: What each freedom makes of suspects and of their peers, the operators of the same kinds.
+        errors: Relative error of each of these values on the target.
+        floors: Their floors without any freedom.
+        op_types: Operators that make a value out of what was fed.
+        suspects: Values beyond their floor.
+        hardware: The target's class.
+    """
+    granted: dict[str, Allowance] = {}
+    for freedom, figures in found.items():
+        allowed = {
+            value: max(error_of(figure) * amplitude(gap_allowance_db(figure.count)), floors.get(value, 0.0))
+            for value, figure in figures.items()
+            if freedom.concerns(op_types(value))
+        }
+        within = {value for value in suspects if value in allowed and errors[value] <= allowed[value]}
+        if hardware is Hardware.ANY:
+            within = {value for value in within if _is_habit(op_types(value), within, allowed, floors, op_types)}
+        for value in within:
+            if value not in granted:
+                granted[value] = Allowance(freedom, allowed[value])
+    return granted
+
+
+def _is_habit(
+    kind: frozenset[str],
+    within: Collection[str],
+    allowed: Mapping[str, float],
+    floors: Mapping[str, float],
+    op_types: Callable[[str], frozenset[str]],
+) -> bool:
+    """Say whether an engine takes a freedom at enough operators of a kind, of those where it would show."""
+    shows = [v for v in allowed if op_types(v) == kind and allowed[v] > VISIBLE * floors.get(v, 0.0)]
+    taken = sum(value in within for value in shows)
+    return not shows or taken >= SHARE * len(shows)
+
+
+def widened(floors: Floors, granted: Mapping[str, Allowance], factor: float) -> Floors:
+    """Return floors of which ``factor`` times is what the freedoms allow."""
+    target = dict(floors.target)
+    for value, allowance in granted.items():
+        target[value] = max(target.get(value, 0.0), allowance.error / factor)
+    taken = {**floors.taken, **{value: allowance.freedom for value, allowance in granted.items()}}
+    return dataclasses.replace(floors, target=target, taken=taken)
+
+
+def whole_model(
+    lab: Lab,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    freedoms: Sequence[Freedom],
+    precision: Precision,
+) -> dict[str, float]:
+    """Return the relative error that an engine makes at values of a whole model when it takes several freedoms at once.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+    """
+    base = format_member(precision)
+    options = dict({} if base is None or base.name != "reference" else base.options)
+    for freedom in freedoms:
+        options |= freedom.options
+    found = spread(lab, model, feed, values, {"taken": member(options)}, what="the model with the freedoms taken")
+    return {value: error_of(figure) for value, figure in found["taken"].items()}

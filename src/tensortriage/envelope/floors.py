@@ -1,0 +1,146 @@
+"""Noise floors: the relative error that a healthy engine must be allowed at every tensor.
+
+The floor of fp32 is measured by one *loud* evaluation, whose every operator is ten times as wrong as a healthy kernel's
+result: sums in float32 in another order, functions as inaccurate as CPUs compute them. What ten times the usual noise
+does at a tensor is what an engine may do there. Where noise grows smoothly that is ten times the floor; where it only
+flips decisions (a rounding to int8, a comparison) it is what flips cost, and no more.
+
+For a narrower format the floor is the error that remains when every operator is exact and its result is rounded to the
+format.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import (
+    MATCH_FACTOR,
+    amplitude,
+    error_of,
+    gap_allowance_db,
+    least_floor,
+)
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.members import WITNESS, member, spread
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.lab import Lab
+from tensortriage.values.dtype import DType, Precision
+from tensortriage.values.store import TensorStore
+
+ROUNDED = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
+"""Formats whose rounding can be emulated result by result."""
+
+LOUD = member({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
+"""A healthy fp32 evaluation whose every operator errs `MATCH_FACTOR` times as much."""
+
+UNROUNDED = EngineSpec("reference")
+"""Nothing rounded between operators: what engines make of narrow types that compute in float32 and fuse."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Floors:
+    """Relative noise floors by value name.
+
+    Attributes:
+        fp32: Floor of a healthy fp32 engine; it may be `MATCH_FACTOR` times as far off.
+        target: Floor of a healthy engine in the target's format; equals ``fp32`` for fp32.
+        emulated: Figures of the emulated format, where one was emulated; with their NaN and Inf counts they tell what
+            the format cannot hold.
+        source: How the fp32 floor was found: ``envelope`` or ``input jitter``.
+        reference: Figures of the reference's own values against the centre of the envelope, as far as it was judged.
+        taken: Freedoms that the target took, by value; its floor allows for what they cost.
+    """
+
+    fp32: Mapping[str, float]
+    target: Mapping[str, float]
+    emulated: Mapping[str, Metrics]
+    source: str
+    reference: Mapping[str, Metrics] = dataclasses.field(default_factory=dict)
+    taken: Mapping[str, Freedom] = dataclasses.field(default_factory=dict)
+
+
+def envelope_floors(
+    lab: Lab,
+    model: Model,
+    feed: Feed,
+    values: Sequence[str],
+    *,
+    precision: Precision,
+    reference: TensorStore | None = None,
+    reference_name: str = "",
+    what: str,
+) -> Floors:
+    """Measure the floors of values of a model on one feed, from nothing but these two.
+
+    Args:
+        lab: Where engines are asked.
+        model: The model (whole, or exploded).
+        feed: Its inputs.
+        values: Values whose floors are wanted, in topological order.
+        precision: The target's format.
+        reference: The reference's values, to be judged by the envelope.
+        reference_name: Tells references apart.
+        what: Said while it takes place, e.g. ``every layer``.
+
+    Raises:
+        EngineError: When the model cannot be evaluated, as for an operator without float64 arithmetic.
+        UsageError: Likewise.
+    """
+    members = {"loud": LOUD}
+    if narrow_types(model):
+        members["unrounded"] = UNROUNDED
+    if (emulation := format_member(precision)) is not None:
+        members["format"] = emulation
+    found = spread(
+        lab, model, feed, values, members, witness=reference, witness_name=reference_name, what=f"floors of {what}"
+    )
+    fp32 = {name: fp32_floor(figure) for name, figure in found["loud"].items()}
+    for name, figure in found.get("unrounded", {}).items():
+        fp32[name] = max(fp32.get(name, 0.0), fp32_floor(figure))
+    target, least = dict(fp32), least_floor(precision)
+    for name, figure in found.get("format", {}).items():
+        target[name] = max(error_of(figure), fp32.get(name, 0.0), 0.0 if figure.exact else least)
+    return Floors(fp32, target, found.get("format", {}), "envelope", found.get(WITNESS, {}))
+
+
+def fp32_floor(loud: Metrics) -> float:
+    """Return the floor that makes `MATCH_FACTOR` floors what a loud evaluation shows, few elements allowed for."""
+    error = error_of(loud)
+    if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
+        return math.inf
+    allowed = error * amplitude(gap_allowance_db(loud.count)) / MATCH_FACTOR
+    return allowed if loud.exact else max(allowed, least_floor(Precision.FP32))
+
+
+def format_member(precision: Precision) -> EngineSpec | None:
+    """Return the evaluation of an fp32 model in a format; None for fp32 and wider."""
+    if precision is Precision.TF32:
+        return member({"operands": "tf32-truncated"})
+    if precision is Precision.INT8:
+        return EngineSpec("emulate", {"precision": "int8"})
+    return member({"format": precision.value}) if precision in ROUNDED else None
+
+
+def narrow_types(model: Model) -> bool:
+    """Say whether a model declares values in float16 or bfloat16."""
+    return any(spec.dtype in (DType.FLOAT16, DType.BFLOAT16) for spec in value_specs(model).values())
+
+
+def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return a copy of a feed with every floating-point element moved by -1, 0 or +1 ulp, reproducibly."""
+    rng = np.random.default_rng(seed)
+    moved: dict[str, np.ndarray] = {}
+    for name, array in tensors.items():
+        if array.dtype not in (np.float32, np.float64):
+            moved[name] = array
+            continue
+        direction = rng.integers(-1, 2, array.shape)
+        towards = np.where(direction > 0, np.inf, -np.inf).astype(array.dtype)
+        moved[name] = np.where(direction == 0, array, np.nextafter(array, towards)).astype(array.dtype)
+    return moved

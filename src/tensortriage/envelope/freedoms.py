@@ -1,0 +1,126 @@
+"""What engines are free to choose beyond the last bit: accumulators, shortened operands, approximated functions.
+
+A freedom is told in words when an engine takes it, and forgives what it costs and no more. Each is an option of the
+engine ``reference``, which evaluates the model as an engine would that takes it.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+from tensortriage.envelope.hardware import Hardware
+from tensortriage.values.dtype import Precision
+
+_PRODUCTS = frozenset({
+    "Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention", "MultiHeadAttention",
+    "FusedMatMul", "FusedConv", "FusedGemm", "DeformConv",
+})  # fmt: skip
+"""Operators that units for matrix products compute."""
+
+_EVERY = frozenset(Precision)
+_WIDE = frozenset({Precision.FP32, Precision.TF32})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Freedom:
+    """One choice that leaves an engine healthy.
+
+    Attributes:
+        name: Short name, for files.
+        words: What it is, after the name of an operator and a colon: ``sums kept in fp16, usual on GPUs``.
+        avoided: How to avoid it, for people; empty when there is no general way.
+        options: Of the engine ``reference``, on top of those of the target's format.
+        hardware: Classes of hardware that may take it; `Hardware.ANY` always may.
+        precisions: Formats of the target in which it is taken.
+        operators: ONNX operators it concerns; empty for those whose results it changes.
+        source: Where its size comes from.
+    """
+
+    name: str
+    words: str
+    avoided: str
+    options: Mapping[str, str]
+    hardware: frozenset[Hardware]
+    precisions: frozenset[Precision]
+    operators: frozenset[str] = frozenset()
+    source: str = ""
+
+    def concerns(self, op_types: Collection[str]) -> bool:
+        """Say whether one of some operators may take it."""
+        return not self.operators or not self.operators.isdisjoint(op_types)
+
+
+FP16_SUMS = Freedom(
+    "fp16-accumulator",
+    "sums kept in fp16, usual on GPUs and NPUs",
+    "keep these ops in fp32 (--kept), or ask for precision=fp32 or bf16",
+    # One rounding for every four products, as measured; added up in blocks of 16 that is twice the error, since the
+    # errors of n roundings grow like sqrt(n).
+    {"accumulator": "fp16", "block": "16", "amplify": "2"},
+    frozenset({Hardware.GPU, Hardware.NPU}),
+    frozenset({Precision.FP16}),
+    _PRODUCTS,
+    "measured on TensorRT 8.5.3 (H200, FP16): MatMul over 192 products is off by 1.07e-3, over 768 by 2.05e-3; one "
+    "rounding to fp16 for every four products makes 1.0e-3 and 2.0e-3",
+)
+BF16_SUMS = Freedom(
+    "bf16-accumulator",
+    "sums kept in bf16, usual on NPUs",
+    "keep these ops in fp32 (--kept), or ask for precision=fp16 or fp32",
+    {"accumulator": "bf16", "block": "16"},
+    frozenset({Hardware.NPU}),
+    frozenset({Precision.BF16}),
+    _PRODUCTS,
+    "running sums rounded to bf16 after every 16 products, the smallest block of the units in use",
+)
+TF32 = Freedom(
+    "tf32-operands",
+    "operands in TF32, usual on GPUs",
+    "switch TF32 off in the engine",
+    {"operands": "tf32-truncated"},
+    frozenset({Hardware.GPU}),
+    _WIDE,
+    _PRODUCTS,
+    "NVIDIA A100 whitepaper: operands keep 10 bits of their fractions; cut off, which is twice as much as rounded",
+)
+GPU_FUNCTIONS = Freedom(
+    "gpu-functions",
+    "approximated function, usual on GPUs",
+    "",
+    {"functions": "gpu"},
+    frozenset({Hardware.GPU}),
+    _EVERY,
+    frozenset(),
+    "tensortriage.engines.function_accuracy, class gpu",
+)
+NPU_FUNCTIONS = Freedom(
+    "npu-functions",
+    "approximated function, usual on NPUs",
+    "",
+    {"functions": "npu"},
+    frozenset({Hardware.NPU}),
+    _EVERY,
+    frozenset(),
+    "tensortriage.engines.function_accuracy, class npu",
+)
+WINOGRAD = Freedom(
+    "winograd",
+    "convolution by Winograd's method",
+    "",
+    {"winograd": "4"},
+    frozenset({Hardware.CPU, Hardware.GPU, Hardware.NPU}),
+    _EVERY,
+    frozenset({"Conv", "FusedConv"}),
+    "F(4x4, 3x3), the largest tiles in use (Lavin and Gray, CVPR 2016)",
+)
+
+FREEDOMS = (FP16_SUMS, BF16_SUMS, TF32, GPU_FUNCTIONS, NPU_FUNCTIONS, WINOGRAD)
+"""All of them; where several explain an error, the first one is named."""
+
+
+def freedoms_of(hardware: Hardware, precision: Precision) -> tuple[Freedom, ...]:
+    """Return what engines of a class may choose while they compute in a format."""
+    return tuple(
+        freedom
+        for freedom in FREEDOMS
+        if precision in freedom.precisions and (hardware is Hardware.ANY or hardware in freedom.hardware)
+    )

@@ -1,0 +1,28 @@
+"""Which class of hardware an engine computes on, and with that, which freedoms are its own."""
+
+import enum
+
+from tensortriage.engines.spec import EngineSpec
+
+
+class Hardware(enum.Enum):
+    """Classes of hardware by what they are free to choose; the value is the word of ``--hardware``."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+    NPU = "npu"
+    ANY = "any"
+
+    @classmethod
+    def of(cls, spec: EngineSpec) -> "Hardware":
+        """Return the class of an engine; `ANY` for engines that are not known, such as scripts."""
+        if spec.name in ("reference", "emulate"):
+            return cls.CPU
+        if spec.name == "tensorrt":
+            return cls.GPU
+        where = f"{spec.options.get('provider', '')} {spec.options.get('device', '')}".lower()
+        if spec.name in ("onnxruntime", "openvino"):
+            if any(word in where for word in ("cuda", "tensorrt", "gpu", "rocm", "dml")):
+                return cls.GPU
+            return cls.NPU if "npu" in where or "qnn" in where else cls.CPU
+        return cls.ANY

@@ -1,0 +1,92 @@
+"""Is the reference of a comparison what the model computes? Saved results and scripts are judged before they judge.
+
+Golden values of another model, or of another version of it, would be taken for the truth otherwise, and every engine
+that runs this one for wrong, or worse: for right within the distance of the two.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.run_result import Disagreement
+from tensortriage.envelope.members import CENTRE
+from tensortriage.envelope.reference import disputes
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.runs.case import Case
+from tensortriage.runs.lab import Lab
+from tensortriage.values.store import MemoryStore
+
+
+class ReferenceJudge:
+    """Judges values that a reference gives for a model.
+
+    Args:
+        model: The model.
+        tolerances: The user's own; none to judge by the envelope.
+        folder: For temporary files.
+
+    Attributes:
+        found: What is not the model's.
+        unjudged: Why something could not be judged; empty when everything was.
+    """
+
+    def __init__(self, model: Model, *, tolerances: Sequence[Tolerance], folder: Path) -> None:
+        self._model = model
+        self._tolerances = tolerances
+        self._folder = folder
+        self.found: list[Disagreement] = []
+        self.unjudged = ""
+
+    def judge(self, feed: Feed, values: Mapping[str, np.ndarray]) -> None:
+        """Judge the reference's values of one feed; names that the model does not have are left alone."""
+        made = dict.fromkeys([*markable(self._model), *(spec.name for spec in self._model.outputs)])
+        names = [name for name in made if name in values]
+        if not names:
+            self.unjudged = "none of its tensors has the name of a tensor of the model"
+            return
+        with Case(self._folder / "reference") as case:
+            lab = Lab(case)
+            try:
+                if self._tolerances:
+                    self._by_tolerance(lab, feed, names, values)
+                else:
+                    self._by_envelope(lab, feed, names, values)
+            except (EngineError, UsageError) as problem:
+                self.unjudged = problem.message
+            finally:
+                lab.close()
+
+    def _by_envelope(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
+        store = MemoryStore({name: values[name] for name in names})
+        for dispute in disputes(lab, self._model, feed, names, store):
+            limit = f"at most {say(dispute.limit)}" if dispute.limit else "another shape"
+            self._disagree(feed, dispute.value, dispute.error, limit)
+
+    def _by_tolerance(self, lab: Lab, feed: Feed, names: Sequence[str], values: Mapping[str, np.ndarray]) -> None:
+        tolerance = EveryTolerance(self._tolerances)
+        wrong: dict[str, tuple[float, str]] = {}
+        for name, exact in lab.streamed(CENTRE, self._model, feed, names):
+            given = values[name]
+            if given.shape != exact.shape:
+                wrong[name] = float("inf"), "another shape"
+                continue
+            figure = measure(exact, given)
+            judgement = tolerance.judge(name, figure, exact, given)
+            if not judgement.within:
+                wrong[name] = figure.relative_rms_error, judgement.limit
+        for name in names:
+            if name in wrong:
+                self._disagree(feed, name, *wrong[name])
+
+    def _disagree(self, feed: Feed, value: str, error: float, limit: str) -> None:
+        node = self._model.graph.producer(value)
+        self.found.append(
+            Disagreement(feed.name, value, node.name if node else "", node.op_type if node else "", error, limit)
+        )
