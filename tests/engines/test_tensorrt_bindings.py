@@ -33,8 +33,8 @@ trt = importlib.import_module("tensorrt_bindings")
 from tensortriage_worker import tensorrt_adapter, tensorrt_calibration, tensorrt_debug
 from tensortriage_worker import tensorrt_session, tensorrt_tactics
 from tensortriage_worker.adapter import AdapterError
-from tensortriage_worker.tensorrt_library import features, make_logger
-from tensortriage_worker.tensorrt_logs import LogMiner
+from tensortriage_worker.tensorrt.library import features, make_logger
+from tensortriage_worker.tensorrt.logs import LogMiner
 
 miner = LogMiner(echo=False)
 logger = make_logger(trt, miner)

@@ -78,11 +78,12 @@ class Supervisor:
             self.folders.insert(0, self._new_folder(FAST_FOLDER))
 
     def unpack(self, files: dict[str, str]) -> None:
-        """Write the engine's side of the package, by file name, to where the engine's process imports it from."""
+        """Write the engine's side of the package, by path in it, to where the engine's process imports it from."""
         package = os.path.join(self._home, "tensortriage_worker")
-        os.mkdir(package)
         for name, text in files.items():
-            with open(os.path.join(package, name), "w", encoding="utf-8") as file:
+            path = os.path.join(package, *name.split("/"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
 
     def serve(self) -> None:

@@ -15,7 +15,7 @@ from tensortriage.errors import DataError, StoreError
 from tensortriage.runs.check_cache import digest
 from tensortriage.values.files import read_regular
 from tensortriage.values.serial import dump, from_json
-from tensortriage_worker.tensorrt_tactics import hash_word, rows_of_log
+from tensortriage_worker.tensorrt.tactics import hash_word, rows_of_log
 
 TACTICS_FORMAT = "tensortriage.tactics/1"
 _REPLAY, _ALGORITHM = "TacticReplayData", "Algorithm"

@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 
 import tensortriage_worker
+from tensortriage.engines.process.workers import _package_texts
 
-FILES = sorted(Path(tensortriage_worker.__file__).parent.glob("*.py"))
+HOME = Path(tensortriage_worker.__file__).parent
+FILES = sorted(HOME.rglob("*.py"))
 ENGINES = {"openvino", "ml_dtypes"}  # imported where present, inside functions
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.name)
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())
 def test_parses_as_python_3_8(file):
     ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.name)
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())
 def test_imports_only_the_standard_library_numpy_and_itself(file):
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -29,5 +31,5 @@ def test_imports_only_the_standard_library_numpy_and_itself(file):
     assert roots - ENGINES <= allowed
 
 
-def test_files_are_flat_because_they_travel_by_name():
-    assert not [path for path in FILES[0].parent.iterdir() if path.is_dir() and path.name != "__pycache__"]
+def test_every_module_travels_to_the_worker_by_its_path_in_the_package():
+    assert sorted(_package_texts()) == sorted(file.relative_to(HOME).as_posix() for file in FILES)

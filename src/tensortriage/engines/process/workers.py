@@ -17,7 +17,8 @@ import shutil
 import subprocess
 import threading
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
@@ -305,8 +306,16 @@ def _behind_ssh(word: str) -> tuple[str, str]:
 
 @functools.cache
 def _package_texts() -> Mapping[str, str]:
-    files = importlib.resources.files(_PACKAGE).iterdir()
-    return {file.name: file.read_text(encoding="utf-8") for file in files if file.name.endswith(".py")}
+    """Return the text of every module of the worker's package by its path in there, with ``/`` between folders."""
+
+    def texts(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                yield from texts(entry, f"{prefix}{entry.name}/")
+            elif entry.name.endswith(".py"):
+                yield prefix + entry.name, entry.read_text(encoding="utf-8")
+
+    return dict(texts(importlib.resources.files(_PACKAGE), ""))
 
 
 def _unusable(interpreter: str, reason: str) -> EngineMissing:

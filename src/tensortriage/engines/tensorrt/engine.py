@@ -35,8 +35,8 @@ from tensortriage.engines.tensorrt.session import TensorRtSession
 from tensortriage.errors import BuildFailed, EngineMissing, ModelError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage_worker.tensorrt_library import DEVICE, INSTALL, LIBRARIES
-from tensortriage_worker.tensorrt_tactics import FORMAT
+from tensortriage_worker.tensorrt.library import DEVICE, INSTALL, LIBRARIES
+from tensortriage_worker.tensorrt.tactics import FORMAT
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
@@ -180,7 +180,7 @@ class TensorRtEngine:
         return {**info, "trtexec": converting(model.absolute(), settings, words) + info["trtexec"]}
 
     def capability(self, model: Path, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return what the parser says about a model; see `tensortriage_worker.tensorrt_support`.
+        """Return what the parser says about a model; see `tensortriage_worker.tensorrt.support`.
 
         Raises:
             TriageError: As for `compile`.

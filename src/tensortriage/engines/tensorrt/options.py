@@ -10,7 +10,7 @@ from tensortriage.engines.options import Options
 from tensortriage.engines.process.isolated import WORKER_OPTION
 from tensortriage.errors import UsageError
 from tensortriage.values.dtype import Precision
-from tensortriage_worker.tensorrt_config import SETTINGS
+from tensortriage_worker.tensorrt.config import SETTINGS
 
 MIXED = "mixed"
 AUTO = "auto"

@@ -100,7 +100,7 @@ class TensorRtSession:
         return self._any().tactics()
 
     def answer(self, question: str, **arguments: Any) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
-        """Ask the adapter something of its own; see `tensortriage_worker.tensorrt_adapter`."""
+        """Ask the adapter something of its own; see `tensortriage_worker.tensorrt.adapter`."""
         return self._any().answer(question, **arguments)
 
     def allow(self, run_seconds: float) -> None:

@@ -8,7 +8,7 @@ from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage_worker.shards import write_shard
 
 SEPARATOR = "/"
-"""Between the number of a feed and the name of its input; see `tensortriage_worker.tensorrt_calibration`."""
+"""Between the number of a feed and the name of its input; see `tensortriage_worker.tensorrt.calibration`."""
 
 
 def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder: Path) -> EngineSpec:

@@ -15,7 +15,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from tensortriage_worker.adapter import AdapterError, Failure
-from tensortriage_worker.tensorrt_types import word
+from tensortriage_worker.tensorrt.dtypes import word
 
 FORMAT = "tensortriage.tactics/1"
 PINNED_MILLISECONDS = 1.0

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tensorrt_stand_in import Runtime
-from tensortriage_worker import tensorrt_calibration, tensorrt_memory
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.shards import write_shard
-from tensortriage_worker.tensorrt_config import allow_types, configure, profiles, set_precision, tactic_sources, trtexec
-from tensortriage_worker.tensorrt_network import constrain, constrain_as_typed, owners
+from tensortriage_worker.tensorrt import calibration, memory
+from tensortriage_worker.tensorrt.config import allow_types, configure, profiles, set_precision, tactic_sources, trtexec
+from tensortriage_worker.tensorrt.network import constrain, constrain_as_typed, owners
 
 DataType = enum.Enum("DataType", ["FLOAT", "HALF", "INT32"])
 LayerType = enum.Enum("LayerType", ["CONVOLUTION", "CONSTANT", "SHUFFLE", "SHAPE", "ELEMENTWISE"])
@@ -174,14 +174,14 @@ def calibrated(tmp_path, options, feeds=()):
     config = types.SimpleNamespace(int8_calibrator=None)
     tensor = types.SimpleNamespace(name="x", dtype=types.SimpleNamespace(name="FLOAT"))
     net = types.SimpleNamespace(num_inputs=1, get_input=lambda index: tensor)
-    calibrator = tensorrt_calibration.attach(trt, None, config, net, options, {})
+    calibrator = calibration.attach(trt, None, config, net, options, {})
     assert config.int8_calibrator is calibrator
     return calibrator
 
 
 def test_a_calibrator_is_fed_with_one_feed_after_the_other(tmp_path, monkeypatch):
     runtime = Runtime()
-    monkeypatch.setattr(tensorrt_memory, "_runtime", lambda: runtime)
+    monkeypatch.setattr(memory, "_runtime", lambda: runtime)
     feeds = [{"x": np.full((1, 2), value, np.float32)} for value in (1, 2)]
     calibrator = calibrated(tmp_path, {}, feeds)
     assert (calibrator.get_batch_size(), calibrator.read_calibration_cache()) == (1, None)
@@ -202,7 +202,7 @@ def test_a_cache_is_handed_over_as_it_is(tmp_path):
 
 def test_a_release_without_calibrators_says_so():
     with pytest.raises(AdapterError, match="calibration") as caught:
-        tensorrt_calibration.attach(types.SimpleNamespace(__version__="11"), None, None, None, {}, {})
+        calibration.attach(types.SimpleNamespace(__version__="11"), None, None, None, {}, {})
     assert caught.value.kind is Failure.MISSING
 
 

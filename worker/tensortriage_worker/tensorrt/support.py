@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List
 
-from tensortriage_worker.tensorrt_library import support_query
-from tensortriage_worker.tensorrt_network import Parsed, problems
+from tensortriage_worker.tensorrt.library import support_query
+from tensortriage_worker.tensorrt.network import Parsed, problems
 
 
 def support(trt: Any, builder: Any, logger: Any, model: Path) -> Dict[str, Any]:
@@ -14,7 +14,7 @@ def support(trt: Any, builder: Any, logger: Any, model: Path) -> Dict[str, Any]:
 
     Returns:
         ``supported``: whether it takes all of it. ``groups``: runs of nodes, each with ``nodes`` (indices) and
-        ``supported``. ``problems``: see `tensortriage_worker.tensorrt_network.Problem`.
+        ``supported``. ``problems``: see `tensortriage_worker.tensorrt.network.Problem`.
     """
     parsed = Parsed(trt, builder, logger, strong=True)
     query = support_query(trt)

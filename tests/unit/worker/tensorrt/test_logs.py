@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortriage_worker.tensorrt_logs import LogMiner, plain
+from tensortriage_worker.tensorrt.logs import LogMiner, plain
 
 WEIGHTS = """\
 Weights [name=(Unnamed Layer* 1893) [Constant] + (Unnamed Layer* 1895) [Shuffle]] had the following issues when converted to FP16:

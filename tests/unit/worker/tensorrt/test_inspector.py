@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortriage_worker.tensorrt_inspector import RANGE, regions, split
+from tensortriage_worker.tensorrt.inspector import RANGE, regions, split
 
 CONVOLUTION = {
     "Name": "node_of_gpu_0/res4_0_branch2a_1 + node_of_gpu_0/res4_0_branch2a_bn_1 + node_of_gpu_0/res4_0_branch2a_bn_2",
@@ -48,7 +48,7 @@ GEMM_11 = {
 """The keys that TensorRT 11 splits, as in its migration guide and in its open-source tools' lists of keys."""
 
 
-RECORDED = Path(__file__).parents[2] / "data" / "tensorrt"
+RECORDED = Path(__file__).parents[3] / "data" / "tensorrt"
 """``inspector-8.5.3-*.json``: what TensorRT 8.5.3 on an H200 told of three nets (keys that are not read left out)."""
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import tensortriage_worker
-from tensortriage_worker.tensorrt_library import features, member, support_query
-from tensortriage_worker.tensorrt_types import LABELS
+from tensortriage_worker.tensorrt.dtypes import LABELS
+from tensortriage_worker.tensorrt.library import features, member, support_query
 
-RECORD = json.loads((Path(__file__).parents[2] / "data" / "tensorrt" / "bindings.json").read_text())
+RECORD = json.loads((Path(__file__).parents[3] / "data" / "tensorrt" / "bindings.json").read_text())
 RELEASES = tuple(RECORD)
 CALLS = {
     "Builder": {"build_serialized_network": 2, "create_builder_config": 0, "create_network": 1,
@@ -167,7 +167,7 @@ def test_no_use_of_the_binding_is_missing_here():
     known |= {key for names in MEMBERS.values() for key in names} | {key for _, key in OPTIONAL} | SELECTOR | COMMON
     vocabulary = {key for record in RECORD.values() for members in record.values() for key in members}
     used: dict[str, str] = {}
-    for file in sorted(Path(tensortriage_worker.__file__).parent.glob("tensorrt_*.py")):
+    for file in sorted((Path(tensortriage_worker.__file__).parent / "tensorrt").glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute) and node.attr in vocabulary:
                 used.setdefault(node.attr, f"{file.name}:{node.lineno}")

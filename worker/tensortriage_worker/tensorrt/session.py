@@ -12,12 +12,12 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from tensortriage_worker import tensorrt_inspector
 from tensortriage_worker.adapter import AdapterError, Failure, Spec
 from tensortriage_worker.exchange import Item
-from tensortriage_worker.tensorrt_logs import LogMiner
-from tensortriage_worker.tensorrt_memory import Buffers, Cuda
-from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of, to_bytes, word
+from tensortriage_worker.tensorrt import inspector as tensorrt_inspector
+from tensortriage_worker.tensorrt.dtypes import byte_count, from_bytes, label_of, to_bytes, word
+from tensortriage_worker.tensorrt.logs import LogMiner
+from tensortriage_worker.tensorrt.memory import Buffers, Cuda
 
 _HOST_DIMENSIONS = 64
 RENAMED = "__"

@@ -13,9 +13,9 @@ import numpy as np
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.shards import ShardReader
-from tensortriage_worker.tensorrt_config import Shapes, lacking
-from tensortriage_worker.tensorrt_memory import Buffers, Cuda
-from tensortriage_worker.tensorrt_types import label_of, to_bytes
+from tensortriage_worker.tensorrt.config import Shapes, lacking
+from tensortriage_worker.tensorrt.dtypes import label_of, to_bytes
+from tensortriage_worker.tensorrt.memory import Buffers, Cuda
 
 CALIBRATORS = {
     "entropy2": "IInt8EntropyCalibrator2", "entropy": "IInt8EntropyCalibrator", "minmax": "IInt8MinMaxCalibrator",

@@ -10,7 +10,7 @@ import types
 import pytest
 
 from tensortriage_worker.adapter import AdapterError
-from tensortriage_worker.tensorrt_tactics import Tactics, hash_word, rows_of_log
+from tensortriage_worker.tensorrt.tactics import Tactics, hash_word, rows_of_log
 
 NOTHING = types.SimpleNamespace()
 

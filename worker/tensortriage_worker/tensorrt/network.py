@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Sequence, Tuple
 
 from tensortriage_worker.adapter import AdapterError, Failure
-from tensortriage_worker.tensorrt_library import member
-from tensortriage_worker.tensorrt_types import FLOATS, word
+from tensortriage_worker.tensorrt.dtypes import FLOATS, word
+from tensortriage_worker.tensorrt.library import member
 
 _METADATA = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
 Problem = Dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.exchange import Item
-from tensortriage_worker.tensorrt_memory import Cuda
-from tensortriage_worker.tensorrt_types import byte_count, from_bytes, label_of, word
+from tensortriage_worker.tensorrt.dtypes import byte_count, from_bytes, label_of, word
+from tensortriage_worker.tensorrt.memory import Cuda
 
 
 def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any], take: Callable[[Item], None]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, Failure
-from tensortriage_worker.tensorrt_library import DEVICE
+from tensortriage_worker.tensorrt.library import DEVICE
 
 RUNTIMES = ("cuda.bindings.runtime", "cuda.cudart")
 STICKY_EXIT = 86

@@ -11,7 +11,7 @@ import os
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from tensortriage_worker.adapter import AdapterError, Failure
-from tensortriage_worker.tensorrt_library import member
+from tensortriage_worker.tensorrt.library import member
 
 PROFILE = "profile."
 STEADY_TIMINGS = 8

@@ -16,13 +16,13 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from tensortriage_worker import tensorrt_config as settings
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.exchange import Item, Spill
-from tensortriage_worker.tensorrt_library import DEVICE, features, load, load_plugins, make_logger
-from tensortriage_worker.tensorrt_logs import LogMiner
-from tensortriage_worker.tensorrt_memory import Cuda
-from tensortriage_worker.tensorrt_network import (
+from tensortriage_worker.tensorrt import config as settings
+from tensortriage_worker.tensorrt.library import DEVICE, features, load, load_plugins, make_logger
+from tensortriage_worker.tensorrt.logs import LogMiner
+from tensortriage_worker.tensorrt.memory import Cuda
+from tensortriage_worker.tensorrt.network import (
     Parsed,
     constrain,
     constrain_as_typed,
@@ -30,8 +30,8 @@ from tensortriage_worker.tensorrt_network import (
     mark_debug,
     mark_unfused,
 )
-from tensortriage_worker.tensorrt_session import Session
-from tensortriage_worker.tensorrt_tactics import Tactics
+from tensortriage_worker.tensorrt.session import Session
+from tensortriage_worker.tensorrt.tactics import Tactics
 
 Answer = Tuple[Dict[str, Any], Iterable[Item]]
 
@@ -90,7 +90,7 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
         build.make()
         return build.info, [blob("engine", build.plan), blob("timing_cache", build.timing_cache)]
     if question == "capability":
-        from tensortriage_worker.tensorrt_support import support
+        from tensortriage_worker.tensorrt.support import support
 
         return support(trt, make_builder(trt, logger, miner), logger, model), []
     raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
@@ -209,7 +209,7 @@ class Build:
     def _calibrate(self, builder: Any, config: Any, network: Any, used: Mapping[str, settings.Shapes]) -> None:
         if "calibration_cache" not in self._options and "calibration_feeds" not in self._options:
             return
-        from tensortriage_worker.tensorrt_calibration import attach
+        from tensortriage_worker.tensorrt.calibration import attach
 
         self._kept.append(attach(self._trt, builder, config, network, self._options, used))
 
@@ -260,7 +260,7 @@ class TensorRtSession(Session):
         if question == "timing_cache":
             return {}, [blob("timing_cache", self._build.timing_cache)]
         if question == "watch":
-            from tensortriage_worker.tensorrt_debug import watch
+            from tensortriage_worker.tensorrt.debug_tensors import watch
 
             return watch(self, self._trt, self._cuda, feed, arguments, spill)
         raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")

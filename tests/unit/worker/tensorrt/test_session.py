@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from tensorrt_stand_in import Engine, Runtime, Tensor, module
-from tensortriage_worker import tensorrt_memory
 from tensortriage_worker.adapter import AdapterError, Failure
 from tensortriage_worker.encoding import label_of
 from tensortriage_worker.exchange import Item
-from tensortriage_worker.tensorrt_debug import watch
-from tensortriage_worker.tensorrt_logs import LogMiner
-from tensortriage_worker.tensorrt_memory import STICKY_EXIT, Cuda
-from tensortriage_worker.tensorrt_session import Session
+from tensortriage_worker.tensorrt import memory
+from tensortriage_worker.tensorrt.debug_tensors import watch
+from tensortriage_worker.tensorrt.logs import LogMiner
+from tensortriage_worker.tensorrt.memory import STICKY_EXIT, Cuda
+from tensortriage_worker.tensorrt.session import Session
 
 
 @pytest.fixture
 def runtime(monkeypatch):
     found = Runtime()
-    monkeypatch.setattr(tensorrt_memory, "_runtime", lambda: found)
+    monkeypatch.setattr(memory, "_runtime", lambda: found)
     return found
 
 
@@ -84,7 +84,7 @@ def test_an_output_whose_size_depends_on_data_is_allocated_when_it_is_known(runt
 
 
 def test_an_allocator_without_memory_says_so(monkeypatch):
-    monkeypatch.setattr(tensorrt_memory, "_runtime", lambda: Runtime(memory=1000))
+    monkeypatch.setattr(memory, "_runtime", lambda: Runtime(memory=1000))
     engine = Engine([Tensor("x", "FLOAT", (2,)), Tensor("y", "INT8", (-1,), output=True)], doubled)
     opened = session(engine)
 
@@ -189,14 +189,14 @@ def test_what_a_listener_meets_is_not_swallowed(runtime):
 
 
 def test_memory_that_is_not_there_is_out_of_memory(monkeypatch):
-    monkeypatch.setattr(tensorrt_memory, "_runtime", lambda: Runtime(memory=100))
+    monkeypatch.setattr(memory, "_runtime", lambda: Runtime(memory=100))
     with pytest.raises(AdapterError) as caught:
         session(dynamic_engine()).run(feed(x=np.ones((2, 3), np.float32)))
     assert caught.value.kind is Failure.MEMORY
 
 
 def test_a_machine_without_a_device_is_told(monkeypatch):
-    monkeypatch.setattr(tensorrt_memory, "_runtime", lambda: Runtime(devices=0))
+    monkeypatch.setattr(memory, "_runtime", lambda: Runtime(devices=0))
     with pytest.raises(AdapterError) as caught:
         Cuda()
     assert (caught.value.kind, caught.value.slug) == (Failure.MISSING, "device-missing")
@@ -207,9 +207,9 @@ def test_an_error_that_stays_ends_the_process_and_another_does_not(stays, code):
     """After an illegal access every CUDA call of a process fails; after, say, a wrong argument it does not."""
     program = f"""
 import sys
-sys.path[:0] = {[str(Path(tensorrt_memory.__file__).parents[1]), str(Path(__file__).parents[2])]!r}
+sys.path[:0] = {[str(Path(memory.__file__).parents[2]), str(Path(__file__).parents[3])]!r}
 from tensorrt_stand_in import Runtime
-from tensortriage_worker import tensorrt_memory
+from tensortriage_worker.tensorrt import memory as tensorrt_memory
 runtime = Runtime()
 tensorrt_memory._runtime = lambda: runtime
 cuda = tensorrt_memory.Cuda()

@@ -104,7 +104,7 @@ def member(trt: Any, enum: str, name: str) -> Optional[List[Any]]:
 
 def make_logger(trt: Any, sink: Sink) -> Any:
     """Return a TensorRT logger that hands every message to a function; it is called from builder threads."""
-    from tensortriage_worker.tensorrt_types import word
+    from tensortriage_worker.tensorrt.dtypes import word
 
     class Logger(trt.ILogger):  # type: ignore[misc]
         """Must call the constructor of the binding's class itself."""

@@ -1,0 +1,1 @@
+"""The adapter of TensorRT: everything that touches its Python bindings."""
