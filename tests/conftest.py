@@ -1,6 +1,14 @@
-"""Whoever starts the tests may ignore signals (nohup, a job in the background), and all that they start inherits it."""
+"""What holds for every test: signals reach what they start, and no test depends on how busy the machine is.
+
+Whoever starts the tests may ignore signals (nohup, a job in the background), and all that they start inherits it.
+"""
 
 import signal
+
+import hypothesis
+
+hypothesis.settings.register_profile("any-load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("any-load")
 
 for _number, _default in (
     (signal.SIGINT, signal.default_int_handler),
