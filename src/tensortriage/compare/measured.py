@@ -59,7 +59,7 @@ def measured(
         values: Value names of ``model``, which are also names in ``base``.
         base: What they are compared with.
         what: Said while it takes place, e.g. ``every layer on openvino``.
-        base_name: Tells answers apart that were compared with different tensors.
+        base_name: Tells answers apart that were compared with different tensors, or come from different builds.
         keep: Called with each array as it arrives (not when the figures come from the case).
         progress: Told ``what``.
         partly: Whether values that the engine refuses to show are left out, instead of nothing being measured.

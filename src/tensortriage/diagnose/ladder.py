@@ -22,7 +22,7 @@ from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.premises.changed import model_changed
-from tensortriage.diagnose.rungs.premises.intermittent import build_to_build
+from tensortriage.diagnose.rungs.premises.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.repeated import run_to_run
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
@@ -46,6 +46,7 @@ RUNGS: tuple[Rung, ...] = (
     outputs_in_place,
     out_of_range,
     layer_wise,
+    contradicted,
     rounding,
     integer_arithmetic,
     saturating_sums,
@@ -54,6 +55,7 @@ RUNGS: tuple[Rung, ...] = (
     nonfinite,
     local_fault,
     freedoms_taken,
+    contradicted,
     layout,
     fusion_fault,
     transformation,

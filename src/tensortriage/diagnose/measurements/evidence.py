@@ -62,6 +62,7 @@ class Evidence:
         shapes: What happened at each shape of a sweep.
         in_training: Nodes of the reference's model that are in training mode.
         asked: Names of the rungs that were begun.
+        builds_compared: Builds of the deployed model whose outputs were compared.
     """
 
     results: tuple[FeedResult, ...] = ()
@@ -79,6 +80,7 @@ class Evidence:
     shapes: tuple[ShapeRow, ...] = ()
     in_training: tuple[lint.Finding, ...] = ()
     asked: tuple[str, ...] = ()
+    builds_compared: int = 1
 
     @property
     def worst(self) -> FeedResult:

@@ -70,26 +70,28 @@ class Local:
         return error_of(self.metrics[value]) if value in self.metrics else None
 
 
-def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None = None) -> Local:
+def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None = None, build: int = 0) -> Local:
     """Measure the local error of every op on the target, one exploded build per part.
 
     Args:
         inv: The investigation.
         feed: The feed whose golden values the ops get.
         only: Names of nodes to measure; None for all.
+        build: Number of the build; another number is another build, of engines whose builds differ.
 
     Raises:
         EngineError: When the target refuses or fails the exploded model.
     """
     parts = parts_of(inv, inv.golden(feed), only=only)
-    found = [one_part(inv, feed, nodes, (number, len(parts))) for number, nodes in enumerate(parts, 1)]
+    found = [one_part(inv, feed, nodes, (number, len(parts)), build) for number, nodes in enumerate(parts, 1)]
     return joined(found)
 
 
-def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple[int, int]) -> Local:
+def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple[int, int], build: int = 0) -> Local:
     """Measure the local errors of some nodes in one exploded build."""
     golden, specs = inv.golden(feed), inv.specs(feed)
-    folder = inv.case.runs / inv.key(inv.question.target, inv.model, feed, "local arrays", list(nodes))
+    again = [f"build {build}"] if build else []
+    folder = inv.case.runs / inv.key(inv.question.target, inv.model, feed, "local arrays", list(nodes), *again)
     exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
     fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
     made = set(exploded.outputs.values())
@@ -105,7 +107,8 @@ def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple
             kept[name] = np.array(array)
 
     what = f"{where} on {inv.question.target}"
-    answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=what, keep=keep)
+    target, marked = inv.question.target, exploded.model
+    answer = inv.measured(target, marked, fed, values, golden=golden, what=what, keep=keep, build=build)
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
     floors = with_choices(
         inv, exploded.model, fed, floors, errors, op_types=maker(inv), factor=SUSPECT_RATIO, what=where

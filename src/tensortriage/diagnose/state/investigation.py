@@ -207,14 +207,26 @@ class Investigation(Lab):
         golden: TensorStore,
         what: str,
         keep: Keep | None = None,
+        build: int = 0,
     ) -> Measured:
         """Run a model with the wanted values marked and return their figures against golden values; see `measured`.
 
-        Values that the target refuses to show are left out; other engines must show all.
+        Values that the target refuses to show are left out; other engines must show all. Another number of a build is
+        another build, not the answer remembered.
         """
         partly, progress = spec == self.question.target, self.listener.progress
         return measured(
-            self, spec, model, feed, values, base=golden, what=what, keep=keep, progress=progress, partly=partly
+            self,
+            spec,
+            model,
+            feed,
+            values,
+            base=golden,
+            what=what,
+            base_name=f"build {build}" if build else "",
+            keep=keep,
+            progress=progress,
+            partly=partly,
         )
 
     # -- the record ----------------------------------------------------------------------------------------------

@@ -1,0 +1,132 @@
+"""Why are the bad builds bad? What they compute that the format cannot hold, what they run differently, or which op.
+
+Asked in this order: the overflow that emulated rounding shows where bad builds compute in the format; the tactic or
+region that goes with failure; and the op that is wrong on golden inputs in some builds of the exploded model.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import ROUNDED
+from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, local_errors
+from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
+from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.errors import EngineError, ModelError
+from tensortriage.search.statistics.association import Suspect, Trial, rank
+from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
+
+MOST_CULPRITS = 3
+"""Regions that cannot be told apart by so few builds: more of them are no answer."""
+
+MOST_EXPLODED = 12
+"""Exploded builds in which a bad op is looked for; 12 miss one that is in every fourth build with 3 %."""
+
+UNTOLD = 0.95
+"""Confidence where builds were seen to differ, and nothing more is known."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """Why some builds fail.
+
+    Attributes:
+        words: A clause for the summary, with what separates it.
+        culprits: Ops to blame.
+        confidence: Of the verdict with these culprits.
+        next: Commands that help against it.
+    """
+
+    words: str
+    culprits: tuple[Culprit, ...] = ()
+    confidence: float = UNTOLD
+    next: tuple[str, ...] = ()
+
+
+def cause_of(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Cause:
+    """Find out why the bad builds are bad."""
+    trials = [Trial(frozenset(build.features), failed) for build, failed in zip(builds, bad, strict=True)]
+    ranked = rank(trials)
+    equals = [suspect for suspect in ranked if suspect.factor == ranked[0].factor]
+    if overflow := _overflow(inv, evidence, builds, bad):
+        run = f"; they run '{_region(equals[0])}' as {equals[0].item[1] or 'another region'}" if equals else ""
+        words = f"; the failing ones overflow: {overflow.summary}{run}"
+        return Cause(words, overflow.culprits, overflow.confidence, overflow.next)
+    culprits = [_culprit(inv, suspect) for suspect in equals] if len(equals) <= MOST_CULPRITS else []
+    named = tuple(culprit for culprit in culprits if culprit is not None)
+    if named:
+        words = f"; the failing ones run '{equals[0].item[0]}' as {equals[0].item[1] or 'another region'}"
+        return Cause(words, named, 0.5 + 0.5 * equals[0].probability)
+    differ = f"; they differ in {len(equals)} regions" if equals else ""
+    alone = _alone(inv, evidence, sum(bad) / len(bad))
+    if alone:
+        return Cause(f"{differ}; {alone[0].op_type} '{alone[0].node}' is wrong in some: {alone[0].reason}", alone)
+    return Cause(differ or "; the engine does not tell what it runs differently")
+
+
+def _region(suspect: Suspect[tuple[str, str]]) -> str:
+    nodes = suspect.item[0].split(", ")
+    return suspect.item[0] if len(nodes) < 4 else f"{nodes[0]} ... {nodes[-1]}"
+
+
+def _overflow(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Verdict | None:
+    """Return the verdict that a bad build deserves for values that the format cannot hold; None when it holds all."""
+    if inv.precision not in ROUNDED:
+        return None
+    failing = [result_of(inv, evidence, build) for build, failed in zip(builds, bad, strict=True) if failed]
+    results = [result for result in failing if result is not None]
+    if not results:
+        return None
+    before = evidence.results
+    evidence.results = (max(results, key=lambda result: max(result.errors.values(), default=0.0)),)
+    try:
+        return out_of_range(inv, evidence)
+    finally:
+        evidence.results = before
+
+
+def _culprit(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> Culprit | None:
+    """Return the last ONNX node of a region, whose value the region makes."""
+    names = [name for name in suspect.item[0].split(", ") if name in inv.model.graph]
+    if not names:
+        return None
+    node = inv.model.graph.node(names[-1])
+    seen = f"{suspect.bad_with} failing and {suspect.good_with} passing builds run it as {suspect.item[1] or 'this'}"
+    return Culprit(node.name, node.op_type, node.outputs[0], reason=seen)
+
+
+def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit, ...]:
+    """Build the exploded model until an op is wrong on golden inputs, so often as the rate of failure demands."""
+    since, question = inv.mark(), "which op is wrong in some builds?"
+    times = runs_needed(rate, QUICK_RISK, limit=MOST_EXPLODED)
+    found: list[Culprit] = []
+    builds = 0
+    try:
+        while builds < times and not found:
+            local = local_errors(inv, evidence.feed, build=builds)
+            builds += 1
+            for value, words in local.misshapen.items():
+                found += _wrong(inv, value, None, math.inf, f"its result '{value}' has {words}")
+            for value in local.metrics:
+                error, floor = local.error(value), local.floors.target.get(value)
+                if (ratio := ratio_of(error, floor)) is not None and ratio > SUSPECT_RATIO:
+                    found += _wrong(inv, value, error, ratio, f"its result is off by {say(error)}, {say_ratio(ratio)}")
+    except (EngineError, ModelError) as problem:
+        inv.answered(question, f"unknown: {problem.message}", since=since)
+        return ()
+    found.sort(key=lambda culprit: -(culprit.floor_ratio or 0.0))
+    place = f"{found[0].op_type} '{found[0].node}'" if found else "none that is wrong alone"
+    inv.answered(question, f"{place}, in {builds} builds of the exploded graph", since=since, builds=builds)
+    return tuple(found[:MOST_CULPRITS])
+
+
+def _wrong(inv: Investigation, value: str, error: float | None, ratio: float, words: str) -> list[Culprit]:
+    node = inv.model.graph.producer(value)
+    if node is None:
+        return []
+    reason = f"on golden inputs {words}"
+    return [Culprit(node.name, node.op_type, value, local_error=error, floor_ratio=ratio, reason=reason)]

@@ -1,0 +1,137 @@
+"""Which op gives different results for equal inputs? A race is looked for where it can be seen, so often as it is rare.
+
+First the whole model with every tensor marked: the first tensor that differs is where it begins. Marking changes what
+engines fuse and when kernels overlap, so where it hides the race, every op is run on golden inputs in one session, many
+times, and then in new sessions, as some races are decided once a session begins.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from tensortriage.diagnose.measurements.local import golden_feed, shape_values
+from tensortriage.diagnose.measurements.soundness import WORDS
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit
+from tensortriage.errors import EngineError, ModelError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.explode import explode
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.runs.capture import batches
+from tensortriage.runs.outcome import Outcome
+from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
+
+MOST_RUNS = 240
+"""Repeats of one session: they miss a race of one run in 80 with 5 %."""
+
+MOST_SESSIONS = 20
+SECONDS = 30.0
+"""How long each of the three ways is tried at most."""
+
+Values = Mapping[str, np.ndarray]
+
+
+def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit | None, str]:
+    """Return the op whose result differs first, and how that was seen; None with why not.
+
+    Args:
+        inv: The investigation.
+        feed: The feed on which outputs differ.
+        rate: How often they do.
+    """
+    times = max(2, runs_needed(rate.estimate, QUICK_RISK, limit=MOST_RUNS))
+    inv.listener.progress(f"running up to {times} times with every tensor marked")
+    reason = "none"
+    ways: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("with every tensor marked", lambda: _marked(inv, feed, times)),
+        ("each op alone on golden inputs", lambda: _exploded(inv, feed, times, sessions=1)),
+        ("each op alone in new sessions", lambda: _exploded(inv, feed, 2, sessions=min(times, MOST_SESSIONS))),
+    )
+    for words, look in ways:
+        try:
+            value = look()
+        except (EngineError, ModelError) as problem:
+            why = WORDS[Outcome.of(problem).kind] if isinstance(problem, EngineError) else problem.message
+            reason = f"unknown: {words} the target {why}"
+            continue
+        node = inv.model.graph.producer(value) if value else None
+        if node is not None:
+            seen = "the first tensor that differs from run to run"
+            return Culprit(node.name, node.op_type, value, reason=seen), words
+        reason = "none once marked, and none alone"
+    return None, reason
+
+
+def _marked(inv: Investigation, feed: Feed, times: int) -> str:
+    """Return the first value that differs in an instrumented session; another feed is run between any two runs."""
+    others = [other for other in inv.question.feeds if other.name != feed.name and _shapes(other) == _shapes(feed)]
+    for group in batches(inv.values, inv.specs(feed), batch_bytes=inv.question.batch_bytes):
+        marked = select_outputs(inv.model, group)
+        if value := _differing(inv, marked, feed.tensors, times, between=others[0].tensors if others else None):
+            return value
+    return ""
+
+
+def _exploded(inv: Investigation, feed: Feed, times: int, *, sessions: int) -> str:
+    """Return the first value that differs when every op runs on golden inputs, within a session or between some."""
+    nodes = [[node.name] for node in inv.model.graph.nodes if node.op_type != "Constant"]
+    exploded = explode(inv.model, nodes, specs=inv.specs(feed), shape_values=shape_values(inv, feed))
+    fed = golden_feed(exploded, inv.golden(feed), feed)
+    first: dict[str, np.ndarray] = {}
+    started = time.perf_counter()
+    for _ in range(sessions):
+        if value := _differing(inv, exploded.model, fed, times, first=first):
+            return value
+        if time.perf_counter() - started > SECONDS:
+            break
+    return ""
+
+
+def _differing(
+    inv: Investigation,
+    model: Model,
+    tensors: Values,
+    times: int,
+    *,
+    between: Values | None = None,
+    first: dict[str, np.ndarray] | None = None,
+) -> str:
+    """Run one session repeatedly and return the first value, in topological order, that differs from the first run.
+
+    Args:
+        inv: The investigation.
+        model: What to build.
+        tensors: Its inputs.
+        times: Most runs.
+        between: Inputs of a run between any two.
+        first: What to compare with; filled by the first run when empty.
+    """
+    first = {} if first is None else first
+    with inv.new_runner(inv.question.target, model) as runner:
+
+        def runs() -> Iterator[Values]:
+            started = time.perf_counter()
+            for number in range(times):
+                if number > 1 and time.perf_counter() - started > SECONDS:
+                    return
+                yield runner.run(tensors)
+                if between is not None:
+                    runner.run(between)
+
+        for found in runs():
+            if not first:
+                first.update((name, np.array(array)) for name, array in found.items())
+            elif different := {name for name in found if name in first and not same(first[name], found[name])}:
+                return next((name for name in inv.values if name in different), "")
+    return ""
+
+
+def _shapes(feed: Feed) -> Mapping[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in feed.tensors.items()}
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Say whether two arrays hold equal numbers, NaN for NaN."""
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

@@ -1,0 +1,112 @@
+"""Engines that differ from build to build or from run to run: found in a handful of builds, with the op and the reason."""
+
+import numpy as np
+import pytest
+
+from diagnosing import ask, named, step
+from running_cli import EXAMPLES
+from tensortriage.diagnose.rungs.premises.intermittent import BUILDS_IN_DOUBT
+from tensortriage.search.statistics.repeats import runs_needed
+
+ENGINES = '''
+from pathlib import Path
+from tensortriage.engines.emulate import EmulateEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.testing import FaultyEngine
+
+COUNT = Path(__file__).with_name("count")
+
+def count():
+    number = int(COUNT.read_text()) if COUNT.exists() else 0
+    COUNT.write_text(str(number + 1))
+    return number
+
+class EverySecond(FaultyEngine):
+    """Every second build has the fault, whatever is built."""
+    def compile(self, path, options):
+        return super().compile(path, options if count() % 2 == 0 else {})
+
+class FirstThree(FaultyEngine):
+    """The first three builds have the fault."""
+    def compile(self, path, options):
+        return super().compile(path, options if count() < 3 else {})
+
+class Half:
+    """Every second build computes in fp16."""
+    def compile(self, path, options):
+        half = count() % 2 == 0
+        return EmulateEngine().compile(path, {"precision": "fp16"}) if half else OnnxRuntimeEngine().compile(path, {})
+
+class Session:
+    def __init__(self, right, wrong, each):
+        self.right, self.wrong, self.each, self.runs = right, wrong, each, 0
+        self.inputs, self.outputs = right.inputs, right.outputs
+    def run(self, feed):
+        self.runs += 1
+        return (self.wrong if self.runs % self.each == 0 else self.right).run(feed)
+
+class Race(FaultyEngine):
+    """Every 20th run has the fault."""
+    def compile(self, path, options):
+        return Session(super().compile(path, {}), super().compile(path, options), 20)
+'''
+TEXT = """<ir_version: 8, opset_import: ["": 17]>
+  g (float[4,8] x) => (float[4,8] y) <float[8] w = {1,2,3,4,5,6,7,8}> {
+    a = Mul(x, w)
+    b = Tanh(a)
+    s = Softmax<axis=1>(b)
+    y = Mul(s, x)
+  }"""
+NODES = ("scale", "tanh", "softmax", "last")
+FEED = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
+FAULT = "kind=scale,node=softmax,amount=1.05"
+
+
+@pytest.fixture
+def engines(tmp_path):
+    (tmp_path / "engines.py").write_text(ENGINES)
+    return f"script:{tmp_path / 'engines.py'}"
+
+
+def test_an_engine_that_is_wrong_in_every_second_build(tmp_path, engines):
+    """It says nothing of determinism; a second build is right, and the exploded model tells the op in some builds."""
+    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:EverySecond,{FAULT}", repro=False)
+    assert verdict.verdict == "intermittent", verdict.summary
+    assert "2 of 3 builds" in verdict.summary
+    assert verdict.culprits[0].node == "softmax"
+    assert verdict.culprits[0].local_error == pytest.approx(0.05, rel=1e-3)  # what was planted
+    targets = int((tmp_path / "count").read_text())
+    assert targets <= 8  # three of the model, one or two exploded, and what a remedy takes
+
+
+def test_later_answers_that_contradict_the_first_are_a_reason_to_build_more(tmp_path, engines):
+    """Three bad builds in a row; then every tensor marked looks right, which is no fusion but another build."""
+    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:FirstThree,{FAULT}", repro=False)
+    assert verdict.verdict == "intermittent", verdict.summary
+    doubted = step(verdict, "does it fail in every build?")
+    assert doubted.answer.startswith(f"no: 3 of {BUILDS_IN_DOUBT} fail")
+    assert "with every tensor marked the outputs are right" in doubted.answer
+
+
+def test_a_race_in_one_of_twenty_runs_is_found_and_its_op_named(tmp_path, engines):
+    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:Race,{FAULT}", repro=False)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("nondeterministic-run", "softmax"), verdict.summary
+    assert "runs" in verdict.summary
+
+
+def test_bad_builds_that_overflow_are_said_to(tmp_path, engines):
+    (tmp_path / "x").mkdir()
+    feed = dict(np.load(EXAMPLES / "digits_vit_overflow.npz"))
+    model = EXAMPLES / "digits_vit_overflow.onnx"
+    verdict, _ = ask(tmp_path, model, feed, f"{engines}:Half,precision=fp16", repro=False)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("intermittent", "/norm_pre/Pow"), verdict.summary
+    assert "the failing ones overflow: fp16 cannot hold" in verdict.summary
+
+
+def test_a_healthy_target_is_run_often_and_built_no_more(tmp_path):
+    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, "onnxruntime", random_too=False)
+    assert verdict.verdict == "match"
+    runs = step(verdict, "is it equal from run to run?").evidence["runs"]
+    # One run was the deployed one; together they exclude a race of one run in twenty at 95 %, if time allows.
+    assert 3 <= runs <= runs_needed(0.05, 0.05, limit=60) - 1
+    assert not [each for each in verdict.steps if each.question.startswith("is it equal from build")]
