@@ -77,7 +77,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     type=click.IntRange(0),
     metavar="N",
     heading="Judgement",
-    help="How often to build the target again; default: 1 (2 if it fails) where the engine's builds may differ.",
+    help="How often to build the target again; default: 1 if it fails or its builds may differ (2 if cheap).",
 )
 @option(
     "--fix",

@@ -42,7 +42,12 @@ TYPED = (Precision.FP16, Precision.BF16)
 NOT_THE_TARGET = (VerdictKind.COMPARISON_UNSOUND, VerdictKind.MODEL_CHANGED, VerdictKind.ENGINE_HANG)
 """Verdicts on which nothing is tried: about something else than the target, or too slow to try anything."""
 
-KEPT_MAY_HELP = (VerdictKind.RANGE_OVERFLOW, VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE)
+KEPT_MAY_HELP = (
+    VerdictKind.RANGE_OVERFLOW,
+    VerdictKind.LOCAL_FAULT,
+    VerdictKind.NON_FINITE,
+    VerdictKind.INTERMITTENT,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,14 +104,15 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
 def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Iterator[Proposal]:
     """Yield what may help, the least intrusive first."""
     target = inv.question.target
-    if (folded := sanitized(inv)) is not None:
+    varies = verdict.kind is VerdictKind.INTERMITTENT  # one build more may be right by chance
+    if not varies and (folded := sanitized(inv)) is not None:
         gone = len(inv.model.graph.nodes) - len(folded.graph.nodes)
         yield Proposal("sanitize", f"the sanitized model, {gone} nodes fewer", target, folded, folded)
     if verdict.breakers:
         names = ", ".join(f"'{value}'" for value in verdict.breakers[:5])
         marked = mark_outputs(inv.model, verdict.breakers)
         yield Proposal("breakers", f"marking {names} as outputs", target, marked, marked)
-    nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in verdict.culprits))
+    nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in verdict.culprits if not varies))
     known = {node.name for node in inv.model.graph.nodes}
     if verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes) and inv.precision in ROUNDED:
         yield from keeping(inv, evidence, nodes)
