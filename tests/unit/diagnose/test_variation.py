@@ -1,4 +1,4 @@
-"""Engines that differ from build to build or from run to run: found in a handful of builds, with the op and the reason."""
+"""Engines that differ from build to build or run to run: found in a handful of builds, with the op and the reason."""
 
 import re
 
