@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED
 from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
