@@ -46,7 +46,8 @@ def main() -> None:
     server, own_pid = _Server(), os.getpid()
     _answer(answers, server.hello())
     for line in requests:
-        answer = server.handle(json.loads(line))
+        request = json.loads(line)
+        answer = dict(server.handle(request), id=request.get("id"))
         if os.getpid() != own_pid:
             os._exit(0)  # a copy that the engine forked and let come back: nobody has asked it
         _answer(answers, answer)

@@ -113,7 +113,7 @@ class Supervisor:
         elif generation == self._generation and self._process is not None:
             if text:
                 self._watch = None
-                self._host.send(text.decode("ascii"))
+                self._host.send(text.decode("ascii", "backslashreplace"))
             else:
                 self._report_death()
         return True
@@ -157,8 +157,15 @@ class Supervisor:
             self._tell({"stored": True})
 
     def _fetch(self, path: str) -> None:
-        """Send a file, which is then gone."""
-        with open(path, "rb") as file:
+        """Send a file, which is then gone; only those of the exchange folders, whatever the engine's process says."""
+        try:
+            if os.path.dirname(path) not in self.folders:
+                raise OSError("outside of the exchange folders")
+            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+        except OSError as error:
+            self._tell({"refused": "{}: {}".format(path, error)})
+            return
+        with file:
             os.unlink(path)
             self._tell({"bytes": os.fstat(file.fileno()).st_size})
             for chunk in iter(lambda: file.read(CHUNK_BYTES), b""):
@@ -367,8 +374,11 @@ def main(host: Any) -> None:
     supervisor = Supervisor(host, greeting["working_folder"])
     supervisor.unpack(greeting["files"])
     watches_memory = resident_bytes(os.getpid()) > 0
-    host.send(json.dumps({"folders": supervisor.folders, "pid": os.getpid(), "watches_memory": watches_memory}))
-    supervisor.serve()
+    # What goes wrong from here on is the host's to tell, which sees the connection end: execnet's own report of an
+    # exception would be a traceback on the user's terminal.
+    with contextlib.suppress(Exception, KeyboardInterrupt):
+        host.send(json.dumps({"folders": supervisor.folders, "pid": os.getpid(), "watches_memory": watches_memory}))
+        supervisor.serve()
 
 
 if __name__ == "__channelexec__":

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.feed_checks import MAX_REASON, build_failed, one_line, run_failed
+from tensortriage.engines.process.answers import fault_of
 from tensortriage.engines.process.workers import Worker, WorkerDied, WorkerTimeout, give_back
 from tensortriage.errors import (
     BuildFailed,
@@ -110,6 +111,8 @@ class Conversation:
             answer = self.worker.ask(
                 {"op": operation, **fields}, seconds=seconds, memory_bytes=self.limits.memory_bytes
             )
+            if fault := fault_of(answer, operation):
+                raise self.worker.distrusted(fault)
         if "error" in answer:
             raise self._failure(answer["error"], operation)
         return answer
@@ -145,7 +148,7 @@ class Conversation:
             paths = []
             with self._told("run"):
                 return answer, list(transport.take(answer["shards"]))
-        except ShardError as error:
+        except (ShardError, FileNotFoundError) as error:
             raise wrong_outputs(self.title, str(error)) from error
         finally:
             with contextlib.suppress(WorkerDied):

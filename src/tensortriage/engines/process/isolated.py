@@ -286,8 +286,9 @@ def _choice(row: Mapping[str, Any]) -> Choice:
 
 
 def _region(row: Mapping[str, Any]) -> Region:
-    lists = {key: tuple(row.get(key, ())) for key in ("nodes", "inputs", "outputs")}
-    return Region(**{**row, **lists})
+    nodes, inputs, outputs = (tuple(row.get(key, ())) for key in ("nodes", "inputs", "outputs"))
+    kind, precision, implementation = (str(row.get(key, "")) for key in ("kind", "precision", "implementation"))
+    return Region(str(row["name"]), nodes, kind, precision, implementation, inputs, outputs)
 
 
 def _specs(rows: Sequence[Mapping[str, Any]] | None) -> Sequence[ValueSpec] | None:

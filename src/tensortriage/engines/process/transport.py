@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from tensortriage.errors import StoreError
 from tensortriage_worker import exchange
 from tensortriage_worker.exchange import Item
+from tensortriage_worker.shards import ShardError
 from tensortriage_worker.supervisor import CHUNK_BYTES
 
 CHUNK_SECONDS = 60.0
@@ -107,8 +108,15 @@ class SharedFolder:
                 os.unlink(path)
 
     def take(self, paths: Iterable[str]) -> Iterator[Item]:
-        """Map the worker's shards."""
-        return exchange.take(paths)
+        """Map the worker's shards; nothing outside of the folders is touched, whatever the worker says.
+
+        Raises:
+            ShardError: For another place, or a link.
+        """
+        for path in paths:
+            if os.path.dirname(path) not in self._folders or os.path.islink(path):
+                raise ShardError(f"{path} is not in the folder for tensors")
+            yield from exchange.take([path])
 
     def close(self) -> None:
         """Do nothing."""
@@ -192,7 +200,10 @@ class Wire:
     def _download(self, path: str) -> str:
         target = os.path.join(self._folder.name, uuid.uuid4().hex + ".safetensors")
         self._line.send({"op": "fetch", "path": path})
-        missing = self._line.receive(CHUNK_SECONDS)["bytes"]
+        answer = self._line.receive(CHUNK_SECONDS)
+        if not isinstance(answer, dict) or "bytes" not in answer:
+            raise ShardError(f"the worker's machine did not send {path}: {answer}")
+        missing = answer["bytes"]
         with open(target, "wb") as file:
             while missing:
                 chunk = self._line.receive(CHUNK_SECONDS)

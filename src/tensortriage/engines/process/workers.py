@@ -12,11 +12,11 @@ import functools
 import importlib.resources
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import threading
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -27,7 +27,13 @@ from tensortriage.errors import EngineMissing, UsageError
 MAX_IDLE = 2
 START_SECONDS = 60.0
 KILL_SECONDS = 15.0
+SAID_CHARACTERS = 200
+"""How much of a wrong answer is quoted."""
 REMOTE = "ssh://"
+MAX_PORT = 65535
+_ADDRESS = re.compile(
+    r"ssh://(?P<user>\w[\w.+-]*@)?(?P<host>\w[\w.-]*|\[[\da-fA-F:.]+(?:%\w+)?\])(?::(?P<port>\d{1,5}))?(?P<python>/[^\0\n\r]*)?"
+)
 _PACKAGE = "tensortriage_worker"
 _CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
 
@@ -76,6 +82,7 @@ class Worker:
         self.hello: Mapping[str, Any] = {}
         self.alive = False
         self.closed = False
+        self._questions = 0
         self.owner = os.getpid()
         self.folders: tuple[str, ...] = ()
         self._timeout_error: type[Exception] = execnet.TimeoutError
@@ -116,8 +123,11 @@ class Worker:
         try:
             if not self.alive:
                 self._start()
-            self.send({**request, "memory": memory_bytes})
-            answer: dict[str, Any] = self._answer(seconds)
+            self._questions += 1
+            self.send({**request, "memory": memory_bytes, "id": self._questions})
+            answer = self._answer(seconds)
+            if not isinstance(answer, dict) or answer.get("id") != self._questions:
+                raise self.distrusted(f"it said {str(answer)[:SAID_CHARACTERS]!r}")
             return answer
         except self._timeout_error:
             self.kill("time limit")
@@ -166,9 +176,11 @@ class Worker:
         except self._timeout_error as error:
             self.close()
             raise _unusable(self.interpreter, f"its engine process said nothing for {START_SECONDS:g} s") from error
-        if not self.hello["numpy"]:
+        if not isinstance(self.hello, dict) or not isinstance(self.hello.get("pid"), int):
+            raise _unusable(self.interpreter, str(self.distrusted("no greeting").death["cause"]))
+        if not self.hello.get("numpy"):
             self.close()
-            raise _unusable(self.interpreter, self.hello["reason"])
+            raise _unusable(self.interpreter, str(self.hello.get("reason")))
 
     def send(self, message: Mapping[str, Any] | bytes) -> None:
         """Send a message or a chunk of a file to the supervisor.
@@ -205,11 +217,29 @@ class Worker:
             raise self._lost(error) from error
         if isinstance(item, bytes):
             return item
-        answer = json.loads(item)
+        answer = _parsed(item)
+        if answer is None:
+            raise self.distrusted(f"it said {str(item)[:SAID_CHARACTERS]!r}")
         if "died" in answer:
             self.alive = False
             raise WorkerDied(answer["died"])
         return answer
+
+    def distrusted(self, what: str) -> WorkerDied:
+        """End a worker that does not keep to the protocol, and return the error that says so."""
+        self.close()
+        return WorkerDied(
+            {"code": None, "cause": f"its process answered something else than asked: {what}", "tail": ""}
+        )
+
+
+def _parsed(text: object) -> dict[str, Any] | None:
+    """Return a message; None when it is none."""
+    try:
+        message = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
 
 
 _idle: list[Worker] = []
@@ -270,7 +300,7 @@ def check_interpreter(word: str) -> str:
     """
     if word.startswith(REMOTE):
         where, python = _behind_ssh(word)
-        address, command = word, ["ssh", *where.split(), f"{python} -c {shlex.quote(_CHECK)}"]
+        address, command = word, ["ssh", *where.split(" "), f"{python} -c {shlex.quote(_CHECK)}"]
     else:
         path = shutil.which(os.path.expanduser(word))
         if path is None:
@@ -293,15 +323,21 @@ def _execnet_spec(interpreter: str) -> str:
 
 
 def _behind_ssh(word: str) -> tuple[str, str]:
-    """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there."""
-    parts = urllib.parse.urlsplit(word)
-    user = f"{parts.username}@" if parts.username else ""
-    try:
-        port = f"-p {parts.port} " if parts.port else ""
-    except ValueError as error:
-        raise _unusable(word, str(error)) from error
-    python = shlex.quote(parts.path) if parts.path.strip("/") else "python3"
-    return f"-o BatchMode=yes {port}{user}{parts.hostname}", python
+    """Return the arguments of ssh, which may ask nothing, and the command of the interpreter there.
+
+    Raises:
+        UsageError: When the word is no such address (``worker-address``); nothing of it reaches ssh as an option.
+    """
+    address = _ADDRESS.fullmatch(word)
+    if address is None or int(address["port"] or 22) > MAX_PORT:
+        raise UsageError(
+            f"'{word}' is no address of a worker",
+            slug="worker-address",
+            cure="write ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]; what else ssh needs belongs into ~/.ssh/config",
+        )
+    port = f"-p {address['port']} " if address["port"] else ""
+    python = shlex.quote(address["python"]) if (address["python"] or "").strip("/") else "python3"
+    return f"-o BatchMode=yes {port}-- {address['user'] or ''}{address['host']}", python
 
 
 @functools.cache
