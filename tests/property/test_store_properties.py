@@ -81,7 +81,7 @@ def test_hostile_headers_give_a_store_error(header, metadata, content):
             header = {"__metadata__": metadata, **header}
         text = json.dumps(header).encode()
         (folder / "s.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content)
-        item = {"name": "a", "dtype": "float32", "shape": [2], "file": "s.safetensors"}
+        item = {"name": "a", "dtype": "float32", "shape": [2], "file": "s.safetensors", "crc32": 0}
         (folder / INDEX_NAME).write_text(json.dumps({"tensors": [item], "format": "tensortriage.store/1"}))
         try:
             array = MappedStore(folder)["a"]

@@ -14,6 +14,7 @@ import math
 import mmap
 import os
 import stat
+import uuid
 import weakref
 from types import TracebackType
 from typing import IO, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Type
@@ -114,8 +115,8 @@ class ShardFile:
         self._start = round_up(8 + self._room, _ALIGNMENT)
         self._header: Dict[str, Any] = {}
         self._logical: Dict[str, List[Any]] = {}
-        self._partial = "{}.{}.partial".format(self.path, os.getpid())
-        handle = open(self._partial, "wb", buffering=0)  # noqa: SIM115 - open until close() or discard()
+        self._partial = "{}.{}.partial".format(self.path, uuid.uuid4().hex)
+        handle = open(self._partial, "xb", buffering=0)  # noqa: SIM115 - open until close() or discard()
         self._file: Optional[IO[bytes]] = handle
         self._file.seek(self._start)
 
@@ -123,8 +124,8 @@ class ShardFile:
         """Say whether the header has room for one more tensor."""
         return header_room(name, shape) <= self._room - 128
 
-    def add(self, name: str, array: np.ndarray, *, label: str = "") -> None:
-        """Append one tensor; see `write_shard` for ``label`` and the errors."""
+    def add(self, name: str, array: np.ndarray, *, label: str = "") -> np.ndarray:
+        """Append one tensor and return its bytes as stored; see `write_shard` for ``label`` and the errors."""
         if name in self._header or name == "__metadata__":
             raise ShardError("tensor name {!r} is reserved or already in {}".format(name, self.path))
         if not self.fits(name, array.shape) or self._file is None:
@@ -141,6 +142,7 @@ class ShardFile:
         self._header[name] = {"dtype": form.tag, "shape": stored_shape, "data_offsets": [begin, self.data_bytes]}
         if LABEL_OF_TAG.get(form.tag) != label:
             self._logical[name] = [label, list(array.shape)]
+        return data
 
     def close(self) -> None:
         """Write the header and let the file appear under its name."""
@@ -209,13 +211,17 @@ class ShardReader:
             ShardError: When its bytes are not what its type promises.
         """
         entry = self._entries[name]
-        data = np.frombuffer(self._map(), np.uint8)[self._start + entry.begin : self._start + entry.end]
         try:
-            array = decode(data, entry.label, entry.shape)
+            array = decode(self.stored(name), entry.label, entry.shape)
         except (ValueError, RecursionError) as error:
             raise ShardError("tensor {!r} of {} is damaged: {}".format(name, self.path, error)) from error
         array.flags.writeable = False
         return array
+
+    def stored(self, name: str) -> np.ndarray:
+        """Return the bytes of one tensor as they are stored, mapped; errors as `tensor`."""
+        entry = self._entries[name]
+        return np.frombuffer(self._map(), np.uint8)[self._start + entry.begin : self._start + entry.end]
 
     def release(self) -> None:
         """Leave the mapping to the arrays out of it: when the last one is gone, so is its memory.

@@ -4,6 +4,7 @@ Model and data are laid out as in ONNX's own tests (``model.onnx``, ``test_data_
 """
 
 import math
+import re
 import shutil
 from pathlib import Path
 from string import Template
@@ -13,13 +14,17 @@ from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import BAND, Failure
 from tensortriage.reduce.repro_case import MODEL_NAME, Repro
+from tensortriage.values.files import partial_name, sweep_partial
 
 MARK = "repro.py"
-"""A folder that holds this file is a repro, and may be replaced by another."""
+"""The script of a pack."""
+_OWN = frozenset({MODEL_NAME, f"{MODEL_NAME}.data", MARK, "README.md"})
+_DATA_SET, _TENSOR = re.compile(r"test_data_set_\d+"), re.compile(r"(input|output)_\d+\.pb")
+"""What a pack consists of; only that is replaced by another one."""
 
 
 def write_pack(folder: Path, repro: Repro, *, target: str, versions: dict[str, str], local: Failure) -> None:
-    """Write a repro pack; an earlier one is replaced.
+    """Write a repro pack, which appears when it is complete; an earlier one is replaced.
 
     Args:
         folder: Where; missing, empty or an earlier pack.
@@ -29,32 +34,62 @@ def write_pack(folder: Path, repro: Repro, *, target: str, versions: dict[str, s
         local: How the case fails.
 
     Raises:
-        StoreError: When the folder holds something else (``repro-folder-foreign``) or cannot be written
+        StoreError: When the folder holds anything else (``repro-folder-foreign``) or cannot be written
             (``repro-unwritable``).
     """
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARK).exists())):
+    foreign = _foreign(folder)
+    if foreign is not None:
         raise StoreError(
-            f"{folder} is in the way of the repro", slug="repro-folder-foreign", cure="move it, or give another -o"
+            f"{foreign} is in the way of the repro", slug="repro-folder-foreign", cure="move it, or give another -o"
         )
     try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        repro.model.save(folder / MODEL_NAME)
-        for number, sample in enumerate(repro.samples):
-            inner = folder / f"test_data_set_{number}"
-            inner.mkdir()
-            for position, spec in enumerate(repro.model.inputs):
-                write_tensor(inner / f"input_{position}.pb", spec.name, sample.inputs[spec.name])
-            for position, spec in enumerate(repro.model.outputs):
-                write_tensor(inner / f"output_{position}.pb", spec.name, sample.outputs[spec.name])
-        (folder / MARK).write_text(script(target, limit=_limit(local)))
-        (folder / "README.md").write_text(readme(repro.model, target=target, versions=versions, local=local))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        sweep_partial(folder)
+        fresh, earlier = partial_name(folder), partial_name(folder)
+        try:
+            fresh.mkdir()
+            _fill(fresh, repro, target=target, versions=versions, local=local)
+            if folder.exists():
+                folder.rename(earlier)
+            fresh.rename(folder)
+        finally:
+            for left in (fresh, earlier):
+                shutil.rmtree(left, ignore_errors=True)
     except OSError as error:
         raise StoreError(
             f"the repro cannot be written to {folder}: {error.strerror or error}",
             slug="repro-unwritable",
             cure="free disk space, or give another -o",
         ) from error
+
+
+def _fill(folder: Path, repro: Repro, *, target: str, versions: dict[str, str], local: Failure) -> None:
+    repro.model.save(folder / MODEL_NAME)
+    for number, sample in enumerate(repro.samples):
+        inner = folder / f"test_data_set_{number}"
+        inner.mkdir()
+        for position, spec in enumerate(repro.model.inputs):
+            write_tensor(inner / f"input_{position}.pb", spec.name, sample.inputs[spec.name])
+        for position, spec in enumerate(repro.model.outputs):
+            write_tensor(inner / f"output_{position}.pb", spec.name, sample.outputs[spec.name])
+    (folder / MARK).write_text(script(target, limit=_limit(local)))
+    (folder / "README.md").write_text(readme(repro.model, target=target, versions=versions, local=local))
+
+
+def _foreign(folder: Path) -> Path | None:
+    """Return what nobody but the user can have put where the pack goes, a link included; None when there is nothing."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        return folder
+    for entry in sorted(folder.iterdir()) if folder.exists() else ():
+        if entry.is_symlink():
+            return entry
+        if entry.is_dir() and _DATA_SET.fullmatch(entry.name):
+            strange = [one for one in sorted(entry.iterdir()) if not _TENSOR.fullmatch(one.name) or one.is_symlink()]
+            if strange:
+                return strange[0]
+        elif entry.is_dir() or entry.name not in _OWN:
+            return entry
+    return None
 
 
 def _limit(local: Failure) -> float:

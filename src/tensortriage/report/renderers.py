@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.report.document import Report
+from tensortriage.values.files import placed
 
 
 class Renderer(Protocol):
@@ -91,10 +92,9 @@ def write(text: str, path: Path) -> None:
     Raises:
         StoreError: When the file cannot be written (``file-unwritable``).
     """
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_bytes(text.encode("utf-8", errors="backslashreplace"))
-        partial.replace(path)
+        with placed(path) as file:
+            file.write(text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
         raise StoreError(
             f"cannot write {path}: {error.strerror or error}",

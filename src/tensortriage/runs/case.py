@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import fcntl
 import importlib.metadata
+import os
 import platform
 import shutil
 import sys
@@ -93,6 +94,7 @@ class Case:
                     slug="case-foreign-directory",
                     cure="give --case an empty or new directory, or an earlier case to resume",
                 )
+            _refuse_links(folder)
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(folder, error) from error
@@ -134,6 +136,22 @@ class Case:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse a case in which a link would lead what is written, or removed, somewhere else.
+
+    Raises:
+        UsageError: ``case-has-link``.
+    """
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if os.path.islink(os.path.join(place, name)):
+                raise UsageError(
+                    f"{os.path.join(place, name)} is a link; a case holds none",
+                    slug="case-has-link",
+                    cure="remove it, or give another --case; the case directory itself may be a link",
+                )
 
 
 def _lock(folder: Path) -> IO[bytes]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,10 @@ def digest(*parts: object) -> str:
     """Return a short content key of JSON-able parts (dict order does not matter)."""
     text = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _checksum(key: str, question: object, answer: object) -> int:
+    return zlib.crc32(f"{key}\0{question}\0{answer}".encode(errors="surrogatepass"))
 
 
 class CheckCache:
@@ -46,26 +51,27 @@ class CheckCache:
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS checks (key TEXT PRIMARY KEY, question TEXT NOT NULL, answer TEXT NOT NULL,"
-                " seconds REAL NOT NULL, created REAL NOT NULL)"
+                " seconds REAL NOT NULL, created REAL NOT NULL, crc32 INTEGER NOT NULL)"
             )
-            self._db.execute("SELECT key, question, answer, seconds, created FROM checks LIMIT 1")
+            self._db.execute("SELECT key, question, answer, seconds, created, crc32 FROM checks LIMIT 1")
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """Return the stored answer as ``kind``; None when never asked, or written by another version."""
+        """Return the stored answer as ``kind``; None when never asked, damaged, or written by another version."""
         with self._translated():
-            row = self._db.execute("SELECT answer FROM checks WHERE key = ?", (key,)).fetchone()
-        if row is None:
+            row = self._db.execute("SELECT question, answer, crc32 FROM checks WHERE key = ?", (key,)).fetchone()
+        if row is None or _checksum(key, row[0], row[1]) != row[2]:
             return None
         try:
-            return from_json(row[0], kind)
+            return from_json(row[1], kind)
         except StoreError:
             return None
 
     def put(self, key: str, question: str, answer: Any, *, seconds: float) -> None:
         """Store an answer (a dataclass or JSON-able value)."""
-        row = (key, question, to_json(answer), seconds, time.time())
+        text = to_json(answer)
+        row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():
-            self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?)", row)
+            self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def remember(self, key: str, question: str, kind: type[T], ask: Callable[[], T]) -> T:
         """Return the stored answer, or ask and store it."""

@@ -1,17 +1,25 @@
-"""Opening what somebody else put somewhere: only regular files are read, and documents only up to a size.
+"""Files that others may have a hand in: only regular ones are read, and what is written takes its place in one step.
 
 A path may lead to a device that never ends, to a FIFO that nobody writes to, or to a file that claims a terabyte. The
 errors are those of the operating system, so that whoever opens files needs to expect no others.
 """
 
+import contextlib
 import errno
 import os
+import re
+import secrets
+import shutil
 import stat
+from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import BinaryIO
 
 MAX_DOCUMENT_BYTES = 1 << 30
 """Largest document (JSON, a list of names, a log) that is read into memory."""
+NAME_CHARACTERS = 40
+"""How much of a name its partial one has: file systems allow 255 bytes, and a character may take four."""
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFCHR: "a device",
@@ -49,3 +57,53 @@ def read_regular(path: Path, most: int = MAX_DOCUMENT_BYTES) -> bytes:
         if size > most:
             raise OSError(errno.EFBIG, f"it has {size} bytes; {most} is the limit", str(path))
         return file.read(most + 1)
+
+
+@contextlib.contextmanager
+def placed(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that appears under its name when the block ends, and not at all when it fails.
+
+    Until then it lies beside it under a name that nobody can guess, so that no link waits there. What processes that
+    were killed left there for the same name is removed.
+
+    Raises:
+        OSError: When it cannot be written.
+    """
+    sweep_partial(path)
+    partial = partial_name(path)
+    try:
+        with partial.open("xb") as file:
+            yield file
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def partial_name(path: Path) -> Path:
+    """Return a new hidden name beside a path, which says what it is for and whose it is."""
+    return path.with_name(f".{path.name[-NAME_CHARACTERS:]}.{os.getpid()}-{secrets.token_hex(8)}.partial")
+
+
+def sweep_partial(path: Path) -> None:
+    """Remove what processes that are no more have left under partial names of a path."""
+    pattern = re.compile(re.escape(f".{path.name[-NAME_CHARACTERS:]}.") + r"(\d+)-[0-9a-f]{16}\.partial")
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(path.parent):
+            match = pattern.fullmatch(entry.name)
+            if match is None or is_alive(int(match[1])):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

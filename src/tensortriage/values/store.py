@@ -7,6 +7,7 @@ when the last array out of it is gone.
 """
 
 import dataclasses
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -66,12 +67,21 @@ class MemoryStore:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Item:
-    """One line of the index; ``shape`` is the true shape, ``file`` a plain file name beside the index."""
+    """One line of the index.
+
+    Attributes:
+        name: Of the tensor.
+        dtype: Label of its element type.
+        shape: Its true shape.
+        file: Plain name of a file beside the index.
+        crc32: Checksum of its bytes as stored.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     file: str
+    crc32: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,6 +116,8 @@ class ShardWriter:
         self._count = 0
         self._closed = False
         try:
+            if self._folder.is_symlink():
+                self._folder.unlink()
             self._folder.mkdir(parents=True, exist_ok=True)
             # The index goes first: from here on the old store is no store. Unlinking leaves mapped readers intact.
             (self._folder / INDEX_NAME).unlink(missing_ok=True)
@@ -133,14 +145,14 @@ class ShardWriter:
         try:
             label = shards.label_of(array)
             shard = self._shard_for(shards.item_size(label), name, array)
-            shard.add(name, array)
+            checksum = zlib.crc32(shard.add(name, array).data)
         except shards.ShardError as error:
             raise StoreError(
                 f"tensor '{name}': {error}", slug="tensor-unstorable", cure="convert it to an ONNX element type first"
             ) from error
         except OSError as error:
             raise _unwritable(self._folder, error) from error
-        self._items[name] = _Item(name, label, tuple(array.shape), Path(shard.path).name)
+        self._items[name] = _Item(name, label, tuple(array.shape), Path(shard.path).name, checksum)
         if shard.data_bytes >= self._shard_bytes:
             self._close_shard(shards.item_size(label))
 
@@ -243,6 +255,25 @@ class MappedStore:
             raise _damaged(path, f"tensor '{name}' is not what the index says")
         return array
 
+    def verify(self) -> None:
+        """Read everything and compare it with the checksums; what was damaged on disk must not be taken for an answer.
+
+        Raises:
+            StoreError: When something does not fit (``store-damaged``).
+        """
+        for item in self._items.values():
+            path = self._folder / item.file
+            try:
+                reader = self._reader(path)
+                intact = zlib.crc32(reader.stored(item.name).data) == item.crc32
+                reader.release()
+            except (shards.ShardError, OSError) as error:
+                raise _damaged(path, str(error)) from error
+            except KeyError:
+                raise _damaged(path, f"tensor '{item.name}' is not in it") from None
+            if not intact:
+                raise _damaged(path, f"the bytes of tensor '{item.name}' are not those that were written")
+
     def _reader(self, path: Path) -> shards.ShardReader:
         if path.name not in self._readers:
             self._readers[path.name] = shards.ShardReader(path)
@@ -277,8 +308,10 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
 
 
 def stored(folder: Path) -> TensorStore | None:
-    """Return a finished tensor store, or None when there is none in the folder."""
+    """Return a finished tensor store whose checksums fit, or None when there is none in the folder."""
     try:
-        return MappedStore(folder)
+        store = MappedStore(folder)
+        store.verify()
     except StoreError:
         return None
+    return store

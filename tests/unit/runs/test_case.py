@@ -54,3 +54,26 @@ def test_two_commands_do_not_work_in_one_case(tmp_path, monkeypatch):
         assert caught.value.slug == "case-in-use"
         assert (case.temporary / "mine").exists()
     Case(tmp_path / "case").close()
+
+
+@pytest.mark.parametrize("name", ["runs", "tmp", "checks.sqlite", ".lock", "runs/key", "engines", "case.json"])
+def test_links_inside_a_case_are_not_followed_out_of_it(name, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine.txt").write_text("mine")
+    folder = tmp_path / "case"
+    Case(folder).close()
+    (folder / name).unlink(missing_ok=True) if not (folder / name).is_dir() else (folder / name).rmdir()
+    (folder / name).symlink_to(outside)
+    with pytest.raises(UsageError) as caught:
+        Case(folder)
+    assert caught.value.slug == "case-has-link"
+    assert name in caught.value.message
+    assert [path.name for path in outside.iterdir()] == ["mine.txt"]
+
+
+def test_the_case_itself_may_be_a_link(tmp_path):
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / "case").symlink_to("large disk")
+    Case(tmp_path / "case").close()
+    assert (tmp_path / "large disk" / "checks.sqlite").exists()

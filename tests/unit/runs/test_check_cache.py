@@ -111,3 +111,20 @@ def test_a_cache_that_is_damaged_or_foreign_is_an_error_whenever_it_shows(tmp_pa
     with pytest.raises(StoreError) as caught:
         read_all(path, 200)
     assert caught.value.slug == "check-cache-unusable"
+
+
+def test_a_damaged_answer_is_asked_for_again(tmp_path):
+    path = tmp_path / "checks.sqlite"
+    cache = CheckCache(path)
+    cache.put("key", "question", 1.5, seconds=0.0)
+    cache.put("other", "question", 2.5, seconds=0.0)
+    cache.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE checks SET answer = '9.5' WHERE key = 'key'")
+    db.close()
+    cache = CheckCache(path)
+    assert cache.get("key", float) is None
+    assert cache.remember("key", "question", float, lambda: 1.5) == 1.5
+    assert cache.get("key", float) == 1.5
+    assert cache.get("other", float) == 2.5
+    cache.close()

@@ -7,7 +7,7 @@ import pytest
 from tensortriage.errors import StoreError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
-from tensortriage.values.store import INDEX_NAME, MappedStore, MemoryStore, ShardWriter
+from tensortriage.values.store import INDEX_NAME, MappedStore, MemoryStore, ShardWriter, stored
 
 
 def written(folder, tensors, **options):
@@ -183,3 +183,21 @@ def test_a_store_that_was_replaced_is_noticed(tmp_path):
     written(tmp_path / "s", {"x": np.zeros(20)})
     with pytest.raises(StoreError, match="replaced"):
         store["x"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, object])
+def test_zeroed_bytes_are_noticed(dtype, tmp_path):
+    array = np.array(["a", "b"] * 500, object) if dtype is object else np.ones(1000, dtype)
+    with ShardWriter(tmp_path) as writer:
+        writer.write("whole", np.arange(10.0))
+        writer.write("x", array)
+    assert stored(tmp_path) is not None
+    (shard,) = [path for path in tmp_path.glob("*.safetensors") if b'"x"' in path.read_bytes()]
+    data = bytearray(shard.read_bytes())
+    data[-100:] = bytes(100)
+    shard.write_bytes(data)
+    assert stored(tmp_path) is None
+    with pytest.raises(StoreError) as caught:
+        MappedStore(tmp_path).verify()
+    assert caught.value.slug == "store-damaged"
+    assert shard.name in caught.value.message

@@ -6,12 +6,11 @@ timing tactics: candidates that share their layers share the timings, and get th
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensortriage.values.files import read_regular
+from tensortriage.values.files import placed, read_regular
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
@@ -76,6 +75,5 @@ class Shelf:
 def replace_file(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that nobody ever sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    partial.replace(path)
+    with placed(path) as file:
+        file.write(data)

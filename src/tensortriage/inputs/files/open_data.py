@@ -146,6 +146,7 @@ def _stored(path: Path, found: Format, specs: Sequence[ValueSpec]) -> dict[str, 
         return {_file_name(path, specs): open_npy(path)}
     if found is Format.STORE:
         store = MappedStore(path)
+        store.verify()
         return {name: _StoreItem(store, name) for name in store.names()}
     try:
         reader = ShardReader(path)
@@ -162,6 +163,7 @@ def _file_name(path: Path, specs: Sequence[ValueSpec]) -> str:
 def _series_of_store(path: Path) -> DataFile:
     contents = serial.load(path / SERIES_NAME, StoredContents)
     store = MappedStore(path)
+    store.verify()
     names: dict[tuple[int, int], dict[str, str]] = {}
     for full in store.names():
         place, index, name = (*full.split("/", 2), "", "")[:3]

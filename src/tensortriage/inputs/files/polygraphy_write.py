@@ -8,7 +8,6 @@ import base64
 import contextlib
 import itertools
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
@@ -22,6 +21,7 @@ from tensortriage.errors import DataError
 from tensortriage.inputs.files.data_file import Iteration
 from tensortriage.inputs.files.polygraphy import CLASS_KEY, DTYPE_KEY
 from tensortriage.values.dtype import DType
+from tensortriage.values.files import placed
 
 _CHUNK_BYTES = 3 << 20
 _ITERATION = re.compile(r"\d{10}\.json")
@@ -93,13 +93,8 @@ def encode_array(array: np.ndarray) -> Iterator[bytes]:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes its name only when it is complete; an existing one is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            yield file
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with placed(path) as file:
+        yield file
 
 
 def is_folder(path: Path) -> bool:

@@ -8,15 +8,13 @@ weight is copied into it once, named by its contents: `ExternalData.KEEP`.
 Every file appears under its name only when it is complete.
 """
 
-import contextlib
 import dataclasses
 import enum
 import itertools
 import re
-import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path, PureWindowsPath
-from typing import Any, BinaryIO
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -27,6 +25,7 @@ from tensortriage.model.io.serialize import large_initializers, to_bytes, to_pro
 from tensortriage.model.ir.display_names import quoted
 from tensortriage.model.ir.traversal import all_graphs
 from tensortriage.model.wire import Payload, write_model
+from tensortriage.values.files import placed
 
 POOL = "weights"
 EMBED_LIMIT_BYTES = 3 << 29
@@ -121,7 +120,7 @@ def save_model(
         proto.graph.ClearField("initializer")
         graph = to_bytes(proto.graph)
         proto.ClearField("graph")
-        with _complete(path) as file:
+        with placed(path) as file:
             write_model(file, rest=to_bytes(proto), graph=graph, initializers=initializers)
     except OSError as error:
         raise ModelError(
@@ -189,7 +188,7 @@ def _pool(weight: _Weight, directory: Path) -> None:
     target = directory / location
     if not target.is_file() or target.stat().st_size != weight.nbytes:
         target.parent.mkdir(exist_ok=True)
-        with _complete(target) as file:
+        with placed(target) as file:
             weight.tensor.tofile(file)
     _refer(weight, location.as_posix(), 0)
 
@@ -201,7 +200,7 @@ def _write_together(weights: list[_Weight], path: Path, location: str) -> None:
     written: dict[int, int] = {}
     target = path.parent / location
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _complete(target) as file:
+    with placed(target) as file:
         for weight in weights:
             if id(weight.tensor) not in written:
                 alignment = _PAGE if weight.nbytes >= _PAGE else _LINE
@@ -266,15 +265,3 @@ def _pin_what_is_replaced(weights: Iterable[_Weight], path: Path, external_data:
             source = weight.tensor.file.path.resolve()
             if source in replaced or (folder is not None and source.is_relative_to(folder)):
                 weight.tensor.file.pin()
-
-
-@contextlib.contextmanager
-def _complete(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name when the block ends, and not at all when it fails."""
-    partial = path.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with partial.open("xb") as file:
-            yield file
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -7,6 +7,8 @@ iteration which candidate it was about.
 """
 
 import dataclasses
+import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,12 +71,12 @@ class Replay:
 
     def about_to_check(self, entry: Entry) -> None:
         """Write the twin: an iteration that is taken to have failed, should the check end everything."""
-        dump({**self._content, entry.key: _encoded(entry)}, self.twin)
+        dump(_sealed({**self._content, entry.key: _encoded(entry)}), self.twin)
 
     def add(self, entry: Entry) -> None:
         """Write an iteration."""
         self._content[entry.key] = _encoded(entry)
-        dump(self._content, self._path)
+        dump(_sealed(self._content), self._path)
 
     def close(self) -> None:
         """Remove the twin."""
@@ -111,12 +113,28 @@ def load_replay(path: Path, bound_to: str) -> tuple[Entry, ...]:
             slug="replay-foreign",
             cure="load it with the model and the command that it was made with",
         )
+    if binding.get("crc32") != _checksum(content):
+        raise DataError(
+            f"replay {path} is damaged: its checksum does not fit",
+            slug="replay-unreadable",
+            cure="remove it and check anew",
+        )
     try:
         return tuple(_decoded(key, value) for key, value in content.items())
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"replay {path} is damaged: {error!r}", slug="replay-unreadable", cure="remove it and check anew"
         ) from error
+
+
+def _sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a replay with the checksum of its iterations."""
+    entries = {key: value for key, value in content.items() if key != BINDING}
+    return {BINDING: {**content[BINDING], "crc32": _checksum(entries)}, **entries}
+
+
+def _checksum(entries: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(entries, sort_keys=True).encode())
 
 
 def _encoded(entry: Entry) -> Mapping[str, Any]:

@@ -70,3 +70,14 @@ def test_damaged_and_unbound_replays_are_refused(tmp_path, content, slug):
     with pytest.raises(DataError) as caught:
         load_replay(path, "x")
     assert caught.value.slug == slug
+
+
+def test_an_edited_replay_is_damaged(tmp_path):
+    path = tmp_path / "replay.json"
+    replay = Replay(path, "x")
+    replay.add(FIRST)
+    path.write_text(path.read_text().replace('"success": false', '"success": true'))
+    with pytest.raises(DataError) as caught:
+        load_replay(path, "x")
+    assert caught.value.slug == "replay-unreadable"
+    assert "checksum" in caught.value.message

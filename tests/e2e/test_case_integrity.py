@@ -1,0 +1,46 @@
+"""What a disk or a stranger did to a case between two commands is noticed, and asked for again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+WORDS = [
+    "diagnose", EXAMPLES / "digits_cnn.onnx", "--target", "emulate:precision=fp16", "--inputs", EXAMPLES / "digits.npz",
+]  # fmt: skip
+
+
+def diagnose(folder):
+    command = [sys.executable, "-c", "from tensortriage.cli import main; main()", *map(str, WORDS), "--json"]
+    done = subprocess.run(
+        [*command, "--case", str(folder)], cwd=folder.parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["verdict"]
+
+
+def test_zeroed_tensors_change_no_verdict(tmp_path):
+    case = tmp_path / "case"
+    before = diagnose(case)
+    shards = sorted((case / "runs").rglob("*.safetensors"))
+    assert shards
+    for shard in shards:
+        data = bytearray(shard.read_bytes())
+        data[-(len(data) // 4) :] = bytes(len(data) // 4)
+        shard.write_bytes(data)
+    after = diagnose(case)
+    assert (after["verdict"], after["culprits"]) == (before["verdict"], before["culprits"])
+
+
+def test_a_planted_link_is_not_written_through(tmp_path):
+    case = tmp_path / "case"
+    diagnose(case)
+    (tmp_path / "mine").write_text("mine")
+    for name in (".r.html.partial", ".report.html.partial"):
+        (case / name).symlink_to(tmp_path / "mine")
+    command = [sys.executable, "-c", "from tensortriage.cli import main; main()", "report", str(case)]
+    for name in ("r.html", "report.html"):
+        subprocess.run([*command, "-o", str(case / name)], cwd=tmp_path, capture_output=True, check=True)
+        assert "<html" in (case / name).read_text()
+    assert (tmp_path / "mine").read_text() == "mine"
