@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from tensortriage.engines.base import Availability, Engine, Plan, ReportsPrecision, Session
 from tensortriage.errors import BuildFailed, DataError, EngineError, RunFailed, TriageError, UsageError
@@ -236,7 +235,7 @@ class _Suite:
             with closing(self.compile(name)) as session:
                 plan = session.plan()
             if plan is not None:
-                _check_plan(plan, self.examples[name].proto)
+                _check_plan(plan, self.examples[name])
 
 
 def _check_specs(session: Session, example: Example) -> None:
@@ -274,8 +273,8 @@ def _close(found: np.ndarray, right: np.ndarray) -> bool:
     return bool(np.all(found == right))
 
 
-def _check_plan(plan: Plan, proto: onnx.ModelProto) -> None:
-    known = {name for node in proto.graph.node for name in (node.name, *node.output)}
+def _check_plan(plan: Plan, example: Example) -> None:
+    known = {name for node in example.proto.graph.node for name in (node.name, *node.output)}
     for region in plan.regions:
         strangers = [name for name in region.nodes if name not in known]
         _require(not strangers, f"region '{region.name}' of the plan names {strangers}, which the model does not have")

@@ -1,7 +1,7 @@
 """A graph is a list of nodes and a set of weights that grow together; this collects both and draws the numbers."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -10,6 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 OPSET = 17
 IR_VERSION = 8
 """As old as opset 17 allows, so that every engine reads the file."""
+
+ModelProto: TypeAlias = onnx.ModelProto
+GraphProto: TypeAlias = onnx.GraphProto
+NodeProto: TypeAlias = onnx.NodeProto
 
 Dim = int | str
 """A static size, or the name of a symbolic dimension."""
@@ -76,3 +80,15 @@ def floats(name: str, *shape: Dim) -> onnx.ValueInfoProto:
 def integers(name: str, *shape: Dim) -> onnx.ValueInfoProto:
     """Return the declaration of an int64 input or output."""
     return helper.make_tensor_value_info(name, TensorProto.INT64, shape)
+
+
+def with_changed_weight(
+    model: onnx.ModelProto, name: str, change: Callable[[np.ndarray], np.ndarray]
+) -> onnx.ModelProto:
+    """Return a copy of a model in which one initializer went through ``change``."""
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    for tensor in other.graph.initializer:
+        if tensor.name == name:
+            tensor.CopyFrom(numpy_helper.from_array(change(numpy_helper.to_array(tensor)), name))
+    return other

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.testing.faulty_engine import FaultyEngine
+from tensortriage.testing.graph_writer import ModelProto, NodeProto
 from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.testing.quantized_models import quantized
 
@@ -92,7 +92,7 @@ class Planted:
         return f"{self.family}/{self.kind}"
 
 
-FAMILIES: Mapping[str, Callable[[int], onnx.ModelProto]] = {
+FAMILIES: Mapping[str, Callable[[int], ModelProto]] = {
     "conv_net": lambda seed: conv_net(blocks=2, channels=10, seed=seed),
     "encoder": lambda seed: encoder(layers=1, width=32, heads=2, tokens=14, vocabulary=100, seed=seed),
     "residual_dag": lambda seed: residual_dag(40, width=14, seed=seed),
@@ -115,7 +115,7 @@ class Subject:
 
     family: str
     folder: Path
-    proto: onnx.ModelProto
+    proto: ModelProto
     seed: int
 
     @classmethod
@@ -150,7 +150,7 @@ class Subject:
         """Return the one feed."""
         return {name: np.asarray(array) for name, array in np.load(self.feeds).items()}
 
-    def nodes(self, kind: str) -> list[onnx.NodeProto]:
+    def nodes(self, kind: str) -> list[NodeProto]:
         """Return the nodes in the order in which a fault is tried on them: another op type first for every kind."""
         nodes = [node for node in self.proto.graph.node if node.op_type != "Constant"]
         rng = np.random.default_rng([self.seed, *kind.encode()])

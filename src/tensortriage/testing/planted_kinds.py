@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing.faulty_engine import FaultyEngine
+from tensortriage.testing.graph_writer import GraphProto, NodeProto, with_changed_weight
 from tensortriage.testing.models import save_model
 from tensortriage.testing.planted import ENGINES, FAMILIES, PLAIN, VISIBLE, Planted, Subject, off
 from tensortriage.testing.quantized_models import quantized
@@ -91,7 +90,7 @@ def numeric(subject: Subject, kind: str) -> Planted | None:
     return None
 
 
-def _fed(graph: onnx.GraphProto) -> set[str]:
+def _fed(graph: GraphProto) -> set[str]:
     """Return the nodes whose results depend on an input."""
     constants = {tensor.name for tensor in graph.initializer}
     reached, nodes = {value.name for value in graph.input} - constants, set()
@@ -102,7 +101,7 @@ def _fed(graph: onnx.GraphProto) -> set[str]:
     return nodes
 
 
-def verdicts_on(node: onnx.NodeProto, verdicts: Sequence[str] = _LOCAL) -> list[str]:
+def verdicts_on(node: NodeProto, verdicts: Sequence[str] = _LOCAL) -> list[str]:
     """Return the right verdicts on a wrong op."""
     return [*verdicts, *(["quantization"] if "local-fault" in verdicts and node.op_type in QUANTIZERS else [])]
 
@@ -181,12 +180,7 @@ def _reweighed(
     for node in subject.nodes(kind):
         if node.op_type not in ("MatMul", "Gemm", "Conv") or node.input[1] not in weights:
             continue
-        other = onnx.ModelProto()
-        other.CopyFrom(subject.proto)
-        for tensor in other.graph.initializer:
-            if tensor.name == node.input[1]:
-                array = change(numpy_helper.to_array(tensor))
-                tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        other = with_changed_weight(subject.proto, node.input[1], change)
         path = save_model(other, subject.folder / f"{kind}.onnx")
         if own:
             return subject.case(kind, verdicts, [node.name], "emulate:precision=fp16", model=path)
@@ -249,7 +243,7 @@ def bad_scale(subject: Subject, kind: str) -> Planted | None:
     scales = [tensor for tensor in other.graph.initializer if tensor.name.endswith("_scale") and not tensor.dims]
     rng = np.random.default_rng([subject.seed, *kind.encode()])
     tensor = scales[int(rng.integers(len(scales)))]
-    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) / np.float32(8.0), tensor.name))
+    other = with_changed_weight(other, tensor.name, lambda scale: scale / np.float32(8.0))
     value = tensor.name.removesuffix("_scale")
     path = save_model(other, subject.folder / f"{kind}.onnx")
     pair = [f"{value}_QuantizeLinear", f"{value}_DequantizeLinear"]

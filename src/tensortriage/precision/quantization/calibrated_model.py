@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import onnx_ir as ir
 
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.quantization.qdq_pairs import quantized_only_for, with_own_weights
+from tensortriage.model.quantization.weight_ranges import largest_weights, weight_bytes
 from tensortriage.values.dtype import Precision
 
 OP_TYPES = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -123,11 +123,10 @@ class OnnxRuntimeQuantizer:
         self.nodes = tuple(node.name for node in model.graph.nodes if node.op_type in set(options.op_types))
         quantizable = set(self.nodes)
         self._operands = {name for n in model.graph.nodes if n.name in quantizable for name in n.inputs if name}
-        self._weights = tuple(_weights(model, quantizable))
         self._model = model
         self._source = folder / "float.onnx"
         model.save(self._source, external_data=ExternalData.KEEP)
-        self._large = _weight_bytes(model) > _EXTERNAL_BYTES
+        self._large = weight_bytes(model) > _EXTERNAL_BYTES
         self._cache = folder / f"ranges-{options.calibration.value}.json"
         if not self.nodes:
             raise ModelError(
@@ -243,7 +242,7 @@ class OnnxRuntimeQuantizer:
         ONNX Runtime scales fp8 by the standard deviation instead, which leaves most of the format's range unused.
         """
         largest = {name: max(-low, high) for name, (low, high) in ranges.items()}
-        largest |= {value.name or "": _largest(value) for value in self._weights}
+        largest |= largest_weights(self._model, set(self.nodes))
         top = float(self._options.precision.dtype.finfo.max)
         zero = np.zeros((), self._options.precision.dtype.numpy)
         return {
@@ -288,23 +287,6 @@ class _Reader:
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
         return (dict(feed.tensors) for feed in self._rest)
-
-
-def _weights(model: Model, nodes: set[str]) -> Iterator[ir.Value]:
-    """Yield the weights, of two axes or more, that some nodes read."""
-    for value in model.ir.graph.initializers.values():
-        used = any(use.node.name in nodes for use in value.uses())
-        if used and value.const_value is not None and len(value.const_value.shape) > 1:
-            yield value
-
-
-def _largest(value: ir.Value) -> float:
-    assert value.const_value is not None
-    return float(np.abs(value.const_value.numpy()).max(initial=0.0))
-
-
-def _weight_bytes(model: Model) -> int:
-    return sum(int(v.const_value.nbytes) for v in model.ir.graph.initializers.values() if v.const_value is not None)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,35 @@
+"""The layout that a newcomer relies on: small folders, and import contracts that leave no package out."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = (ROOT / "src/tensortriage", ROOT / "worker/tensortriage_worker")
+MOST_MODULES = 16
+FILES = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
+FOLDERS = sorted({file.parent for file in FILES})
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(ROOT).as_posix())
+def test_a_folder_has_few_modules_and_says_what_they_are(folder):
+    assert len([file for file in folder.glob("*.py") if file.name != "__init__.py"]) <= MOST_MODULES
+    assert (folder / "__init__.py").read_text().startswith('"""')
+
+
+@pytest.mark.parametrize(
+    ("contract", "free"),
+    [
+        ("onnx and onnx_ir have one door", {"model", "engines"}),
+        ("Only its own module imports an engine's package", {"engines"}),
+    ],
+)
+def test_a_contract_about_libraries_covers_every_package(contract, free):
+    """``engines`` is named by its parts, because those that are about the library are left out."""
+    (found,) = [entry for entry in CONTRACTS if entry["name"] == contract]
+    package = PACKAGES[0]
+    names = {entry.stem for entry in package.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()}
+    covered = {name.removeprefix("tensortriage.").split(".")[0] for name in found["source_modules"]}
+    assert names - {"__init__"} - free <= covered
