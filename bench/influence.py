@@ -3,7 +3,7 @@
     python bench/influence.py --layers 2 12
 
 Prints, per number of values made replaceable in one model, the time to edit, build and run it (wall and CPU), next to a
-run of the model as it is. `tensortriage.diagnose.measurements.influences` chooses its group size by this.
+run of the model as it is. `tensortriage.diagnose.measurements.local_errors.influences` chooses its group size by this.
 """
 
 import argparse

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import Finding
-from tensortriage.diagnose.measurements.local import Influence, Local
+from tensortriage.diagnose.measurements.local_errors.local import Influence, Local
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration

@@ -4,7 +4,7 @@ Such a result cannot be injected into the reference's run to see what it does to
 freedom of an engine changes shapes.
 """
 
-from tensortriage.diagnose.measurements.local import Local, local_errors
+from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.investigation import Investigation

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.floors import emulate
-from tensortriage.diagnose.measurements.local import Local
+from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensortriage.compare.nonfinite.arithmetic_rules import Rule, rule_of
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import shape_values
+from tensortriage.diagnose.measurements.local_errors.local import shape_values
 from tensortriage.diagnose.measurements.nonfinite import Excess, largest_number
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit

@@ -6,7 +6,7 @@ import math
 import time
 from functools import cached_property
 
-from tensortriage.diagnose.measurements.local import local_errors, suspects
+from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of
 from tensortriage.diagnose.measurements.floors import emulate
-from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, TriageError

@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 import models
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, apart, inner_values
 from tensortriage.diagnose.measurements.windows import (
     SMALLEST_TILE,
     disjoint,
@@ -12,7 +13,6 @@ from tensortriage.diagnose.measurements.windows import (
     neighbours,
     tiles,
 )
-from tensortriage.diagnose.measurements.wired_ops import Wired, apart, inner_values
 from tensortriage.engines.base import Plan, Region
 
 

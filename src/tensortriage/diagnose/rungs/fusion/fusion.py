@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import SUSPECT_RATIO
+from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
 from tensortriage.diagnose.measurements.outputs import judge
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, rounds
-from tensortriage.diagnose.measurements.wired_ops import Wired, inner_values, runnable
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound

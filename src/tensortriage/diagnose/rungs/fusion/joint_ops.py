@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import (
+from tensortriage.diagnose.measurements.local_errors.local import (
     DECISIVE,
     MOST_SUSPECTS,
     NEGLIGIBLE,
@@ -16,8 +16,8 @@ from tensortriage.diagnose.measurements.local import (
     Local,
     influence,
 )
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, measure_wired, wrong_ends
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbours
-from tensortriage.diagnose.measurements.wired_ops import Wired, inner_values, measure_wired, wrong_ends
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import Floors

@@ -9,7 +9,7 @@ from collections import Counter
 
 from tensortriage.compare.judgement.relative_error import gap_allowance_db, say
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import Local, suspects
+from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
 from tensortriage.diagnose.rungs.number_format.predicted import gap_db
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation

@@ -13,7 +13,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import Local, local_errors
+from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.floors import ROUNDED, jitter

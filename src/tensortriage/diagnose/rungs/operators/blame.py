@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.influences import with_the_rest
-from tensortriage.diagnose.measurements.local import (
+from tensortriage.diagnose.measurements.local_errors.influences import with_the_rest
+from tensortriage.diagnose.measurements.local_errors.local import (
     DECISIVE,
     NEGLIGIBLE,
     SUSPECT_RATIO,
@@ -20,7 +20,7 @@ from tensortriage.diagnose.measurements.local import (
     local_errors,
     suspects,
 )
-from tensortriage.diagnose.measurements.representatives import by_representatives
+from tensortriage.diagnose.measurements.local_errors.representatives import by_representatives
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit

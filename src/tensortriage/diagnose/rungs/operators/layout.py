@@ -12,7 +12,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
 from tensortriage.compare.patterns.finding import Finding
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import SUSPECT_RATIO
+from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command

@@ -2,15 +2,15 @@
 
 A target that fails is built again, whatever it says of itself, and every build is judged as the first was. If some fail
 and others do not, that is the verdict; what the failing builds run differently is named (see
-`tensortriage.search.association`), and why that is bad. Later answers that contradict the deployed run (right when
-instrumented, every op right alone) are a reason to build more often before they are believed.
+`tensortriage.search.statistics.association`), and why that is bad. Later answers that contradict the deployed run
+(right when instrumented, every op right alone) are a reason to build more often before they are believed.
 """
 
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import suspects
+from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import judge
 from tensortriage.diagnose.rungs.premises.intermittent_cause import cause_of
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, Features, bad_ones, first_build, rebuilds

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, local_errors
+from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
 from tensortriage.diagnose.state.investigation import Investigation

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.diagnose.measurements.local import golden_feed, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import golden_feed, shape_values
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.local import golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
 from tensortriage.diagnose.measurements.outputs import judge, output_floors
-from tensortriage.diagnose.measurements.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind

@@ -14,7 +14,7 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
-from tensortriage.diagnose.measurements.local import DECISIVE, NEGLIGIBLE
+from tensortriage.diagnose.measurements.local_errors.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind

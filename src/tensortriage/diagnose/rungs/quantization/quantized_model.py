@@ -18,7 +18,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate, integer_range
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
 from tensortriage.diagnose.measurements.floors import fp32_floors
-from tensortriage.diagnose.measurements.local import DECISIVE, NEGLIGIBLE
+from tensortriage.diagnose.measurements.local_errors.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError

@@ -5,7 +5,7 @@ import pytest
 
 from tensortriage.diagnose.ladder import climb
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.witnesses import Opinion
+from tensortriage.diagnose.measurements.local_errors.witnesses import Opinion
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.engines.reference.kernels import call, kernel_for
 from tensortriage.engines.spec import EngineSpec

@@ -15,7 +15,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import with_choices
-from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode

@@ -16,7 +16,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.local import golden_feed, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import golden_feed, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec

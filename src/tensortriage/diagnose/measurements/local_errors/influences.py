@@ -1,14 +1,15 @@
 """The influence of ops that are no suspects: what their small errors would do, for the ranking of all ops.
 
-Suspects are injected because the verdict needs it (`tensortriage.diagnose.measurements.local`). The others are injected
-too as far as that is cheap: many into one built session, one run each, the largest errors over their floors first.
+Suspects are injected because the verdict needs it (`tensortriage.diagnose.measurements.local_errors.local`). The others
+are injected too as far as that is cheap: many into one built session, one run each, the largest errors over their
+floors first.
 """
 
 import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.diagnose.measurements.local import Influence, Local, injected, output_error
+from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, injected, output_error
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs

@@ -7,7 +7,7 @@ a fault in a single instance is found too, only later.
 """
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.diagnose.measurements.local import SUSPECT_RATIO, Local, joined, local_errors, parts_of
+from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, Local, joined, local_errors, parts_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.instances import Instances
