@@ -119,8 +119,8 @@ def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit
         inv.answered(question, f"unknown: {problem.message}", since=since)
         return ()
     found.sort(key=lambda culprit: -(culprit.floor_ratio or 0.0))
-    place = f"{found[0].op_type} '{found[0].node}'" if found else "none that is wrong alone"
-    inv.answered(question, f"{place}, in {builds} builds of the exploded graph", since=since, builds=builds)
+    place = f"{found[0].op_type} '{found[0].node}', in build" if found else "none that is wrong alone, in builds up to"
+    inv.answered(question, f"{place} {builds} of the exploded graph", since=since, builds=builds)
     return tuple(found[:MOST_CULPRITS])
 
 
