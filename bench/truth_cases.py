@@ -8,6 +8,7 @@ units of the engine's own rounding. Below `HIDDEN` nobody could tell the fault f
 import dataclasses
 import functools
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from truth_models import HOME, Subject, names, subject
 
 from tensortriage.api import TriageError
 from tensortriage.testing import SimulatedAccelerator
-from tensortriage.testing.planted_kinds import NUMERIC
+from tensortriage.testing.planted_kinds import NUMERIC, verdicts_on
 
 ENGINE = HOME / "accelerator.py"
 ENGINE_TEXT = "from tensortriage.testing import SimulatedAccelerator as Engine\n"
@@ -37,9 +38,8 @@ REAL = (
 )  # fmt: skip
 FREEDOMS: Mapping[str, str] = {
     "tf32": "precision=tf32",
-    "tf32-truncated": "operands=tf32-truncated",
+    "tf32-truncated": "precision=tf32,operands=tf32-truncated",
     "bf16x3": "operands=bf16x3",
-    "bf16-operands": "operands=bf16",
     "split-sums": "block=32",
     "reversed-sums": "order=reversed",
     "sequential-sums": "order=sequential",
@@ -137,8 +137,11 @@ class Case:
 
 def accelerator(options: str) -> str:
     """Return the spec of a simulated accelerator."""
-    HOME.mkdir(parents=True, exist_ok=True)
-    ENGINE.write_text(ENGINE_TEXT, encoding="utf-8")
+    if not ENGINE.is_file():  # other cases may be reading it
+        HOME.mkdir(parents=True, exist_ok=True)
+        started = ENGINE.with_suffix(f".{os.getpid()}")
+        started.write_text(ENGINE_TEXT, encoding="utf-8")
+        started.replace(ENGINE)
     return f"script:{ENGINE},{options}"
 
 
@@ -200,7 +203,8 @@ def _faulty(name: str, found: Subject, engine: str, options: Mapping[str, str], 
         size = np.inf if wrong is None else _size(plain, right, wrong)
         if (wrong is None and options["kind"] != "shape") or size < 0.3 * HIDDEN:
             continue
-        verdicts = tuple(VERDICTS.get(word, VERDICTS[options["kind"]]))
+        known = VERDICTS.get(word, VERDICTS[options["kind"]])
+        verdicts = tuple(verdicts_on(nodes[index], known))
         hidden = HEALTHY if size < HIDDEN else ()
         spec = accelerator(_joined(FREEDOMS[engine], options, node))
         return Case(name, found, spec, (*verdicts, *hidden), (node,), size, word)

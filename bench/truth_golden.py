@@ -30,8 +30,13 @@ from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 MODELS = ("vit", "bert", "resnet", "encoder_ln", "conv_net")
 FORMS = ("npz-all", "json-outputs", "script-all", "npz-outputs", "json-all", "safetensors-outputs", "safetensors-all",
          "script-outputs")  # fmt: skip
-IMPOSSIBLE = (("conv_net", "transposed"), ("resnet", "transposed"), ("resnet", "epsilon"))
-"""Models without a square weight, or whose epsilons are folded into weights."""
+IMPOSSIBLE = (
+    ("conv_net", "transposed"),
+    ("conv_net", "eighth-of-rows"),
+    ("resnet", "transposed"),
+    ("resnet", "epsilon"),
+)
+"""Models without a square weight, whose epsilons are folded into weights, or where the changed channel never fires."""
 PLAIN = "onnxruntime:optimization=none"
 SCRIPT = '''"""Replays saved values of the tensors that are asked for."""
 import numpy as np
@@ -75,7 +80,16 @@ def _given(form: str, origin: str) -> str:
 
 
 def answer(name: str) -> GoldenAnswer:
-    """Run the command of a case."""
+    """Run the command of a case; whatever cannot be made or read is told as said by nobody."""
+    started = time.perf_counter()
+    try:
+        return _answered(name)
+    except Exception as error:  # one case must not end the others
+        said = f"{type(error).__name__}: {error}"[:200]
+        return GoldenAnswer(name, name.split("/")[3] in WRONG, None, said, "", time.perf_counter() - started)
+
+
+def _answered(name: str) -> GoldenAnswer:
     started = time.perf_counter()
     _, command, model, origin, form = name.split("/")
     found = subject(model)
@@ -114,7 +128,10 @@ def _diagnosed(done: "subprocess.CompletedProcess[str]") -> tuple[bool | None, s
     """Return whether `diagnose` doubts the reference, and its verdict; a fault of the target's is neither."""
     if done.returncode not in (0, 1, 4):
         return None, f"exit {done.returncode}: {' '.join(done.stderr.split())[:160]}"
-    verdict = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    verdict = answer.get("verdict")
+    if verdict is None:
+        return None, f"exit {done.returncode}: {str(answer)[:160]}"
     doubted = {"match": False, "rounding": False, "comparison-unsound": True, "model-changed": True}
     return doubted.get(verdict["verdict"]), f"{verdict['verdict']}: {verdict['summary']}"[:200]
 
