@@ -48,6 +48,7 @@ COMMANDS = {
     "check": ("tensortriage.cli.groups:check", "Known traps of a model; saved results by other limits."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),
+    "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for scripts of its users."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
 }
 
@@ -103,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in ours or bool(os.environ.get("TRIAGE_DEBUG"))
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
+    compatible = "polygraphy" in words[:3]
     prepare_process()
+    cause: BaseException | None = None
     try:
         code = exit_code_of(words)
         sys.stdout.flush()
@@ -115,7 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cause = KeyboardInterrupt() if _interrupted.is_set() else error
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
-        code = tell(problem_of(cause), as_json="--json" in ours)
+        code = tell(problem_of(cause), as_json="--json" in ours, prefix="[!] " if compatible else "")
+    if compatible:
+        from tensortriage.cli.compatible import exit_code, is_asked
+
+        code = exit_code(words, code, cause) if is_asked(words) else code
     finish(code)
     sys.exit(code)
 
@@ -184,14 +191,14 @@ def problem_of(error: BaseException) -> Problem:
     return Problem(slug="internal", message=text, cure="run again with --debug and report the traceback")
 
 
-def tell(problem: Problem, *, as_json: bool) -> int:
+def tell(problem: Problem, *, as_json: bool, prefix: str = "") -> int:
     """Print one error block on stderr, with --json a document on stdout too, and return the exit code.
 
     Names in models are not trusted with a terminal.
     """
     from tensortriage.report.text import printable
 
-    lines = [f"triage: error[{problem.slug}]: {printable(problem.message)}"]
+    lines = [f"{prefix}triage: error[{problem.slug}]: {printable(problem.message)}"]
     if problem.exit_code == INTERRUPTED:
         lines = [f"triage: {problem.slug}; {problem.message}"]
     if problem.cure:

@@ -31,6 +31,13 @@ def levels_of(words: Sequence[str]) -> tuple[int | None, dict[str, int]]:
     return whole, parts
 
 
-def moved(level: int, steps: int) -> int:
-    """Return the named level that lies some steps above (below: negative) another."""
-    return _STEPS[min(max(_STEPS.index(level) + steps, 0), len(_STEPS) - 1)]
+def moved(level: int, steps: int, *, every: bool = False) -> int:
+    """Return the named level that lies some steps above (below: negative) another.
+
+    Args:
+        level: A named level.
+        steps: How far, and in which direction.
+        every: Whether START and FINISH are steps too, as with Polygraphy.
+    """
+    named = sorted(LEVELS.values()) if every else _STEPS
+    return named[min(max(named.index(level) + steps, 0), len(named) - 1)]

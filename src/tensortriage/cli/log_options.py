@@ -109,19 +109,32 @@ def begin(context: click.Context, words: Sequence[str]) -> None:
     if given["plain"] or "no-colors" in given["formats"]:
         given["formats"] += ("no-colors",)
         context.find_root().color = False
-    if not (given["more"] or given["less"] or given["named"] or given["silent"] or given["file"]):
+    compatible = bool(context.meta.get("tensortriage.compatible"))
+    if not compatible and not (given["more"] or given["less"] or given["named"] or given["silent"] or given["file"]):
         return
     from tensortriage import __version__
     from tensortriage.cli.logs import Log
 
-    _log = Log(given, _USUAL, document=bool(context.params.get("as_json")))
+    document = bool(context.params.get("as_json"))
+    usual = LEVELS["INFO"] if compatible else _USUAL
+    _log = Log(given, usual, document=document, on_stdout=compatible and not document)
     check = ["--check", *context.meta["check"]] if context.meta.get("check") else []
-    _log.hear(LEVELS["START"], "triage %s: %s", __version__, f"{context.command_path} {shlex.join([*words, *check])}")
+    line = f"{context.command_path} {shlex.join([*words, *check])}"
+    if not compatible:
+        _log.hear(LEVELS["START"], "triage %s: %s", __version__, line)
+        return
+    if context.command_path.split()[2] in ("run", "convert", "check", "surgeon", "debug"):
+        _log.command = line.removeprefix("triage ")
+        _log.hear(LEVELS["START"], "RUNNING | Command: %s", _log.command)
 
 
 def finish(code: int) -> None:
     """Log how the command ended, and close the log."""
-    if _log is not None:
+    if _log is not None and _log.on_stdout:
+        if _log.command:
+            level, word = (LEVELS["ERROR"], "FAILED") if code else (LEVELS["FINISH"], "PASSED")
+            _log.hear(level, "%s | Runtime: %.3fs | Command: %s", word, _log.seconds, _log.command)
+    elif _log is not None:
         _log.hear(LEVELS["FINISH"], "ended with exit code %d after %.1f s", code, _log.seconds)
     end()
 

@@ -17,7 +17,11 @@ import click
 from tensortriage.cli.log_levels import LEVELS, levels_of, moved
 
 PACKAGE = "tensortriage"
-_LETTERS = {level: name[0] for name, level in LEVELS.items()} | {logging.CRITICAL: "!"}
+_LETTERS = {level: name[0] for name, level in LEVELS.items()} | {
+    logging.CRITICAL: "!",
+    LEVELS["START"]: "I",
+    LEVELS["FINISH"]: "I",
+}
 _COLORS = {logging.ERROR: "red", logging.WARNING: "yellow", LEVELS["FINISH"]: "green"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -28,21 +32,28 @@ class Log:
     Args:
         given: The options: ``more`` and ``less`` levels, ``named`` levels, ``silent``, ``formats``, ``file``.
         usual: The level without any of them.
+        on_stdout: Whether lines go to stdout, as Polygraphy's do.
         document: Whether stdout is for one JSON document, which is never silenced.
     """
 
-    def __init__(self, given: Mapping[str, Any], usual: int, *, document: bool) -> None:
+    def __init__(self, given: Mapping[str, Any], usual: int, *, document: bool, on_stdout: bool = False) -> None:
         whole, named = levels_of(given["named"])
         parts = {f"{PACKAGE}.{path}": level for path, level in named.items()}
-        self.level = logging.CRITICAL if given["silent"] else whole or moved(usual, given["less"] - given["more"])
+        self.level = (
+            logging.CRITICAL
+            if given["silent"]
+            else whole or moved(usual, given["less"] - given["more"], every=on_stdout)
+        )
         self._streams = sys.stdout, sys.stderr
         self._started = time.monotonic()
         self._logger = logging.getLogger(PACKAGE if self.level > LEVELS["SUPER_VERBOSE"] else None)
         self._handlers: list[logging.Handler] = []
         colors = "no-colors" not in given["formats"]
-        stream = logging.StreamHandler(sys.stderr)
+        self.on_stdout, self.command = on_stdout, ""
+        target = sys.stdout if on_stdout else sys.stderr
+        stream = logging.StreamHandler(target)
         stream.addFilter(_Threshold(self.level, parts))
-        stream.setFormatter(_Lines(given["formats"], colors=colors and _takes_colors(sys.stderr)))
+        stream.setFormatter(_Lines(given["formats"], colors=colors and _takes_colors(target)))
         self._add(stream)
         finest = min(self.level, *parts.values()) if parts else self.level
         self._file: TextIO | None = None

@@ -26,7 +26,7 @@ BUILT, OUTPUT = "[I] onnxruntime: built in", "[V] onnxruntime: output logits flo
     ("words", "heard", "not_heard"),
     [
         ((*RUN,), (), (BUILT, OUTPUT)),
-        ((*RUN, "-v"), (BUILT, "[S] triage", "[F] ended with exit code 0"), (OUTPUT,)),
+        ((*RUN, "-v"), (BUILT, "[I] triage", "[I] ended with exit code 0"), (OUTPUT,)),
         (("-v", *RUN), (BUILT,), (OUTPUT,)),
         ((*RUN, "-vv"), (BUILT, OUTPUT), ()),
         (("-v", *RUN, "--verbose"), (BUILT, OUTPUT), ()),

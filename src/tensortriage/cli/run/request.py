@@ -12,13 +12,16 @@ from typing import Any, NoReturn
 import click
 import numpy as np
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
+from tensortriage.cli.run import compatible
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.script import script_of
 from tensortriage.cli.run.tolerance_options import tolerances_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
+from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
@@ -48,6 +51,9 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
     feeding = feed_request(given, most=None)
     saved = [participant for path in given["load_outputs"] for participant in load_saved(path)]
     reference, targets = engines_of(given, saved)
+    as_there = bool(click.get_current_context().meta.get(COMPATIBLE))
+    if as_there and not (given["reference"] or given["targets"]):
+        reference, targets, saved = compatible.ordered([runner(name, given) for name in given["runners"]], saved)
     for spec in [*([reference] if reference else []), *targets]:
         usable(str(spec))
     outputs = OutputChoice(
@@ -63,7 +69,7 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         target_model=given["target_model"],
         feeding=feeding,
         outputs=outputs,
-        tolerances=tolerances_of(given),
+        tolerances=tolerances_of(given) or ([PolygraphyTolerance()] if as_there else []),
         validate=given["validate"],
         fail_fast=given["fail_fast"],
         warm_up=given["warm_up"],
@@ -77,7 +83,8 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
     if given["gen_script"] is not None:
         write_script(request, given)
     check_places(request, given)
-    click.echo(headline(model, request), err=as_json)
+    if not as_there:
+        click.echo(headline(model, request), err=as_json)
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         place = Path(folder)
         chosen = model_to_run(model, given, outputs, place)
@@ -85,8 +92,13 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         if feeding.iterations == 0:
             only_build(dataclasses.replace(request, model=chosen), as_json=as_json)
         targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
-        result = recorded(dataclasses.replace(request, model=chosen, targets=targets), given)
-    if as_json:
+        names = compatible.runner_names(participants(request)) if as_there else {}
+        result = recorded(dataclasses.replace(request, model=chosen, targets=targets), given, names)
+    if as_there and not as_json:
+        compatible.tell(result, names)
+        if request.validate:
+            compatible.tell_validation(result, names)
+    elif as_json:
         print_document(run_text.to_document(result))
     else:
         run_text.show(result, sys.stdout)
@@ -127,8 +139,22 @@ def check_places(request: CompareRequest, given: Mapping[str, Any]) -> None:
         check_place(given["save_outputs"], names, kind=Kind.OUTPUTS)
 
 
-def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult:
-    """Compare, and write the files that were asked for."""
+def participants(request: CompareRequest) -> list[str]:
+    """Return the names of runners in Polygraphy's order: the engines as on the command line, then loaded outputs."""
+    engines = [*([request.reference] if request.reference else []), *request.targets]
+    live = [name for name, _ in numbered(engines)]
+    live = [*live[1:], live[0]] if request.reference else live
+    return [*live, *(saved.name for saved in request.saved)]
+
+
+def recorded(request: CompareRequest, given: Mapping[str, Any], names: Mapping[str, str]) -> CompareResult:
+    """Compare, and write the files that were asked for.
+
+    Args:
+        request: The comparison.
+        given: The options, for the files.
+        names: How participants are called in files, in their order there, when not as here.
+    """
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         recorder = Recorder(Path(folder))
         with contextlib.closing(Teller(err=True)) as teller:
@@ -143,7 +169,7 @@ def recorded(request: CompareRequest, given: Mapping[str, Any]) -> CompareResult
         if given["save_input_blob"]:
             recorder.save_blobs(given["save_input_blob"])
         if given["save_outputs"]:
-            recorder.save_outputs(given["save_outputs"])
+            recorder.save_outputs(given["save_outputs"], names)
     if given["save_accuracy_results"]:
         from tensortriage.inputs.files.accuracy_results import write_accuracy
         from tensortriage.workflows.comparison.saved_accuracy import accuracy_of

@@ -60,9 +60,11 @@ class Recorder:
             for name, array in iteration.tensors.items():
                 array.tofile(place / f"{quote(name, safe=' ()[]{}@:+=,;')}.bin")
 
-    def save_outputs(self, path: Path) -> None:
-        """Write the outputs of every participant."""
-        series = [(name, iterations(folders)) for name, folders in self._outputs.items()]
+    def save_outputs(self, path: Path, names: Mapping[str, str] | None = None) -> None:
+        """Write the outputs of every participant, perhaps under other names and in the order of these."""
+        order = [name for name in names or {} if name in self._outputs]
+        order += [name for name in self._outputs if name not in order]
+        series = [((names or {}).get(name, name), iterations(self._outputs[name])) for name in order]
         save(path, series, kind=Kind.OUTPUTS)
 
 
