@@ -34,7 +34,7 @@ def test_every_rule_is_documented_and_nothing_else():
 def test_every_rule_is_tested():
     folder = Path(__file__).parent
     text = "".join(
-        path.read_text() for path in (*folder.glob("test_*.py"), *folder.parents[1].glob("runs/test_lint*.py"))
+        path.read_text() for path in (*folder.glob("test_*.py"), *folder.parents[1].glob("runs/capabilities/test_*.py"))
     )
     assert [slug for slug in {**SLUGS, **ENGINE_SLUGS} if f'"{slug}"' not in text] == []
 
