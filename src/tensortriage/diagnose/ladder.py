@@ -18,6 +18,7 @@ from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.rungs.number_format.sensitivity import ill_conditioned
+from tensortriage.diagnose.rungs.number_format.typed_file import typed_file, unexplained_format
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
@@ -96,7 +97,10 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         beside = Correspondence.of(inv.model, changed)
         if verdict := quantized_model(inv, evidence, beside):
             return verdict
-        if not evidence.quantization and (verdict := model_changed(inv, beside)):
+        if verdict := typed_file(inv, evidence, beside):
+            return verdict
+        same = evidence.quantization or evidence.same_network
+        if not same and (verdict := model_changed(inv, beside)):
             return verdict
         inv.focus(changed)
     scan_ranges(inv, evidence)
@@ -113,7 +117,8 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         return verdict
     if not fails:
         verdict = says_nothing(inv) or broken_shape(inv, evidence.shapes)
-        return verdict or sound_quantization(inv, evidence) or match(inv, evidence)
+        verdict = verdict or sound_quantization(inv, evidence) or unexplained_format(inv, evidence)
+        return verdict or match(inv, evidence)
     for rung in RUNGS:
         evidence.asked = (*evidence.asked, rung.__name__)
         if verdict := rung(inv, evidence):

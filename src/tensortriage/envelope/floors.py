@@ -11,7 +11,7 @@ format.
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -72,6 +72,7 @@ def envelope_floors(
     values: Sequence[str],
     *,
     precision: Precision,
+    kept: Collection[str] = (),
     reference: TensorStore | None = None,
     reference_name: str = "",
     what: str,
@@ -84,6 +85,7 @@ def envelope_floors(
         feed: Its inputs.
         values: Values whose floors are wanted, in topological order.
         precision: The target's format.
+        kept: Nodes of the model that compute in fp32 whatever the format.
         reference: The reference's values, to be judged by the envelope.
         reference_name: Tells references apart.
         what: Said while it takes place, e.g. ``every layer``.
@@ -95,7 +97,7 @@ def envelope_floors(
     members = {"loud": LOUD}
     if narrow_types(model):
         members["unrounded"] = UNROUNDED
-    if (emulation := format_member(precision)) is not None:
+    if (emulation := format_member(precision, kept)) is not None:
         members["format"] = emulation
     found = spread(
         lab, model, feed, values, members, witness=reference, witness_name=reference_name, what=f"floors of {what}"
@@ -118,12 +120,13 @@ def fp32_floor(loud: Metrics) -> float:
     return allowed if loud.exact else max(allowed, least_floor(Precision.FP32))
 
 
-def format_member(precision: Precision) -> EngineSpec | None:
-    """Return the evaluation of an fp32 model in a format; None for fp32 and wider."""
+def format_member(precision: Precision, kept: Collection[str] = ()) -> EngineSpec | None:
+    """Return the evaluation of an fp32 model in a format, some nodes kept in fp32; None for fp32 and wider."""
     if precision is Precision.TF32:
         return member({"operands": "tf32-truncated"})
-    if precision is Precision.INT8:
-        return EngineSpec("emulate", {"precision": "int8"})
+    if precision is Precision.INT8 or (kept and precision in ROUNDED):
+        words = {"kept": "+".join(sorted(kept))} if kept else {}
+        return EngineSpec("emulate", {"precision": precision.value, **words})
     return member({"format": precision.value}) if precision in ROUNDED else None
 
 

@@ -56,6 +56,8 @@ class Evidence:
         in_context: Figures of every value of the instrumented target.
         local: Local errors.
         influence: Influence of the suspects.
+        same_network: Whether the target's model is known to be the reference's in another number format.
+        unexplained: What its format does not explain of the target's error; empty when it does.
         configuration: Options of the target that work, and those that break it.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
@@ -70,6 +72,8 @@ class Evidence:
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
     quantization: str = ""
+    same_network: bool = False
+    unexplained: str = ""
     calibrated: Calibrated | None = None
     in_context: Mapping[str, Metrics] | None = None
     local: Local | None = None

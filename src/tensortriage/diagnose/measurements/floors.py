@@ -51,6 +51,7 @@ def floors_of(
                 feed,
                 values,
                 precision=inv.precision,
+                kept=[name for name in inv.question.kept if name in model.graph],
                 reference=golden,
                 reference_name=str(inv.question.reference),
                 what=what,
@@ -78,7 +79,8 @@ def emulate(
     kept: Collection[str] = (),
 ) -> Mapping[str, Metrics]:
     """Return the figures of a model whose results are rounded to the target's format; ``kept`` nodes stay fp32."""
-    rounded = round_results(model, inv.precision, specs=specs, kept=tuple(kept))
+    always = {name for name in inv.question.kept if name in model.graph}
+    rounded = round_results(model, inv.precision, specs=specs, kept=tuple({*always, *kept}))
     label = f"{what} with results rounded to {inv.precision.value}"
     return inv.measured(PLAIN, rounded, feed, values, golden=golden, what=label).metrics
 
@@ -111,3 +113,9 @@ def jittered_floors(
         allowance, error = least * math.sqrt(depth[name] + 1.0), error_of(figure)
         floors[name] = error if figure.exact else max(allowance, error if math.isfinite(error) else allowance)
     return floors
+
+
+def floors_of_original(inv: Investigation, feed: Feed, values: Sequence[str]) -> Mapping[str, float]:
+    """Return the fp32 floors of values of the investigation's model, whatever another model makes of them."""
+    golden = inv.golden_outputs(feed) if len(values) <= len(inv.model.outputs) else inv.golden(feed)
+    return fp32_floors(inv, inv.model, feed, list(values), golden=golden, what="the original's tensors")[0]

@@ -18,6 +18,7 @@ from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, Ve
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineHung
+from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.size_sweep import Shaped
 from tensortriage.model.model import Model
@@ -70,6 +71,7 @@ class Question:
         sweep: Feeds of other shapes.
         random_too: Whether to look at random data as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
+        kept: Nodes that compute in fp32 on the target, whatever its format.
     """
 
     model: Model
@@ -85,6 +87,7 @@ class Question:
     sweep: Sequence[Shaped] = ()
     random_too: bool = True
     builds: int | None = None
+    kept: tuple[str, ...] = ()
 
 
 class Investigation(Lab):
@@ -140,10 +143,18 @@ class Investigation(Lab):
 
     def focus(self, model: Model) -> None:
         """Go on with the model that the target runs, once both models are known to compute the same."""
-        self.question = dataclasses.replace(self.question, model=model, target_model=None)
+        feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.question.feeds)
+        self.question = dataclasses.replace(self.question, model=model, feeds=feeds, target_model=None)
         self._golden.clear()
         self._golden_outputs.clear()
         self.__dict__.pop("values", None)
+
+    def retarget(self, target: EngineSpec, kept: tuple[str, ...]) -> None:
+        """Go on with another target on the same model, of which some nodes compute in fp32; not on random data."""
+        self.question = dataclasses.replace(
+            self.question, target=target, target_model=None, kept=kept, random_too=False
+        )
+        self.__dict__.pop("precision", None)
 
     def adopt(self, feed: Feed, golden: TensorStore, tally: Tally | None = None) -> None:
         """Take another investigation's golden values of a feed as the truth, and count on its account."""

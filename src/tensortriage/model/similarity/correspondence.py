@@ -13,12 +13,13 @@ import numpy as np
 
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import bypass, dequantized, quantizers
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.similarity.diff import ModelDiff, diff
 from tensortriage.model.similarity.weight_changes import is_rounded
 from tensortriage.model.transforms.folded_norms import normalizations, with_folded_norms
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.model.transforms.widen import narrow_nodes, widened
-from tensortriage.values.dtype import Precision
+from tensortriage.values.dtype import DType, Precision
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +64,14 @@ class Correspondence:
             return {}
         narrow = narrow_nodes(self.changed)
         return {node: narrow[other] for node, other in self.diff.pairs.items() if other in narrow}
+
+    @cached_property
+    def kept(self) -> tuple[str, ...]:
+        """Nodes of the original that the other computes in float32 although it is typed in a narrow type elsewhere."""
+        specs = value_specs(self.original)
+        made = {node.name: specs.get(node.outputs[0]) for node in self.original.graph.nodes if node.outputs}
+        floats = {name for name, spec in made.items() if spec is not None and spec.dtype is DType.FLOAT}
+        return tuple(name for name in self.diff.pairs if name in floats and name not in self.typed)
 
     @cached_property
     def constants(self) -> Mapping[str, str]:

@@ -57,13 +57,15 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
         measured_error=measured,
     )
     if not matters:
+        if measured <= 2.0 * after:  # nothing left the range on the target
+            evidence.floors = in_range
         return None
     evidence.floors, evidence.kept = in_range, tuple(sorted(kept))
     layer_wise(inv, evidence)
-    rounded = round_results(inv.model, inv.precision, specs=specs)
+    rounded = round_results(inv.model, inv.precision, specs=specs, kept=inv.question.kept)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
     culprits = [explain(inv, node, feed, evidence.excess, how.get(node.name)) for node in origins]
-    first, option = culprits[0], "+".join(sorted(kept))
+    first, option = culprits[0], "+".join(sorted({*kept, *inv.question.kept}))
     return inv.verdict(
         VerdictKind.RANGE_OVERFLOW,
         0.99 if curable and (math.isinf(measured) or measured > 0.5 * before) else 0.85,

@@ -7,8 +7,9 @@ on the original's golden values. What differs beyond the floor of the original t
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
 from tensortriage.compare.measured import compare_all
+from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.soundness import mismatched, run_once
-from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops, floors_of_original
+from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind

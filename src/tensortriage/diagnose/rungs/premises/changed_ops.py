@@ -12,7 +12,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import EngineError, ModelError, UsageError
@@ -53,12 +53,6 @@ def changed_ops(inv: Investigation, beside: Correspondence, feed: Feed) -> list[
             wrong[node.name] = (ratio, error, value)
     names = sorted(wrong, key=lambda name: (-wrong[name][0], graph.node(name).index)) or list(reasons)
     return [_culprit(beside, name, reasons.get(name, _UNTOLD), wrong.get(name)) for name in names]
-
-
-def floors_of_original(inv: Investigation, feed: Feed, values: Sequence[str]) -> Mapping[str, float]:
-    """Return what a healthy fp32 engine may make of values of the original, on its own golden values."""
-    golden = inv.golden_outputs(feed) if len(values) <= len(inv.model.outputs) else inv.golden(feed)
-    return fp32_floors(inv, inv.model, feed, list(values), golden=golden, what="the original's tensors")[0]
 
 
 def units_of(plain: Model, values: Mapping[str, str]) -> list[list[str]]:

@@ -1,0 +1,135 @@
+"""Is the target's file the reference's network, typed in fp16 or bf16? Then the question is what the format costs.
+
+Brought back to float32, with the original's numbers where its constants are only rounded, such a file must compute
+what the original does; else it is another network. What rounding to its types then costs is emulated on the original,
+and the target's error is held against that: a value beyond the range is `range-overflow`, the rest `rounding`.
+"""
+
+import dataclasses
+
+from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, TOO_COARSE, error_of, say
+from tensortriage.compare.measured import compare_all
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.floors import ROUNDED, floors_of_original
+from tensortriage.diagnose.measurements.outputs import judge, output_floors
+from tensortriage.diagnose.measurements.soundness import mismatched, run_once
+from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
+from tensortriage.diagnose.rungs.number_format.predicted import rounding
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import DataError, EngineError, ModelError
+from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.values.dtype import Precision
+
+QUESTION = "is the target's model the reference's in another number format?"
+
+
+def typed_file(inv: Investigation, evidence: Evidence, beside: Correspondence) -> Verdict | None:
+    """Judge a file that is the reference's network with other types.
+
+    Where it is one, and its format does not explain the target's error, ``evidence.unexplained`` says so, and the
+    diagnosis goes on with the target's model: then the engine is asked to compute that.
+    """
+    if not beside.typed:
+        return None
+    since, feed = inv.mark(), inv.question.feeds[0]
+    precision = _coarsest(beside)
+    kept = tuple(
+        n.name for n in beside.original.graph.nodes if n.name in inv.model.graph and n.name not in beside.typed
+    )
+    told = f"{precision.value} in {len(beside.typed)} of {len(beside.typed) + len(kept)} nodes"
+    try:
+        away = _distance(inv, beside, feed)
+    except (EngineError, ModelError, DataError) as error:
+        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        return None
+    same = all(ratio <= MATCH_FACTOR for ratio in away.values())
+    answer = f"yes: {told}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
+    inv.answered(QUESTION, answer, since=since, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
+    if not same:
+        return None
+    evidence.unexplained = f"the target's model is the reference's, {told}"
+    return _format_verdict(inv, evidence, beside, precision, kept)
+
+
+def _coarsest(beside: Correspondence) -> Precision:
+    """Return the type of the fewest digits among those of a file."""
+    return max(set(beside.typed.values()), key=lambda precision: float(precision.dtype.finfo.eps))
+
+
+def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[str, float]:
+    """Return how far the file is from the original in float32, in floors of the original, by output."""
+    golden = inv.golden_outputs(feed)
+    with inv.new_runner(inv.question.reference, beside.restored()) as runner:
+        outputs = runner.run(feed)
+    names = [spec.name for spec in inv.model.outputs if spec.name in golden]
+    if problem := mismatched({name: golden[name] for name in names}, outputs):
+        raise ModelError(problem, slug="outputs-differ", cure="compare models with the same outputs")
+    figures = compare_all(((name, outputs[name]) for name in names), golden).metrics
+    floors = floors_of_original(inv, feed, names)
+    return {name: error_of(figure) / max(floors.get(name, 0.0), 1e-30) for name, figure in figures.items()}
+
+
+def _format_verdict(
+    inv: Investigation, evidence: Evidence, beside: Correspondence, precision: Precision, kept: tuple[str, ...]
+) -> Verdict | None:
+    """Hold the target's error with its own file against what the format makes of the original."""
+    asked, told = inv.question, evidence.unexplained
+    if inv.precision in ROUNDED:  # what the engine rounds to by itself, whatever the file says
+        precision, kept = inv.precision, ()
+    try:
+        metrics = []
+        for feed in asked.feeds:
+            golden = inv.golden_outputs(feed)
+            fed = check_feed(feed, beside.changed.inputs, casting=Casting.ROUND)
+            outputs = run_once(inv, asked.target, beside.changed, fed)
+            wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
+            if mismatched({name: golden[name] for name in wanted}, outputs):
+                return None
+            metrics.append(compare_all(((name, outputs[name]) for name in wanted), golden).metrics)
+    except (EngineError, DataError):
+        return None  # the ladder finds out how it fails
+    options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
+    inv.retarget(EngineSpec("emulate", options), kept)
+    trial = dataclasses.replace(evidence)
+    floors = output_floors(inv)
+    trial.results = tuple(judge(inv, feed, found, floors) for feed, found in zip(asked.feeds, metrics, strict=True))
+    verdict = None if trial.worst.passes else out_of_range(inv, trial) or rounding(inv, trial)
+    if verdict is None:
+        inv.retarget(asked.target, ())
+        inv.question = asked
+        if trial.worst.passes:
+            evidence.unexplained = ""
+        else:
+            name, error, _ = trial.worst.worst
+            evidence.unexplained += f"; output '{name}' differs by {say(error)}, which its format does not explain"
+        evidence.same_network = True
+        return None
+    for field in dataclasses.fields(trial):
+        setattr(evidence, field.name, getattr(trial, field.name))
+    evidence.same_network, evidence.unexplained = True, ""
+    summary, following = f"{told}: {verdict.summary}", verdict.next
+    if verdict.kind is VerdictKind.ROUNDING:
+        look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
+        following = (inv.command("run", *look),)
+        if trial.excess and trial.worst.worst[1] < TOO_COARSE:
+            first = trial.excess[0]
+            summary += (
+                f"; {precision.value} cannot hold {first.op_type} '{first.node}' ({first.magnitude:.3g}), which shows "
+                "on engines that store every result in it"
+            )
+    return dataclasses.replace(verdict, summary=summary, next=following)
+
+
+def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """The target computes its typed file as the reference does, and that is farther off than its format explains."""
+    if not evidence.unexplained:
+        return None
+    return inv.verdict(
+        VerdictKind.INCONCLUSIVE,
+        0.5,
+        f"{evidence.unexplained}; {inv.question.target} computes that file as {inv.question.reference} does",
+    )

@@ -1,0 +1,109 @@
+"""A file that is the reference's network in another number format, whoever wrote it."""
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import numpy_helper
+
+import models
+from diagnosing import ask, step
+from tensortriage.model.mixed_precision.convert_precision import convert
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.testing import conv_net, encoder, feed_for, mlp, save_model
+from tensortriage.values.dtype import Precision
+
+NETWORKS = {
+    "mlp": lambda: mlp(),
+    "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),
+    "conv_net": lambda: conv_net(blocks=2),
+}
+QUESTION = "is the target's model the reference's in another"
+MASKED = """
+    <ir_version: 10, opset_import: ["": 18]>
+    g (float[2, 8] x, float[2, 8] mask) => (float[2, 4] y) <float one = {1}, float far = {-1e9}> {
+        [in] h = MatMul (x, w0)
+        [hidden] i = Sub (one, mask)
+        [bias] b = Mul (i, far)
+        [add] a = Add (h, b)
+        [soft] s = Softmax (a)
+        [out] y = MatMul (s, w1)
+    }"""
+
+
+def typed(model, precision, **options):
+    given = Model.from_ir(ir.from_proto(model))
+    return convert(given, precision, specs=value_specs(given), **options)
+
+
+def verdict_of(tmp_path, model, changed, feed, target="onnxruntime:optimization=none"):
+    path = changed.save(tmp_path / "typed.onnx")
+    return ask(tmp_path, save_model(model, tmp_path / "model.onnx"), feed, target, target_model=path)[0]
+
+
+def masked():
+    message, rng = models.proto(MASKED), np.random.default_rng(0)
+    for name, shape in (("w0", (8, 8)), ("w1", (8, 4))):
+        message.graph.initializer.append(numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name))
+    feed = {"x": rng.standard_normal((2, 8)).astype(np.float32), "mask": np.ones((2, 8), np.float32)}
+    feed["mask"][:, 6:] = 0
+    return message, feed
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("precision", "options"),
+    [
+        (Precision.FP16, {}),
+        (Precision.FP16, {"keep_io_types": False}),
+        (Precision.FP16, {"kept_op_types": ["MatMul", "Conv"]}),
+        (Precision.BF16, {"kept_op_types": ["Conv"]}),
+    ],
+    ids=["fp16", "fp16 inputs", "mixed", "bf16"],
+)
+def test_a_sound_conversion_is_rounding(tmp_path, name, precision, options):
+    model = NETWORKS[name]()
+    changed = typed(model, precision, **options)
+    verdict = verdict_of(tmp_path, model, changed, feed_for(model), "reference")
+    assert verdict.verdict in ("rounding", "match"), verdict.summary
+    assert step(verdict, QUESTION).answer.startswith("yes")
+    assert not verdict.culprits
+
+
+def test_a_mask_that_became_infinite_is_named_with_its_constant(tmp_path):
+    model, feed = masked()
+    verdict = verdict_of(tmp_path, model, typed(model, Precision.FP16), feed)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("range-overflow", "bias"), verdict.summary
+    assert "constant 'far' has magnitude 1e+09" in verdict.culprits[0].reason
+
+
+def test_a_mask_that_was_kept_in_range_is_rounding(tmp_path):
+    """onnxconverter-common puts -1e4 in the place of what fp16 cannot hold; a softmax does not tell the difference."""
+    model, feed = masked()
+    smaller = models.proto(MASKED.replace("-1e9", "-1e4"))
+    smaller.graph.initializer.extend(list(model.graph.initializer)[-2:])
+    verdict = verdict_of(tmp_path, model, typed(smaller, Precision.FP16), feed)
+    assert verdict.verdict == "rounding", verdict.summary
+    assert step(verdict, "does rounding to fp16").evidence["predicted_error"]["y"] < 1e-2
+
+
+@pytest.mark.parametrize("name", ["mlp", "encoder"])
+def test_another_network_in_fp16_is_a_changed_model(tmp_path, name):
+    model, other = NETWORKS[name](), NETWORKS[name]()
+    tensors = {tensor.name: tensor for tensor in other.graph.initializer}
+    node = [n for n in other.graph.node if n.op_type in ("MatMul", "Gemm") and n.input[1] in tensors][1]
+    tensor = tensors[node.input[1]]
+    array = numpy_helper.to_array(tensor)
+    tensor.CopyFrom(numpy_helper.from_array(array * np.float32(1.25), tensor.name))
+    verdict = verdict_of(tmp_path, model, typed(other, Precision.FP16), feed_for(model))
+    assert (verdict.verdict, [c.node for c in verdict.culprits]) == ("model-changed", [node.name]), verdict.summary
+    assert "FLOAT16" not in verdict.summary
+    assert verdict.culprits[0].change == "weight-rescaled"
+
+
+def test_an_engine_that_computes_the_typed_file_wrongly_is_to_blame(tmp_path):
+    model = NETWORKS["mlp"]()
+    changed = typed(model, Precision.FP16)
+    node = next(n.name for n in changed.graph.nodes if n.op_type in ("Gemm", "MatMul"))
+    verdict = verdict_of(tmp_path, model, changed, feed_for(model), f"fault:kind=scale,node={node},amount=1.3")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
