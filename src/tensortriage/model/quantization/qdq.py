@@ -104,12 +104,14 @@ def dequantized(graph: Graph, pair: Quantizer) -> np.ndarray:
     return np.asarray((wide * scale.astype(np.float64).reshape(shape if scale.size > 1 else ())).astype(scale.dtype))
 
 
-def bypass(model: Model, weights: Mapping[str, np.ndarray]) -> Model:
+def bypass(model: Model, weights: Mapping[str, np.ndarray], *, relus: Collection[str] = ()) -> Model:
     """Return the model without its pairs, and with dequantized weights replaced.
 
     Args:
         model: The model; it is not changed.
         weights: Result of a `Quantizer` of a weight to the floating-point weight; the others stay as they are.
+        relus: Quantized values whose pair becomes a Relu: a quantizer without negative numbers takes over the Relu
+            before it, which quantizers of models then leave out.
 
     Raises:
         DataError: When a weight has another element type than the result it replaces (``dtype-mismatch``).
@@ -122,16 +124,19 @@ def bypass(model: Model, weights: Mapping[str, np.ndarray]) -> Model:
     for node in graph:
         pair = pairs.get(node.name or "")
         if pair is not None:
-            _skip(node, values[pair.value])
+            _skip(node, values[pair.value], "Relu" if pair.value in relus else "")
     return Model.from_ir(clone.ir)
 
 
-def _skip(node: ir.Node, source: ir.Value) -> None:
-    """Make everything use a value instead of a node's result; a graph output keeps its name through an Identity."""
+def _skip(node: ir.Node, source: ir.Value, instead: str) -> None:
+    """Make everything use a value instead of a node's result, or the result of another operator, where one is given.
+
+    A graph output keeps its name through an Identity.
+    """
     result = node.outputs[0]
-    if result.is_graph_output():
+    if result.is_graph_output() or instead:
         node.replace_input_with(0, source)
-        node.op_type = "Identity"
+        node.op_type = instead or "Identity"
         node.resize_inputs(1)
         node.attributes.clear()
     else:

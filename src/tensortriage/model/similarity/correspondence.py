@@ -21,6 +21,8 @@ from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.model.transforms.widen import narrow_nodes, widened
 from tensortriage.values.dtype import DType, Precision
 
+_LEAST_COSINE = 0.3
+
 
 @dataclasses.dataclass(frozen=True)
 class Correspondence:
@@ -31,12 +33,14 @@ class Correspondence:
         changed: The other, as it is.
         plain: The other in float32 and without quantizers.
         diff: What differs between original and plain.
+        relus: Values behind which a quantizer took over the original's Relu.
     """
 
     original: Model
     changed: Model
     plain: Model
     diff: ModelDiff
+    relus: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, original: Model, changed: Model) -> "Correspondence":
@@ -46,16 +50,24 @@ class Correspondence:
             original: The model taken as right.
             changed: The model made from it.
         """
-        plain = changed
-        if quantizers(changed.graph) and not quantizers(original.graph):
-            weights = {pair.result: dequantized(changed.graph, pair) for pair in quantizers(changed.graph)
-                       if pair.of_weight}  # fmt: skip
-            plain = bypass(changed, weights)
-        if narrow_nodes(changed) and not narrow_nodes(original):
-            plain = widened(plain)
+        quantized = bool(quantizers(changed.graph)) and not quantizers(original.graph)
+        weights = {}
+        if quantized:
+            pairs = (pair for pair in quantizers(changed.graph) if pair.of_weight)
+            weights = {pair.result: dequantized(changed.graph, pair) for pair in pairs}
+        wide = widened if narrow_nodes(changed) and not narrow_nodes(original) else _as_it_is
+        plain = wide(bypass(changed, weights) if quantized else changed)
         if normalizations(plain.ir) < normalizations(original.ir):
             original = with_folded_norms(original)
-        return cls(original, changed, plain, diff(original, plain))
+        found, relus = diff(original, plain), frozenset[str]()
+        if quantized and (relus := _relus_taken_over(original, plain, found)):
+            plain = wide(bypass(changed, weights, relus=relus))
+            found = diff(original, plain)
+        return cls(original, changed, plain, found, relus)
+
+    def unquantized(self, weights: Mapping[str, np.ndarray]) -> Model:
+        """Return the other model without its quantizers, with weights in their place and the Relus they took over."""
+        return bypass(self.changed, weights, relus=self.relus)
 
     @cached_property
     def typed(self) -> Mapping[str, Precision]:
@@ -94,10 +106,39 @@ class Correspondence:
         return freeze(self.plain, back) if back else self.plain
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the original of every quantized weight of the other, by the result of its DequantizeLinear."""
+        """Return the originals of quantized weights, by the result of the DequantizeLinear; those that may be it."""
         found, graph = {}, self.original.graph
         for pair in quantizers(self.changed.graph):
             before = self.constants.get(pair.result, "") if pair.of_weight else ""
             if before and graph.constants[before].shape == self.changed.graph.constants[pair.stored].shape:
-                found[pair.result] = graph.weight(before)
+                weight = graph.weight(before)
+                if _is_kin(weight, dequantized(self.changed.graph, pair)):
+                    found[pair.result] = weight
         return found
+
+
+def _is_kin(weight: np.ndarray, quantized: np.ndarray) -> bool:
+    """Say whether a weight may be another one quantized, however badly: by the cosine between them.
+
+    For normally distributed weights, signs alone have a cosine of 0.8 and the largest hundredth alone 0.3; weights that
+    have nothing to do with each other have none, and a scale that is too large leaves only zeros.
+    """
+    was, now = weight.astype(np.float64).ravel(), quantized.astype(np.float64).ravel()
+    norms = float(np.linalg.norm(was) * np.linalg.norm(now))
+    return norms == 0.0 or float(was @ now) >= _LEAST_COSINE * norms
+
+
+def _as_it_is(model: Model) -> Model:
+    return model
+
+
+def _relus_taken_over(original: Model, plain: Model, found: ModelDiff) -> frozenset[str]:
+    """Return the values of a model without quantizers behind which a Relu of the original is missing."""
+    values = set()
+    for name in found.removed:
+        node = original.graph.node(name)
+        maker = original.graph.producer(node.inputs[0]) if node.op_type == "Relu" and not node.domain else None
+        partner = found.pairs.get(maker.name) if maker is not None else None
+        if maker is not None and partner is not None:
+            values.add(plain.graph.node(partner).outputs[maker.outputs.index(node.inputs[0])])
+    return frozenset(values)

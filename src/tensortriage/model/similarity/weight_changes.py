@@ -12,7 +12,7 @@ from tensortriage.values.dtype import Precision
 
 ROUNDING = 2.0**-20
 """Relative RMS difference up to which numbers count as computed in another order in float32 (unit 2^-24, a folded
-normalization rounds four times); for numbers that a narrower type holds, half its spacing takes its place."""
+normalization rounds four times); for numbers that a narrower type holds, its spacing takes its place."""
 
 _SCALE_SHARE = 0.99
 """Share of the RMS change of a weight that one factor must explain for it to be called rescaled."""
@@ -69,7 +69,7 @@ def rounding_unit(array: np.ndarray) -> float:
     for precision in NARROW:
         with np.errstate(over="ignore"):
             if np.array_equal(array.astype(precision.dtype.numpy).astype(np.float64), array, equal_nan=True):
-                return float(precision.dtype.finfo.eps) / 2.0
+                return float(precision.dtype.finfo.eps)  # a weight that was also folded in it: several roundings
     return ROUNDING
 
 

@@ -10,7 +10,7 @@ import dataclasses
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, TOO_COARSE, error_of, say
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.floors import ROUNDED, floors_of_original
+from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.outputs import judge, output_floors
 from tensortriage.diagnose.measurements.soundness import mismatched, run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
@@ -18,6 +18,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import DataError, EngineError, ModelError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed

@@ -142,7 +142,7 @@ def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float,
     graph = beside.plain.graph if name in beside.plain.graph else beside.original.graph
     node = graph.node(name)
     kinds = [change.kind for change in beside.diff.at.get(name, ()) if change.kind is not ChangeKind.WEIGHT_ROUNDED]
-    kinds.sort(key=lambda kind: not kind.is_named_cause)
+    kinds.sort(key=lambda kind: (not kind.is_named_cause, list(ChangeKind).index(kind)))
     return Culprit(
         name,
         node.op_type,

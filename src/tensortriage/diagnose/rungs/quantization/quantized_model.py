@@ -25,7 +25,7 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.runs.lab import Mark
@@ -58,9 +58,9 @@ def quantized_model(inv: Investigation, evidence: Evidence, beside: Corresponden
     weights = beside.weights()
     try:
         before = output_errors(inv, changed, feed)
-        plain = bypass(changed, weights)
+        plain = beside.unquantized(weights)
         without = output_errors(inv, plain, feed)
-        misfits = judged(inv, changed, feed, pairs, weights)
+        misfits = judged(inv, beside, plain, feed, weights)
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}", since=since)
         return None
@@ -181,14 +181,16 @@ def guilty_pairs(
 
 
 def judged(
-    inv: Investigation, changed: Model, feed: Feed, pairs: Sequence[Quantizer], weights: Mapping[str, np.ndarray]
+    inv: Investigation, beside: Correspondence, plain: Model, feed: Feed, weights: Mapping[str, np.ndarray]
 ) -> list[Misfit]:
     """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
-    plain = bypass(changed, weights)
+    graph = beside.changed.graph
+    pairs = quantizers(graph)
     wanted = {pair.value for pair in pairs if not pair.of_weight}
-    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(changed.graph.constants)]
+    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
     seen = {name: np.array(a) for name, a in inv.capture(inv.question.reference, plain, feed, made, specs={})}
-    return misfits_of(changed.graph, pairs, {**feed.tensors, **seen}, weights)
+    seen |= {name: np.maximum(seen[name], 0) for name in beside.relus & seen.keys()}
+    return misfits_of(graph, pairs, {**feed.tensors, **seen}, weights)
 
 
 def misfits_of(

@@ -1,0 +1,95 @@
+"""Files of ONNX Runtime's quantize_static: BatchNormalizations folded before, Relus taken over by quantizers."""
+
+import logging
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+from diagnosing import ask, step
+from tensortriage.testing import save_model
+
+PLAIN = "onnxruntime:optimization=none"
+FEED = {"x": np.random.default_rng(1).standard_normal((4, 3, 12, 12)).astype(np.float32)}
+QUESTION = "is the target's model a sound"
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self):
+        self.left = [FEED]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def net():
+    """Three Conv, BatchNormalization, Relu, one of them grouped, a residual and a classifier."""
+    rng = np.random.default_rng(0)
+    tensors = {"axes": np.array([2, 3]), "w": rng.standard_normal((8, 5)).astype(np.float32)}
+    nodes, value = [], "x"
+    for i, (channels, groups) in enumerate([(3, 1), (8, 1), (8, 4)]):
+        shape = (8, channels // groups, 3, 3)
+        tensors[f"w{i}"] = (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+        tensors |= {f"{word}{i}": rng.uniform(0.5, 1.5, 8).astype(np.float32) for word in "sv"}
+        tensors |= {f"{word}{i}": rng.uniform(-0.5, 0.5, 8).astype(np.float32) for word in "bm"}
+        nodes.append(helper.make_node("Conv", [value, f"w{i}"], [f"c{i}"], f"conv{i}", pads=[1] * 4, group=groups))
+        nodes.append(
+            helper.make_node("BatchNormalization", [f"c{i}", *(f"{word}{i}" for word in "sbmv")], [f"n{i}"], f"norm{i}")
+        )
+        nodes.append(helper.make_node("Relu", [f"n{i}"], [f"r{i}"], f"relu{i}"))
+        value = f"r{i}"
+    nodes.append(helper.make_node("Add", ["r1", "r2"], ["a"], "add"))
+    nodes.append(helper.make_node("ReduceMean", ["a", "axes"], ["p"], "pool", keepdims=0))
+    nodes.append(helper.make_node("MatMul", ["p", "w"], ["y"], "classify"))
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("x", 1, (4, 3, 12, 12))], [helper.make_tensor_value_info("y", 1, (4, 5))],
+        [numpy_helper.from_array(array, name) for name, array in tensors.items()],
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def small(folder, **options):
+    """Return the model quantized as the documentation of ONNX Runtime says: pre-processed, then calibrated."""
+    logging.getLogger().setLevel(logging.ERROR)
+    source = save_model(net(), folder / "net.onnx")
+    quant_pre_process(str(source), str(folder / "folded.onnx"), skip_symbolic_shape=True)
+    assert not any(n.op_type == "BatchNormalization" for n in onnx.load(folder / "folded.onnx").graph.node)
+    quantize_static(
+        str(folder / "folded.onnx"), str(folder / "int8.onnx"), Samples(), quant_format=QuantFormat.QDQ,
+        weight_type=QuantType.QInt8, **options,
+    )  # fmt: skip
+    return onnx.load(folder / "int8.onnx")
+
+
+def verdict_of(folder, changed):
+    path = save_model(changed, folder / "changed.onnx")
+    return ask(folder, folder / "net.onnx", FEED, PLAIN, target_model=path)[0]
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_sound_file_with_folded_norms_is_rounding(tmp_path, per_channel):
+    verdict = verdict_of(tmp_path, small(tmp_path, per_channel=per_channel))
+    assert verdict.verdict == "rounding", verdict.summary
+    assert step(verdict, QUESTION).answer.startswith("yes")
+
+
+@pytest.mark.parametrize("factor", [0.1, 100.0])
+@pytest.mark.parametrize("place", [1, 2, 4])
+def test_a_bad_scale_in_it_is_named(tmp_path, factor, place):
+    changed = small(tmp_path)
+    node = [n for n in changed.graph.node if n.op_type == "QuantizeLinear"][place]
+    tensor = next(t for t in changed.graph.initializer if t.name == node.input[1])
+    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(factor), tensor.name))
+    verdict = verdict_of(tmp_path, changed)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("quantization", node.name), verdict.summary
+
+
+def test_another_weight_is_not_excused_by_folding(tmp_path):
+    changed = small(tmp_path)
+    tensor = next(t for t in changed.graph.initializer if t.data_type == onnx.TensorProto.INT8 and len(t.dims) == 4)
+    tensor.CopyFrom(numpy_helper.from_array(-numpy_helper.to_array(tensor), tensor.name))
+    assert verdict_of(tmp_path, changed).verdict == "model-changed"
