@@ -48,6 +48,8 @@ class Session:
         self.names, self.saved = names, saved
 
     def run(self, feed):
+        if any(not np.array_equal(feed[name], array) for name, array in np.load(FEED).items() if name in feed):
+            raise ValueError("nothing is saved for these inputs")
         return {name: self.saved[name] for name in self.names if name in self.saved}
 
 
@@ -98,7 +100,9 @@ def _answered(name: str) -> GoldenAnswer:
     kind = form.partition("-")[0]
     if kind == "script":
         script = saved.with_suffix(".py")
-        script.write_text(SCRIPT.replace("SAVED", repr(str(saved))), encoding="utf-8")
+        script.write_text(
+            SCRIPT.replace("SAVED", repr(str(saved))).replace("FEED", repr(str(found.feed))), encoding="utf-8"
+        )
         words += ["--reference", f"script:{_short(script)}"]
     else:
         words += ["--load-outputs", _short(_converted(saved, kind))]
