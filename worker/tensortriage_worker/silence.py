@@ -16,6 +16,8 @@ SWITCHES = {
     "DO_NOT_TRACK": "1",  # https://consoledonottrack.com
 }
 """Environment variables and the value that forbids reports."""
+APART = "TENSORTRIAGE_ENGINES_APART"
+"""Set where engines that work in the program's own process are to work in workers, because it crashed with them."""
 REPORTERS = ("openvino_telemetry",)
 """Packages whose only purpose is to report; whoever imports them is told that they are not installed."""
 

@@ -10,10 +10,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 import click
 
+from tensortriage.cli import guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.log_options import finish, to_file, unsilenced
 from tensortriage.errors import TriageError
@@ -105,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "--debug" in ours and words[0] != "--debug":
         words.remove("--debug")
     compatible = "polygraphy" in words[:3]
+    if arguments is None and not debug and guard.possible(ours):
+        answer_for_child(ours)
     prepare_process()
     cause: BaseException | None = None
     try:
@@ -118,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cause = KeyboardInterrupt() if _interrupted.is_set() else error
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
             raise
+        guard.about_to_tell()
         code = tell(problem_of(cause), as_json="--json" in ours, prefix="[!] " if compatible else "")
     if compatible:
         from tensortriage.cli.compatible import exit_code, is_asked
@@ -125,6 +130,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = exit_code(words, code, cause) if is_asked(words) else code
     finish(code)
     sys.exit(code)
+
+
+def answer_for_child(words: Sequence[str]) -> None:
+    """Return in a child process, which does the work; in this one wait for it, tell how it ended, and exit."""
+    limit = memory_limit_of(words)
+    ending = guard.start(limit)
+    if ending is not None and ending.crashed:
+        name = signal.Signals(ending.signal).name
+        click.echo(f"triage: native code crashed ({name}); once more, with every engine in a worker", err=True)
+        guard.move_engines_apart()
+        ending = guard.start(limit)
+    if ending is None:
+        return
+    if ending.code is not None:
+        sys.exit(ending.code)
+    if ending.told:
+        sys.exit(problem_of_ending(ending, limit).exit_code)
+    sys.exit(tell(problem_of_ending(ending, limit), as_json="--json" in words))
+
+
+def memory_limit_of(words: Sequence[str]) -> int | None:
+    """Return the value of ``--memory-limit`` in bytes; None without one, or with one that is refused later."""
+    for place, word in enumerate(words):
+        option, _, value = word.partition("=")
+        if option == "--memory-limit":
+            from tensortriage.cli.options import parse_bytes
+
+            with contextlib.suppress(TriageError, IndexError):
+                return parse_bytes(value or words[place + 1])
+    return None
+
+
+def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Problem:
+    """Return what it means that a signal ended the child."""
+    if ending.cause == "interrupted":
+        return problem_of(KeyboardInterrupt())
+    if ending.cause == "memory":
+        message = f"the command needed more than {(memory_bytes or 0) >> 20} MB"
+        return Problem("out-of-memory", message, "raise --memory-limit, or use --low-memory or smaller inputs")
+    name = signal.Signals(ending.signal).name
+    if ending.crashed:
+        message = f"native code crashed twice ({name}), the second time with every engine in a worker"
+        return Problem("crashed", message, "triage inspect model and triage check lint may say what is odd about it")
+    cure = "free memory if the system had none left; rerun in the same --case to resume"
+    return Problem("killed", f"the command was killed by {name}", cure)
 
 
 def exit_code_of(words: list[str]) -> int:
@@ -154,8 +204,15 @@ _interrupted = threading.Event()
 
 
 def _interrupt(*_: object) -> None:
+    if _interrupted.is_set() and time.monotonic() - _told[-1] < PATIENCE_SECONDS:
+        return  # the same request by another way: from the terminal, and passed on
+    _told[:] = [time.monotonic()]
     _interrupted.set()
     raise KeyboardInterrupt
+
+
+PATIENCE_SECONDS = 1.0
+_told: list[float] = []
 
 
 def prepare_process() -> None:

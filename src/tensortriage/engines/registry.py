@@ -8,6 +8,7 @@ only for names the table does not know. A built-in name cannot be taken over by 
 import difflib
 import importlib
 import importlib.metadata
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import cast
@@ -15,6 +16,7 @@ from typing import cast
 from tensortriage.engines.base import Availability, Engine, Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, TriageError, UsageError
+from tensortriage_worker.silence import APART
 
 GROUP = "tensortriage.engines"
 """Entry-point group under which third-party packages register engine classes."""
@@ -78,6 +80,11 @@ def _availability(name: str) -> Availability:
 
 
 def _resolve(name: str) -> Callable[..., Engine]:
+    if os.environ.get(APART):  # this process has crashed before
+        from tensortriage.engines import apart
+
+        if name in apart.IN_PROCESS:
+            return apart.engine_class(name)
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(":")
         try:

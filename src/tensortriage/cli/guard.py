@@ -1,0 +1,179 @@
+"""A command runs in a child of the process that the user started, which answers for it whatever becomes of it.
+
+Native code can die of a signal, sit in a loop that no Ctrl-C interrupts, or take more memory than was allowed; a
+process cannot tell that about itself. So the parent does nothing but wait. It passes signals on, ends a child that does
+not listen, watches its memory, and removes the folder that all temporary files of the command are in. A child that
+crashes is started once more with the engines that live in this process moved to workers, where a crash is an outcome.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tensortriage_worker.silence import APART
+
+GRACE_SECONDS = 1.5
+"""How long a child may take to end by itself once it is told to."""
+LOOK_SECONDS = 0.1
+STALE_SECONDS = 60.0
+"""A folder without a lock is somebody's who is just making it, for so long."""
+SCRATCH = "triage-run-"
+_TOLD = ".told"
+_marks: list[str] = []  # in the child: the file that says so
+_PR_SET_PDEATHSIG = 1
+_FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGFPE, signal.SIGBUS, signal.SIGILL, signal.SIGABRT})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ending:
+    """How a child ended.
+
+    Attributes:
+        code: Its exit code; None when a signal ended it.
+        signal: The signal, else 0.
+        cause: Why it was killed: ``interrupted`` or ``memory``; empty when nobody did here.
+        told: Whether it had begun to tell how it ended.
+    """
+
+    code: int | None
+    signal: int = 0
+    cause: str = ""
+    told: bool = False
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it ended by a fault of its own."""
+        return not self.cause and self.signal in _CRASHES
+
+
+def possible(words: Sequence[str]) -> bool:
+    """Whether a command is to be guarded: not on systems without these calls, and not when it only prints its help."""
+    helps = not words or bool({"-h", "--help", "--help-all", "-V", "--version"} & {*words})
+    return sys.platform.startswith("linux") and hasattr(signal, "sigtimedwait") and not helps
+
+
+def start(memory_bytes: int | None) -> Ending | None:
+    """Return None in a new child, which is to do the work, and how it ended in this process.
+
+    Args:
+        memory_bytes: Largest resident memory of the child, files that it maps not counted; None for no limit.
+    """
+    asked_to_end = {
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    }
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, asked_to_end | {signal.SIGCHLD})
+    scratch, parent = _Scratch(), os.getpid()
+    child = os.fork()
+    if child == 0:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        if scratch.folder:
+            os.environ["TMPDIR"] = scratch.folder
+            _marks.append(os.path.join(scratch.folder, _TOLD))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return None
+    try:
+        ending = _wait(child, asked_to_end | {signal.SIGCHLD}, memory_bytes)
+        return dataclasses.replace(ending, told=os.path.exists(os.path.join(scratch.folder or os.devnull, _TOLD)))
+    finally:
+        scratch.remove()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def about_to_tell() -> None:
+    """Let the parent of this process know that how the command ended is being told here."""
+    for mark in _marks:
+        with contextlib.suppress(OSError):
+            open(mark, "wb").close()
+
+
+def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None) -> Ending:
+    deadline, cause = None, ""
+    while True:
+        watching = memory_bytes is not None or deadline is not None
+        info = signal.sigtimedwait(heard, LOOK_SECONDS) if watching else signal.sigwaitinfo(heard)
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return Ending(code, cause=cause) if code >= 0 else Ending(None, -code, cause)
+        if info is not None and info.si_signo != signal.SIGCHLD:
+            deadline = deadline or time.monotonic() + GRACE_SECONDS
+            if info.si_code != _FROM_TERMINAL:
+                os.kill(child, info.si_signo)
+        if deadline is not None and time.monotonic() > deadline:
+            cause = cause or "interrupted"
+        elif memory_bytes is not None and anonymous_bytes(child) > memory_bytes:
+            cause = cause or "memory"
+        if cause:
+            os.kill(child, signal.SIGKILL)
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Return the resident memory of a process that belongs to no file; 0 when it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+class _Scratch:
+    """The folder for temporary files of one command; none where it cannot be made.
+
+    It is locked as long as the command lives, so that the next command knows what to remove after a ``kill -9``.
+    """
+
+    def __init__(self) -> None:
+        parent = Path(os.environ.get("TMPDIR") or "/tmp").absolute()
+        self.folder = ""
+        with contextlib.suppress(OSError):
+            _sweep(parent)
+            folder = parent / f"{SCRATCH}{os.urandom(8).hex()}"
+            folder.mkdir(mode=0o700)
+            self.folder = str(folder)
+            self._lock = open(folder / ".lock", "wb")  # noqa: SIM115 - held until the process ends
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the folders of commands that are no more."""
+    for entry in os.scandir(parent):
+        if not entry.name.startswith(SCRATCH) or not entry.is_dir(follow_symlinks=False):
+            continue
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_SECONDS and not _is_held(entry.path):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_held(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, ".lock"), "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def move_engines_apart() -> None:
+    """Let engines that work in this process work in workers from now on, also in processes that this one starts."""
+    os.environ[APART] = "1"

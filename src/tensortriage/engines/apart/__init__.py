@@ -1,0 +1,41 @@
+"""Engines that work in this process, in a worker instead: for models that brought this process down.
+
+The worker runs `in_worker.py` as the script of a `script:` engine, under the same interpreter, so that everything that
+an engine can do in this process it does there. What it cannot do there is to share memory: `CompilesInPlace` is gone.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from tensortriage.engines.base import Engine
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
+
+IN_PROCESS: Mapping[str, tuple[str, str]] = {
+    "onnxruntime": ("tensortriage.engines.onnxruntime.engine", "OnnxRuntimeEngine"),
+    "emulate": ("tensortriage.engines.emulate", "EmulateEngine"),
+}
+"""Engines of native code in this process: name to module and class."""
+NAME = "apart.engine"
+"""Option that tells the worker which one it is to be."""
+
+
+def engine_class(name: str) -> Callable[..., Engine]:
+    """Return the class of an engine, whose sessions live in workers."""
+    own = own_class(name)
+
+    def compile_apart(self: Any, model: Path, options: Mapping[str, str]) -> IsolatedSession:
+        isolated = IsolatedEngine("script", title=name, limits=self.limits)
+        script = Path(__file__).with_name("in_worker.py")
+        there = {**options, "file": str(script), "attribute": "Worker", NAME: name}
+        return isolated.compile(model, there, affinity=f"apart {name}")
+
+    members = {"compile": compile_apart, "compile_in_place": None}
+    return cast(Callable[..., Engine], type(f"{own.__name__}Apart", (own,), members))
+
+
+def own_class(name: str) -> Any:
+    """Return the class of an engine as it works in a process of its own."""
+    module, attribute = IN_PROCESS[name]
+    return getattr(importlib.import_module(module), attribute)

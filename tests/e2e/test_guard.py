@@ -1,0 +1,130 @@
+"""The process that the user starts answers for the command, whatever becomes of the one that does the work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MODEL, FEED = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
+RUN = ["run", MODEL, "--target", "onnxruntime", "--inputs", FEED]
+# Stands for a library that behaves so in native code, which no handler of Python interrupts.
+STUBBORN = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}); time.sleep(600)"
+PROGRAM = """
+import os, signal, sys, time
+from tensortriage import cli
+from tensortriage.engines.onnxruntime import engine
+plain = engine.OnnxRuntimeEngine.compile
+def compile(self, model, options):
+    print("building", os.getpid(), file=sys.stderr, flush=True)
+    {then}
+    return plain(self, model, options)
+engine.OnnxRuntimeEngine.compile = compile
+cli.main()
+"""
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guard is for Linux")
+
+
+def start(folder, then, *words):
+    (folder / "tmp").mkdir(exist_ok=True)
+    env = os.environ | {"TMPDIR": str(folder / "tmp")}
+    command = [sys.executable, "-c", PROGRAM.format(then=then), *map(str, words)]
+    return subprocess.Popen(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for_build(process):
+    for line in process.stderr:
+        if line.startswith("building"):
+            return int(line.split()[1])
+    raise AssertionError("it ended before it built anything")
+
+
+def left(folder):
+    return [path.name for path in (folder / "tmp").iterdir()]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("to_all", [False, True])
+def test_what_no_handler_interrupts_ends_all_the_same(how, to_all, tmp_path):
+    process = start(tmp_path, STUBBORN, *RUN, "--json")
+    child = wait_for_build(process)
+    os.killpg(process.pid, how) if to_all else process.send_signal(how)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["slug"] == "interrupted"
+    assert "Traceback" not in err
+    assert not psutil.pid_exists(child)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGFPE", "SIGABRT"])
+def test_a_crash_is_tried_again_with_engines_in_workers(name, tmp_path):
+    then = f"os.kill(os.getpid(), signal.{name})"
+    process = start(tmp_path, then, *RUN, "--json")
+    out, err = process.communicate(timeout=120)
+    assert f"native code crashed ({name})" in err
+    assert process.returncode == 0, err
+    assert {outcome["kind"] for outcome in json.loads(out)["outcomes"].values()} == {"ok"}
+    assert left(tmp_path) == []
+
+
+def test_a_crash_that_comes_again_is_an_error_with_a_slug(tmp_path):
+    program = "import os, signal\nfrom tensortriage import cli\n"
+    program += "cli.exit_code_of = lambda words: os.kill(os.getpid(), signal.SIGSEGV)\ncli.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", "x", "--json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["slug"] == "crashed"
+    assert "error[crashed]" in done.stderr
+
+
+def test_the_memory_of_the_command_itself_is_limited(tmp_path):
+    process = start(tmp_path, "held = bytearray(2 << 30); time.sleep(600)", *RUN, "--memory-limit", "1G", "--json")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2, err
+    told = json.loads(out)
+    assert told["slug"] == "out-of-memory"
+    assert "1024 MB" in told["message"]
+    assert left(tmp_path) == []
+
+
+def test_killing_it_leaves_no_process_and_the_next_start_no_file(tmp_path):
+    process = start(tmp_path, "time.sleep(600)", *RUN)
+    child = wait_for_build(process)
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 30
+    while psutil.pid_exists(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(child)
+    (scratch,) = (tmp_path / "tmp").iterdir()
+    old = time.time() - 3600
+    os.utime(scratch, (old, old))
+    foreign = tmp_path / "tmp" / "triage-of-mine"
+    foreign.mkdir()
+    os.utime(foreign, (old, old))
+    start(tmp_path, "", *RUN).communicate(timeout=120)
+    assert left(tmp_path) == ["triage-of-mine"]
+
+
+def test_a_living_commands_folder_is_left_alone(tmp_path):
+    process = start(tmp_path, "time.sleep(600)", *RUN)
+    wait_for_build(process)
+    (scratch,) = (tmp_path / "tmp").iterdir()
+    old = time.time() - 3600
+    os.utime(scratch, (old, old))
+    start(tmp_path, "", *RUN).communicate(timeout=120)
+    assert scratch.is_dir()
+    process.terminate()
+    process.communicate(timeout=60)
+    assert left(tmp_path) == []
