@@ -6,6 +6,7 @@ A comparison without rows is refused: nothing may pass because nothing was looke
 import dataclasses
 from collections.abc import Mapping
 
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS
 from tensortriage.compare.judgement.tolerance import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import DataError
@@ -21,6 +22,11 @@ class Row:
         op_type: Operator of that node; empty when unknown.
         metrics: How far the target is from the reference.
         judgement: Whether that is within the limit.
+        measure: What ``figure`` is: ``relative RMS error``, or what says more of indices and other exact types, e.g.
+            ``share of ranks beyond a tie``.
+        figure: How far off the target is, by its measure.
+        note: Of what an ArgMax, a TopK or a suppression of boxes decides: what was decided, in words. The metrics are
+            then those against what the reference makes of the target's decisions.
     """
 
     value: str
@@ -28,6 +34,14 @@ class Row:
     op_type: str
     metrics: Metrics
     judgement: Judgement
+    measure: str = RELATIVE_RMS
+    figure: float | None = None
+    note: str = ""
+
+    @property
+    def is_rms(self) -> bool:
+        """Whether the relative RMS error says how far off the target is."""
+        return self.measure == RELATIVE_RMS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

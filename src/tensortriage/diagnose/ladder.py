@@ -5,9 +5,8 @@ Each rung is a function of the investigation and the evidence so far that return
 
 from collections.abc import Callable
 
-from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import above_the_floor, compare_outputs
+from tensortriage.diagnose.measurements.outputs import above_the_floor, compare_outputs, noise_of
 from tensortriage.diagnose.measurements.soundness import reference_is_sound, says_nothing
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
@@ -129,7 +128,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
 def match(inv: Investigation, evidence: Evidence) -> Verdict:
     """Everything agrees: the more samples, and the more real they are, the surer."""
     worst = evidence.worst
-    name, error, ratio = worst.worst
+    name, _, ratio = worst.worst
     samples = len(evidence.results)
     doubt = (0.2 if inv.inputs_word == "real" else 0.4) / samples
     limit = "within the tolerance given" if inv.question.tolerance else f"{ratio:.2g}x the fp32 noise floor"
@@ -137,13 +136,13 @@ def match(inv: Investigation, evidence: Evidence) -> Verdict:
         VerdictKind.MATCH,
         1.0 - doubt,
         f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
-        f"output '{name}', relative error {say(error)}, {limit}",
+        f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}",
     )
 
 
 def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     """Nothing was decisive: say what is known and what was excluded."""
-    name, error, _ = evidence.worst.worst
+    name, _, _ = evidence.worst.worst
     if evidence.influence is not None:
         known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
     elif evidence.local is not None:
@@ -153,8 +152,8 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
         0.5,
-        f"{inv.question.target} fails (output '{name}', relative error {say(error)}), rounding does not explain it, "
-        f"and {known}",
+        f"{inv.question.target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}, rounding does "
+        f"not explain it, and {known}",
         next=[
             reduce_command(inv),
             inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all"),
@@ -167,8 +166,8 @@ def out_of_budget(inv: Investigation, evidence: Evidence) -> Verdict:
     left = [words_of(rung) for rung in RUNGS if rung.__name__ not in evidence.asked[:-1]]
     inv.unasked(*left)
     if evidence.results and not evidence.worst.passes:
-        name, error, _ = evidence.worst.worst
-        known = f"{inv.question.target} fails (output '{name}', relative error {say(error)})"
+        name, _, _ = evidence.worst.worst
+        known = f"{inv.question.target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}"
     elif evidence.results:
         known = f"{inv.question.target} agrees on {len(evidence.results)} feeds, as far as was seen"
     else:

@@ -96,10 +96,10 @@ class Report:
 
     @property
     def output_error(self) -> float | None:
-        """Largest relative RMS error of an output; None when unknown or when an output holds NaN or Inf."""
+        """Largest error of an output, by its own measure; None when unknown or when an output holds NaN or Inf."""
         if not self.outputs.rows or any(row.nonfinite_target for row in self.outputs.rows):
             return None
-        errors = [row.relative_rms_error for row in self.outputs.rows]
+        errors = [row.error for row in self.outputs.rows]
         return max(errors) if all(math.isfinite(error) for error in errors) else None
 
     def explained_share(self, culprit: Culprit) -> float | None:
@@ -120,6 +120,12 @@ class Report:
         return "as predicted" if self.verdict.kind is VerdictKind.ROUNDING else "outside"
 
     @property
+    def told_outputs(self) -> Sequence[str]:
+        """Return in words how far those outputs are off of which a relative RMS error does not say it."""
+        told = [row for row in self.worst_outputs() if row.told]
+        return [f"'{row.name}' {row.words} ({row.measure}: {row.error:.3g})" for row in told]
+
+    @property
     def repro_words(self) -> str:
         """The repro in one line; empty when there is none."""
         repro = self.verdict.repro
@@ -137,10 +143,10 @@ class Report:
         )
 
     def worst_outputs(self) -> Sequence[OutputRow]:
-        """Return the outputs, failing ones first, then by relative RMS error (NaN and Inf count as the largest)."""
+        """Return the outputs, failing ones first, then by their error (NaN and Inf count as the largest)."""
         return sorted(
             self.outputs.rows,
-            key=lambda row: (row.within, not row.nonfinite_target, -_rank(row.relative_rms_error), row.name),
+            key=lambda row: (row.within, not row.nonfinite_target, -_rank(row.error), row.name),
         )
 
     def misfits(self) -> Sequence[tuple[RangeRow, Misfit]]:

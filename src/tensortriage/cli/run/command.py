@@ -217,7 +217,7 @@ options = together(
         multiple=True,
         metavar="FUNC...",
         heading=JUDGE,
-        help="simple, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics.",
+        help="simple, indices, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics.",
     ),
     option(
         "--l2-threshold",

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.cli.requests import limits_of
+from tensortriage.compare.judgement.index_tolerance import IndexTolerance
 from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
     Judgement,
@@ -31,6 +32,9 @@ FUNCTIONS = {
 }
 """Comparison functions; None stands for absolute and relative tolerances. Aliases stand for several."""
 
+INDICES = "indices"
+"""The comparison function that asks how far values have moved along their rows."""
+
 THRESHOLDS = {
     ThresholdKind.L2: "l2",
     ThresholdKind.COSINE_SIMILARITY: "cosine",
@@ -52,22 +56,19 @@ def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
     simple = any(given[key] for key in ("atol", "rtol", "error_stat", "error_quantile", "infinities_compare_equal"))
     if simple and not functions:
         functions = ["simple"]
+    if given["index_tolerance"] and INDICES not in functions:
+        functions.append(INDICES)
     functions += [kind.value for kind, key in THRESHOLDS.items() if given[key] and not covered(kind, functions)]
-    if given["index_tolerance"] and "indices" not in functions:
-        functions.append("indices")
     found: list[Tolerance] = []
     for function in functions:
-        if function == "indices":
-            raise UsageError(
-                "--compare indices is not offered: it accepts outputs that only begin alike",
-                slug="compare-unknown",
-                cure="use --postprocess top-K, which compares the indices of the K largest exactly",
-            )
+        if function == INDICES:
+            found.append(IndexTolerance(parse_named(given["index_tolerance"], parse_places) or 0))
+            continue
         if function not in FUNCTIONS:
             raise UsageError(
                 f"'{function}' is not a comparison function",
                 slug="compare-unknown",
-                cure="use one of: " + ", ".join(FUNCTIONS),
+                cure="use one of: " + ", ".join([*FUNCTIONS, INDICES]),
             )
         for kind in FUNCTIONS[function]:
             found.append(simple_tolerance(given) if kind is None else threshold(kind, given))
@@ -89,6 +90,18 @@ def simple_tolerance(given: Mapping[str, Any]) -> PolygraphyTolerance:
         error_quantile=parse_named(given["error_quantile"], parse_number),
         infinities_compare_equal=given["infinities_compare_equal"],
     )
+
+
+def parse_places(text: str) -> float:
+    """Return a whole number of places.
+
+    Raises:
+        UsageError: For anything else (``index-tolerance-invalid``).
+    """
+    number = parse_number(text)
+    if number < 0 or number != int(number):
+        raise UsageError(f"{text} is no number of places", slug="index-tolerance-invalid", cure="give 0, 1, 2, ...")
+    return number
 
 
 def threshold(kind: ThresholdKind, given: Mapping[str, Any]) -> ThresholdTolerance:

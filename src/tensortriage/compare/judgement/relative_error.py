@@ -21,6 +21,10 @@ TOO_COARSE = 0.1
 LOST = 0.5
 """Relative RMS error of a number format from which an output is lost: half of its signal. No floor is beyond it."""
 
+RELATIVE_RMS = "relative RMS error"
+UNEQUAL = "share of unequal elements"
+"""What the figure of a tensor is: of floating-point types, and of those that are compared exactly."""
+
 PREDICTION_GAP_DB = 3.0
 """Measured error beyond predicted rounding error that counts as unexplained (the bar of the design)."""
 
@@ -44,6 +48,11 @@ def error_of(metrics: Metrics) -> float:
     if metrics.compared == 0 or metrics.rms_error == 0.0:
         return 0.0
     return metrics.rms_error / metrics.reference_rms if metrics.reference_rms > 0.0 else math.inf
+
+
+def measure_of(metrics: Metrics) -> str:
+    """Return what `error_of` is for a tensor, in words."""
+    return UNEQUAL if metrics.exact else RELATIVE_RMS
 
 
 def least_floor(precision: Precision) -> float:

@@ -114,11 +114,11 @@ class PolygraphyTolerance:
         self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
     ) -> Judgement:
         """See `Tolerance`. Without the tensors ``elemwise`` is judged as ``max``, a quantile by absolute error only."""
-        atol, rtol = _setting(self.atol, name, 1e-5), _setting(self.rtol, name, 1e-5)
+        atol, rtol = setting_for(self.atol, name, 1e-5), setting_for(self.rtol, name, 1e-5)
         stat = self.check_error_stat
         if isinstance(stat, Mapping):
             stat = stat.get(name, stat.get("", ErrorStat.ELEMWISE))
-        share = 0.5 if stat is ErrorStat.MEDIAN else _setting(self.error_quantile, name, 0.99)
+        share = 0.5 if stat is ErrorStat.MEDIAN else setting_for(self.error_quantile, name, 0.99)
         label = f"{stat.value} {share:g}" if stat is ErrorStat.QUANTILE else stat.value
         limit = f"abs <= {atol:g} or rel <= {rtol:g} ({label})"
         if metrics.count == 0:
@@ -211,7 +211,7 @@ class ThresholdTolerance:
             DataError: For PSNR without the reference tensor (``tensor-needed``).
         """
         default = _DEFAULT_THRESHOLD[self.kind]
-        threshold = default if self.threshold is None else _setting(self.threshold, name, default)
+        threshold = default if self.threshold is None else setting_for(self.threshold, name, default)
         sign, unit = ("<=", "") if self.kind is ThresholdKind.L2 else (">=", "")
         if self.kind in (ThresholdKind.PSNR, ThresholdKind.SNR):
             unit = " dB"
@@ -287,7 +287,7 @@ class EveryTolerance:
         return min(judgements, key=lambda judgement: (judgement.within, -judgement.ratio))
 
 
-_SETTINGS = ("atol", "rtol", "check_error_stat", "error_quantile", "threshold")
+_SETTINGS = ("atol", "rtol", "check_error_stat", "error_quantile", "threshold", "index_tolerance")
 
 
 def names_in(tolerance: Tolerance) -> frozenset[str]:
@@ -311,7 +311,8 @@ def check_names(tolerances: Sequence[Tolerance], known: Collection[str]) -> None
             )
 
 
-def _setting(setting: Setting, name: str, default: float) -> float:
+def setting_for(setting: Setting, name: str, default: float) -> float:
+    """Return what a setting is for a tensor."""
     return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
 
 

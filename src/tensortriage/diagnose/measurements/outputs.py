@@ -5,9 +5,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say, say_ratio, sqnr_db
-from tensortriage.compare.measured import Measured, compare_all
+from tensortriage.compare.judgement.relative_error import (
+    MATCH_FACTOR,
+    RELATIVE_RMS,
+    UNEQUAL,
+    error_of,
+    measure_of,
+    ratio_of,
+    say,
+    say_ratio,
+    sqnr_db,
+)
+from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
@@ -15,9 +26,11 @@ from tensortriage.diagnose.measurements.soundness import failed, mismatched, run
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
 from tensortriage.runs.capture import size_of
 from tensortriage.runs.lab import Mark
 from tensortriage.search.statistics.repeats import Rate
@@ -62,6 +75,8 @@ class FeedResult:
         floors: Noise floors of the outputs.
         errors: Relative errors, by output name.
         within: Whether each output passes.
+        decided: Of outputs that an ArgMax, a TopK or a suppression of boxes decides: what was decided. Their figures
+            are then those against the reference that took the target's decisions, where these are valid.
     """
 
     feed: Feed
@@ -69,6 +84,36 @@ class FeedResult:
     floors: Floors
     errors: Mapping[str, float]
     within: Mapping[str, bool]
+    decided: Decided | None = None
+
+    def measure(self, name: str) -> str:
+        """Return what the error of an output is, in words."""
+        if self.decided is not None and name in self.decided.behind:
+            _, worst = self.decided.worst(name)
+            if worst.mismatches or (self.metrics[name].exact and not self.metrics[name].mismatches):
+                return worst.measure
+        return measure_of(self.metrics[name])
+
+    def in_words(self, name: str, noise: str = "rounding") -> str:
+        """Return how far an output is from the reference, as the rest of a sentence that begins with the output.
+
+        Args:
+            name: The output.
+            noise: What scores may be off by, e.g. ``bf16's rounding``.
+        """
+        words = f"has relative error {say(self.errors[name])}"
+        if self.measure(name) == UNEQUAL:
+            figure = self.metrics[name]
+            words = f"has {figure.mismatches} of {figure.count} elements unequal"
+        if self.decided is None or name not in self.decided.behind:
+            return words
+        value, worst = self.decided.worst(name)
+        ranked = worst.in_words(f"{noise} of the scores")
+        if value == name or (self.metrics[name].exact and not self.metrics[name].mismatches):
+            return f"is decided by scores: {ranked}"
+        if worst.mismatches:
+            return f"follows from '{value}': {ranked}"
+        return f"{words}" + (f" given '{value}', of which {ranked}" if worst.ties else "")
 
     @property
     def passes(self) -> bool:
@@ -88,7 +133,7 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
     """Run the deployed target on every feed; return the results, or the verdict when it could not be done."""
     since = inv.mark()
     question = f"does {inv.question.target} build and run?"
-    measured: list[tuple[Feed, Mapping[str, Metrics]]] = []
+    measured: list[tuple[Feed, OutputFigures]] = []
     for feed in inv.question.feeds:
         try:
             measured.append((feed, deployed(inv, feed)))
@@ -100,7 +145,7 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
     repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
     inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured), **repeat)
     floors = output_floors(inv)
-    return tuple(judge(inv, feed, metrics, floors) for feed, metrics in measured), None
+    return tuple(judge(inv, feed, found, floors) for feed, found in measured), None
 
 
 def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) -> Verdict:
@@ -139,7 +184,20 @@ def output_floors(inv: Investigation) -> Floors:
     return Floors(fp32, target, found[0].emulated, found[0].source, judged)
 
 
-def deployed(inv: Investigation, feed: Feed) -> Mapping[str, Metrics]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class OutputFigures:
+    """The figures of one run's outputs.
+
+    Attributes:
+        metrics: Against the reference's, by name.
+        decided: What was decided on the way, when outputs depend on decisions.
+    """
+
+    metrics: Mapping[str, Metrics]
+    decided: Decided | None = None
+
+
+def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
     """Return the figures of the target's own outputs on one feed, from its untouched model.
 
     Raises:
@@ -147,22 +205,58 @@ def deployed(inv: Investigation, feed: Feed) -> Mapping[str, Metrics]:
         Unsound: When its outputs have other names, shapes or kinds than the reference's.
     """
     target = inv.question.target
-    golden = inv.golden_outputs(feed)
-    expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+    names = [spec.name for spec in inv.model.outputs if spec.name in inv.golden_outputs(feed)]
 
-    def ask() -> Measured:
+    def ask() -> OutputFigures:
         inv.listener.progress(f"running {target} on {feed.name}")
-        outputs = run_once(inv, target, inv.model, feed)
-        if problem := mismatched(expected, outputs):
-            raise Unsound.because(problem, expected, outputs)
-        return compare_all(((name, outputs[name]) for name in expected), golden)
+        return measured_outputs(inv, feed, run_once(inv, target, inv.model, feed))
 
-    key = inv.key(target, inv.model, feed, "deployed", list(expected))
-    return inv.case.checks.remember(key, f"outputs of {target} on {feed.name}", Measured, ask).metrics
+    key = inv.key(target, inv.model, feed, "deployed", names, inv.question.tolerance is None)
+    return inv.case.checks.remember(key, f"outputs of {target} on {feed.name}", OutputFigures, ask)
 
 
-def judge(inv: Investigation, feed: Feed, metrics: Mapping[str, Metrics], floors: Floors) -> FeedResult:
+def measured_outputs(
+    inv: Investigation,
+    feed: Feed,
+    outputs: Mapping[str, np.ndarray],
+    *,
+    spec: EngineSpec | None = None,
+    model: Model | None = None,
+) -> OutputFigures:
+    """Return the figures of outputs on one feed; by decisions where they depend on some and no tolerance was given.
+
+    Args:
+        inv: The investigation.
+        feed: The feed.
+        outputs: What was computed.
+        spec: The engine that computed it; None for the target.
+        model: The model it ran; None for the one that is investigated.
+
+    Raises:
+        Unsound: When the outputs have other names, shapes or kinds than the reference's.
+    """
+    store = inv.golden_outputs(feed)
+    golden = {spec.name: np.asarray(store[spec.name]) for spec in inv.model.outputs if spec.name in store}
+    decided = None
+    if inv.question.tolerance is None:
+        decided = follow(
+            inv, feed, golden=golden, outputs=outputs, ask=(spec or inv.question.target, model or inv.model)
+        )
+    followed = {} if decided is None else decided.metrics
+    expected = {name: array for name, array in golden.items() if name not in followed}
+    if problem := mismatched(expected, outputs):
+        raise Unsound.because(problem, expected, outputs)
+    alike = [name for name, array in golden.items() if array.shape == outputs[name].shape]
+    metrics = compare_all(((name, outputs[name]) for name in alike), store).metrics
+    return OutputFigures({name: metrics.get(name) or followed[name] for name in golden}, decided)
+
+
+def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floors) -> FeedResult:
     """Judge the outputs of one feed by the user's tolerance, else by the fp32 floor."""
+    metrics, decided = dict(measured.metrics), measured.decided
+    if decided is not None:
+        metrics |= {name: figure for name, figure in decided.metrics.items() if decided.valid(name, rounded=True)}
+        floors = with_decided(floors, decided)
     errors = {name: error_of(figure) for name, figure in metrics.items()}
     within: dict[str, bool] = {}
     for name, error in errors.items():
@@ -170,7 +264,24 @@ def judge(inv: Investigation, feed: Feed, metrics: Mapping[str, Metrics], floors
             within[name] = inv.question.tolerance.judge(name, metrics[name]).within
         else:
             within[name] = error <= MATCH_FACTOR * floors.fp32.get(name, 0.0)
-    return FeedResult(feed, metrics, floors, errors, within)
+        if decided is not None and name in decided.behind:
+            within[name] &= decided.valid(name)
+            errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))
+    return FeedResult(feed, metrics, floors, errors, within, decided)
+
+
+def noise_of(inv: Investigation) -> str:
+    """Return what makes scores differ in a healthy run of the target, in words."""
+    return f"{inv.precision.value}'s rounding"
+
+
+def with_decided(floors: Floors, decided: Decided) -> Floors:
+    """Return floors with those of decided outputs replaced by what they are once the decisions are given."""
+    mine = decided.floors
+    fp32 = {**floors.fp32, **{name: mine.fp32[name] for name in decided.behind if name in mine.fp32}}
+    target = {**floors.target, **{name: mine.target[name] for name in decided.behind if name in mine.target}}
+    judged = {**floors.reference, **{n: mine.reference[n] for n in decided.behind if n in mine.reference}}
+    return dataclasses.replace(floors, fp32=fp32, target=target, reference=judged)
 
 
 def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool:
@@ -183,7 +294,7 @@ def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool
     failing = sum(not result.passes for result in results)
     inv.answered(
         "does it fail above the noise floor?",
-        f"{'yes' if fails else 'no'}: output '{name}' has relative error {say(error)}, {say_ratio(ratio)}"
+        f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {say_ratio(ratio)}"
         + (f", on {failing} of {len(results)} feeds" if fails else ""),
         since=since,
         output=name,
@@ -210,19 +321,25 @@ def output_rows(results: tuple[FeedResult, ...], inv: Investigation) -> tuple[Ou
     for name in results[0].metrics if results else ():
         result = max(results, key=lambda r: (not r.within[name], r.errors[name]))
         metrics, spec = result.metrics[name], inv.golden_outputs(result.feed).spec(name)
+        is_rms, exact = result.measure(name) == RELATIVE_RMS, metrics.exact
+        decided = result.decided is not None and name in result.decided.behind
         rows.append(
             OutputRow(
                 name=name,
                 dtype=spec.dtype.label if spec.dtype else "",
                 shape=tuple(d for d in spec.shape or () if isinstance(d, int)),
-                sqnr_db=sqnr_db(result.errors[name]),
-                max_abs_error=float(metrics.max_abs_error),
-                relative_rms_error=result.errors[name],
-                floor=result.floors.fp32.get(name),
+                sqnr_db=sqnr_db(result.errors[name]) if is_rms else None,
+                max_abs_error=None if decided and exact else float(metrics.max_abs_error),
+                relative_rms_error=result.errors[name] if is_rms else None,
+                measure=result.measure(name),
+                figure=result.errors[name],
+                words=result.in_words(name, noise_of(inv)),
+                told=decided or not is_rms,
+                floor=result.floors.fp32.get(name) if is_rms else None,
                 within=result.within[name],
                 nonfinite_target=metrics.nonfinite_mismatch,
                 feed=result.feed.name,
-                predicted=result.floors.target.get(name),
+                predicted=result.floors.target.get(name) if is_rms else None,
             )
         )
     return tuple(rows)

@@ -6,6 +6,8 @@ an axis; -20*log10 of it is the SQNR in dB.
 
 import dataclasses
 
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS
+
 LAYERS_FORMAT = "tensortriage.layers/1"
 OUTPUTS_FORMAT = "tensortriage.outputs/1"
 
@@ -69,27 +71,42 @@ class OutputRow:
         name: Output name.
         dtype: Label of the element type.
         shape: Shape on the worst feed.
-        sqnr_db: Signal to quantisation-noise ratio in dB, larger is better; inf when equal.
-        max_abs_error: Largest absolute error.
-        relative_rms_error: RMS error over RMS of the reference.
+        sqnr_db: Signal to quantisation-noise ratio in dB, larger is better; inf when equal; None like the next but one.
+        max_abs_error: Largest absolute error; None for indices.
+        relative_rms_error: RMS error over RMS of the reference; None where that says nothing: of indices and others
+            that are compared exactly.
         floor: Relative RMS error that the noise floor (or tolerance) allows; None when not known.
         within: Whether it passes.
         nonfinite_target: NaN and Inf elements that the reference does not have.
         feed: Name of the worst feed.
         predicted: Relative RMS error that rounding to the target's format predicts; equals ``floor`` for fp32.
+        measure: What ``figure`` is, e.g. ``relative RMS error`` or ``share of ranks beyond a tie``.
+        figure: How far the output is from the reference; of outputs that an ArgMax, a TopK or a suppression of boxes
+            decides, from what the reference makes of the target's decisions.
+        words: The same in words, as the rest of a sentence that begins with the output.
+        told: Whether it takes the words to say how far the output is off: it is compared exactly, or decided.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
-    sqnr_db: float
-    max_abs_error: float
-    relative_rms_error: float
+    sqnr_db: float | None
+    max_abs_error: float | None
+    relative_rms_error: float | None
     floor: float | None
     within: bool
     nonfinite_target: int = 0
     feed: str = ""
     predicted: float | None = None
+    measure: str = RELATIVE_RMS
+    figure: float | None = None
+    words: str = ""
+    told: bool = False
+
+    @property
+    def error(self) -> float:
+        """How far the output is off, by its own measure."""
+        return (self.relative_rms_error if self.figure is None else self.figure) or 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

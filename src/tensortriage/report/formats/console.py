@@ -267,6 +267,7 @@ def _outputs(report: Report, width: int) -> RenderableType | None:
     parts: list[RenderableType] = [_table(titles, rows, width, elastic={1: 3, 2: 2})]
     if len(outputs) > MAX_ROWS:
         parts.append(_more(len(outputs) - MAX_ROWS, "output"))
+    parts += [_text(sentence) for sentence in report.told_outputs[:MAX_ROWS]]
     parts += [Text.assemble(("error: ", "dim"), _text(sentence)) for sentence in report.verdict.anatomy]
     return Group(*parts)
 

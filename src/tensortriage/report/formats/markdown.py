@@ -140,6 +140,9 @@ def _outputs(report: Report) -> Iterable[str]:
         ),
     )  # fmt: skip
     yield from _more(len(rows), "output")
+    if report.told_outputs:
+        yield ""
+        yield from (f"- {plain(sentence)}" for sentence in report.told_outputs[:MAX_ROWS])
     if report.verdict.anatomy:
         yield ""
         yield "The error of the worst output:"

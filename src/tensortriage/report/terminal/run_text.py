@@ -110,6 +110,9 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
     for _, row in worst:
         table.add_row(*_cells(row, min(48, max(12, console.width - FIGURES_WIDTH))))
     console.print(table)
+    for _, row in worst:
+        if words := told(row):
+            console.print(f"  {printable(row.value)}: {printable(words)}", soft_wrap=True)
     limits = sorted({row.judgement.limit for _, row in rows})
     console.print(f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}", soft_wrap=True)
     if len(rows) > MOST_ROWS:
@@ -130,15 +133,24 @@ def lost_to_format(rows: Iterable[Row]) -> Row | None:
     found = [
         row
         for row in rows
-        if row.metrics.relative_rms_error >= TOO_COARSE
+        if row.is_rms
+        and row.metrics.relative_rms_error >= TOO_COARSE
         and ("may cost more" in row.judgement.limit or (row.judgement.within and "x floor" in row.judgement.limit))
     ]
     return max(found, key=lambda row: row.metrics.relative_rms_error, default=None)
 
 
+def told(row: Row) -> str:
+    """Return what the table does not say of a tensor: how far off it is by a measure of its own; else empty."""
+    if row.is_rms or not row.figure:
+        return row.note
+    metrics = row.metrics
+    return row.note or f"{metrics.mismatches} of {metrics.count} elements are unequal"
+
+
 def rank(row: Row) -> tuple[bool, float, float]:
     """Return the sort key that puts the worst tensor first."""
-    ratio, error = row.judgement.ratio, row.metrics.relative_rms_error
+    ratio, error = row.judgement.ratio, row.metrics.relative_rms_error if row.is_rms else row.figure or 0.0
     return (
         row.judgement.within,
         -math.inf if math.isnan(ratio) else -ratio,
@@ -149,12 +161,15 @@ def rank(row: Row) -> tuple[bool, float, float]:
 def _cells(row: Row, name_width: int) -> list[Text]:
     metrics = row.metrics
     sqnr = "inf" if math.isinf(metrics.sqnr_db) else f"{metrics.sqnr_db:.1f}"
+    rms = magnitude(metrics.relative_rms_error)
+    if not row.is_rms:
+        sqnr = rms = "-"
     within = Text("ok", style="green") if row.judgement.within else Text("FAIL", style="bold red")
     return [
         Text(shorten(printable(row.value), name_width)),
         Text(row.op_type),
-        Text(magnitude(metrics.max_abs_error)),
-        Text(magnitude(metrics.relative_rms_error)),
+        Text("-" if row.note and not row.is_rms else magnitude(metrics.max_abs_error)),
+        Text(rms),
         Text(sqnr),
         Text(str(metrics.nonfinite_mismatch or "")),
         Text(times(row.judgement.ratio)),

@@ -26,6 +26,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.capture import batches
+from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
@@ -33,6 +34,7 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
+from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
 from tensortriage.workflows.comparison.participants import Live, Participant, Saved, numbered
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 
@@ -285,30 +287,43 @@ class _Comparing:
                 slug="output-missing",
                 cure="compare the same model, or choose common tensors with --onnx-outputs",
             )
-        for found in alignment.incompatible:
-            if not (self.request.flatten and outputs[found.name].size == reference[found.name].size):
+        decided: Mapping[str, DecidedOutput] = {}
+        if not self.request.tolerances and self.request.postprocess is None:  # else outputs are compared as they are
+            decided = decided_outputs(
+                self.model,
+                feed,
+                golden=reference,
+                outputs=outputs,
+                reference=self.reference.precision_spec or PLAIN,
+                target=target.precision_spec if self.request.target_model is None else None,
+                folder=self.workspace.folder,
+            )
+        for problem in alignment.incompatible:
+            if problem.name not in decided and not self._flattened(reference[problem.name], outputs[problem.name]):
                 raise DataError(
-                    f"output '{found.name}' of {target.name} cannot be compared: {found.reason}",
+                    f"output '{problem.name}' of {target.name} cannot be compared: {problem.reason}",
                     slug="output-incompatible",
                     cure="check that both run the same model on the same feed",
                 )
         self.unmatched.setdefault(key, []).extend(alignment.only_target)
-        pairs = ((name, *flat(array, outputs[name])) for name, array in reference.items())
+        pairs = ((n, *flat(array, outputs[n])) for n, array in reference.items() if n not in decided)
         with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Neither engines nor metrics keep all cores busy.
             control = beside.submit(self._control, moved)
             metrics = dict(measure_many(pairs))
             control.result()
-        judged = self._judge(target, feed, metrics, reference, outputs)
+        judged = dict(self._judge(target, feed, metrics, reference, outputs))
+        metrics = {name: decided[name].metrics if name in decided else metrics[name] for name in reference}
         graph = self.model.graph
         for name, figure in metrics.items():
             node = graph.producer(name)
-            self.rows.setdefault(key, []).append(
-                Row(name, node.name if node else "", node.op_type if node else "", figure, judged[name])
-            )
+            self.rows.setdefault(key, []).append(row_of(name, node, figure, judged.get(name), decided.get(name)))
             if self.request.validate:
                 self._invalid(target.name, feed.name, name, figure.nan_target, figure.inf_target)
                 if target is self.targets[0]:
                     self._invalid(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
+
+    def _flattened(self, reference: np.ndarray, target: np.ndarray) -> bool:
+        return self.request.flatten and reference.size == target.size
 
     def _judge(
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays
@@ -317,7 +332,7 @@ class _Comparing:
             spec = self.reference.precision_spec if self.reference else None
             judge = FloorJudge(
                 self.model,
-                reference=spec or EngineSpec("onnxruntime", {"optimization": "none"}),
+                reference=spec or PLAIN,
                 target=target.precision_spec,
                 folder=self.workspace.folder,
             )

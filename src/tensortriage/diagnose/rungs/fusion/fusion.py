@@ -11,7 +11,7 @@ from tensortriage.compare.judgement.relative_error import ratio_of, say, say_rat
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
-from tensortriage.diagnose.measurements.outputs import judge
+from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, rounds
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
@@ -57,7 +57,7 @@ def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
     seen = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
     if len(seen) < len(names):
         return False
-    return sound(inv, judge(inv, evidence.feed, seen, evidence.worst.floors), inv.question.target)
+    return sound(inv, judge(inv, evidence.feed, OutputFigures(seen), evidence.worst.floors), inv.question.target)
 
 
 def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -> Iterator[Round]:

@@ -4,10 +4,8 @@ A change of the model (values marked as outputs) or of the engine's options rest
 within its limit, or off by no more than the number format explains.
 """
 
-from tensortriage.compare.measured import Measured, compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import FeedResult, judge
-from tensortriage.diagnose.measurements.soundness import mismatched
+from tensortriage.diagnose.measurements.outputs import FeedResult, OutputFigures, Unsound, judge, measured_outputs
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
@@ -48,19 +46,19 @@ def with_change(inv: Investigation, feed: Feed, floors: Floors, *, model: Model,
         EngineError: When it fails.
         EngineMissing: When it does not have the options.
     """
-    golden = inv.golden_outputs(feed)
-    expected = {output.name: golden[output.name] for output in inv.model.outputs if output.name in golden}
 
-    def ask() -> Measured:
+    def ask() -> OutputFigures:
         with inv.new_runner(spec, model) as runner:
             outputs = runner.run(feed)
-        if mismatched(expected, outputs):
-            return Measured({}, dict.fromkeys(expected, "no comparable outputs"))
-        return compare_all(((name, outputs[name]) for name in expected), golden)
+        try:
+            return measured_outputs(inv, feed, outputs, spec=spec, model=model)
+        except Unsound:
+            return OutputFigures({})
 
-    key = inv.key(spec, model, feed, "restored", list(expected))
-    found = inv.case.checks.remember(key, f"outputs of {spec} once changed, on {feed.name}", Measured, ask)
-    return None if found.misshapen else judge(inv, feed, found.metrics, floors)
+    names = [output.name for output in inv.model.outputs]
+    key = inv.key(spec, model, feed, "restored", names, inv.question.tolerance is None)
+    found = inv.case.checks.remember(key, f"outputs of {spec} once changed, on {feed.name}", OutputFigures, ask)
+    return judge(inv, feed, found, floors) if found.metrics else None
 
 
 def sound(inv: Investigation, result: FeedResult, spec: EngineSpec) -> bool:

@@ -2,10 +2,18 @@
 
 import math
 
-from tensortriage.compare.judgement.relative_error import TOO_COARSE, decibels, gap_allowance_db, ratio_of, say
+from tensortriage.compare.judgement.relative_error import (
+    RELATIVE_RMS,
+    TOO_COARSE,
+    decibels,
+    error_of,
+    gap_allowance_db,
+    ratio_of,
+    say,
+)
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import FeedResult
+from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -21,10 +29,11 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     question = f"does rounding to {inv.precision.value} explain it?"
     gaps: dict[str, float] = {}
     unexplained: list[str] = []
-    for name, error in evidence.worst.errors.items():
-        metrics, predicted = evidence.worst.metrics[name], evidence.floors.target.get(name, 0.0)
-        gaps[name] = gap_db(metrics, error, predicted)
-        if gaps[name] > gap_allowance_db(metrics.count):
+    result = evidence.worst
+    predictions = {name: predicted_of(evidence, name) for name in result.errors}
+    for name in result.errors:
+        gaps[name] = gap_of(result, name, predictions[name])
+        if gaps[name] > gap_allowance_db(result.metrics[name].count):
             unexplained.append(name)
     worst = max(gaps, key=lambda name: gaps[name])
     inv.answered(
@@ -33,22 +42,45 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         since=since,
         gap_db=gaps,
         unexplained=unexplained,
-        predicted_error={n: evidence.floors.target.get(n) for n in gaps},
+        predicted_error=predictions,
         measured_error=dict(evidence.worst.errors),
     )
     if unexplained:
         return None
-    name, error, _ = evidence.worst.worst
+    name, _, _ = result.worst
     look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
-    coarse = error >= TOO_COARSE
+    coarse = max(error_of(result.metrics[n]) for n in gaps) >= TOO_COARSE
     return inv.verdict(
         VerdictKind.ROUNDING,
         0.95 if inv.inputs_word == "real" else 0.85,
-        f"rounding to {inv.precision.value} explains the error: output '{name}' has relative error {say(error)}, "
-        f"predicted {say(evidence.floors.target.get(name))} ({gaps[name]:+.1f} dB); no op is to blame"
-        + (too_coarse(inv, evidence) if coarse else ""),
+        f"rounding to {inv.precision.value} explains the error: output '{name}' "
+        f"{result.in_words(name, noise_of(inv))}{against(result, name, predictions[name], gaps[name])}; "
+        "no op is to blame" + (too_coarse(inv, evidence) if coarse else ""),
         next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
+
+
+def predicted_of(evidence: Evidence, name: str) -> float:
+    """Return the error that rounding predicts for an output; once its decisions are given, where it has any."""
+    decided, floors = evidence.worst.decided, evidence.floors
+    if floors is None or (decided is not None and name in decided.behind):
+        floors = evidence.worst.floors
+    return floors.target.get(name, 0.0)
+
+
+def gap_of(result: FeedResult, name: str, predicted: float) -> float:
+    """Return by how many dB an output exceeds its prediction; inf after a decision that rounding does not explain."""
+    decided, figure = result.decided, result.metrics[name]
+    if decided is not None and name in decided.behind:
+        if not decided.valid(name, rounded=True):
+            return math.inf
+        return gap_db(figure, error_of(figure), predicted)
+    return gap_db(figure, result.errors[name], predicted)
+
+
+def against(result: FeedResult, name: str, predicted: float, gap: float) -> str:
+    """Return the prediction for a sentence; nothing for what is all decided."""
+    return "" if result.measure(name) != RELATIVE_RMS else f", predicted {say(predicted)} ({gap:+.1f} dB)"
 
 
 def too_coarse(inv: Investigation, evidence: Evidence) -> str:
@@ -86,6 +118,7 @@ def beyond_format(inv: Investigation, result: FeedResult) -> bool:
         if within:
             continue
         rounded = inv.precision in ROUNDED and inv.question.tolerance is None and math.isfinite(error)
-        if not rounded or gap_db(metrics, error, result.floors.target.get(name, 0.0)) > gap_allowance_db(metrics.count):
+        gap = gap_of(result, name, result.floors.target.get(name, 0.0))
+        if not rounded or gap > gap_allowance_db(metrics.count):
             return True
     return False

@@ -11,7 +11,7 @@ from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, TOO_COAR
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of_original
-from tensortriage.diagnose.measurements.outputs import judge, output_floors
+from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, output_floors
 from tensortriage.diagnose.measurements.soundness import mismatched, run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
@@ -97,7 +97,9 @@ def _format_verdict(
     inv.retarget(EngineSpec("emulate", options), kept)
     trial = dataclasses.replace(evidence)
     floors = output_floors(inv)
-    trial.results = tuple(judge(inv, feed, found, floors) for feed, found in zip(asked.feeds, metrics, strict=True))
+    trial.results = tuple(
+        judge(inv, feed, OutputFigures(found), floors) for feed, found in zip(asked.feeds, metrics, strict=True)
+    )
     verdict = None if trial.worst.passes else out_of_range(inv, trial) or rounding(inv, trial)
     if verdict is None:
         inv.retarget(asked.target, ())

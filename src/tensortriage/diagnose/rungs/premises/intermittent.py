@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
-from tensortriage.diagnose.measurements.outputs import judge
+from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.rungs.premises.intermittent_cause import cause_of
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, Features, bad_ones, first_build, rebuilds
 from tensortriage.diagnose.state.investigation import Investigation
@@ -92,7 +92,7 @@ def _contradiction(inv: Investigation, evidence: Evidence) -> str:
     """Return what contradicts the failure of the deployed model, in words; empty when nothing does."""
     seen, outputs = evidence.in_context or {}, evidence.worst.metrics
     if set(outputs) <= set(seen):
-        marked = judge(inv, evidence.feed, {name: seen[name] for name in outputs}, evidence.worst.floors)
+        marked = judge(inv, evidence.feed, OutputFigures({name: seen[name] for name in outputs}), evidence.worst.floors)
         if marked.passes and not evidence.worst.passes:
             return "with every tensor marked the outputs are right"
     local = evidence.local

@@ -12,10 +12,16 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
 from tensortriage.compare.measured import compare_all
-from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import FeedResult, judge
-from tensortriage.diagnose.measurements.soundness import mismatched, run_once
+from tensortriage.diagnose.measurements.outputs import (
+    FeedResult,
+    OutputFigures,
+    Unsound,
+    deployed,
+    judge,
+    measured_outputs,
+)
+from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.runs.single_build import build_once
@@ -35,14 +41,14 @@ class Build:
     """One build of the deployed model.
 
     Attributes:
-        metrics: Its outputs against the reference's; empty when it did not build or run, or they cannot be compared.
+        outputs: Figures of its outputs; None when it did not build or run, or they cannot be compared.
         moved: Largest relative difference of an output to the first build's; None when it did not run.
         features: What it runs.
         problem: Why there are no figures; empty when there are.
         seconds: Wall time of build and run.
     """
 
-    metrics: Mapping[str, Metrics]
+    outputs: OutputFigures | None
     moved: float | None
     features: Features = ()
     problem: str = ""
@@ -51,7 +57,7 @@ class Build:
 
 def first_build(inv: Investigation, evidence: Evidence) -> Build:
     """Return the build that was deployed."""
-    return Build(evidence.worst.metrics, 0.0, features((), inv.runner(inv.question.target, inv.model).plan()))
+    return Build(deployed(inv, evidence.feed), 0.0, features((), inv.runner(inv.question.target, inv.model).plan()))
 
 
 def rebuilds(inv: Investigation, evidence: Evidence, count: int) -> list[Build]:
@@ -81,7 +87,7 @@ def deployed_run(inv: Investigation, evidence: Evidence) -> Mapping[str, np.ndar
 
 def _built(inv: Investigation, evidence: Evidence, first: Mapping[str, np.ndarray]) -> Build:
     inv.budget.check()
-    feed, golden = evidence.feed, inv.golden_outputs(evidence.feed)
+    feed = evidence.feed
     built = build_once(
         inv.question.target,
         inv.model,
@@ -91,20 +97,20 @@ def _built(inv: Investigation, evidence: Evidence, first: Mapping[str, np.ndarra
         tally=inv.tally,
     )
     if not built.outcome.ok:
-        return Build({}, None, (), built.outcome.message or "it failed", built.seconds)
+        return Build(None, None, (), built.outcome.message or "it failed", built.seconds)
     outputs, ran = built.outputs[feed.name], features((), built.plan)
-    if problem := mismatched({name: golden[name] for name in evidence.worst.metrics}, outputs):
-        return Build({}, None, ran, problem, built.seconds)
-    named = [(name, outputs[name]) for name in evidence.worst.metrics]
-    moved = compare_all(named, MemoryStore(first)).metrics
-    return Build(
-        compare_all(named, golden).metrics, max(map(error_of, moved.values()), default=0.0), ran, "", built.seconds
-    )
+    try:
+        figures = measured_outputs(inv, feed, outputs)
+    except Unsound as problem:
+        return Build(None, None, ran, str(problem), built.seconds)
+    moved = compare_all(((name, outputs[name]) for name in figures.metrics), MemoryStore(first))
+    farthest = math.inf if moved.misshapen else max(map(error_of, moved.metrics.values()), default=0.0)
+    return Build(figures, farthest, ran, "", built.seconds)
 
 
 def result_of(inv: Investigation, evidence: Evidence, build: Build) -> FeedResult | None:
     """Return the outputs of a build judged as the first build's were; None when it has none."""
-    return judge(inv, evidence.feed, build.metrics, evidence.worst.floors) if build.metrics else None
+    return judge(inv, evidence.feed, build.outputs, evidence.worst.floors) if build.outputs else None
 
 
 def bad_ones(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> list[bool]:

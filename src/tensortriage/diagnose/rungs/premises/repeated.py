@@ -14,7 +14,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
+from tensortriage.diagnose.measurements.outputs import FeedResult, deployed, worst_result
 from tensortriage.diagnose.measurements.soundness import failed, run_once
 from tensortriage.diagnose.rungs.premises.race import first_to_differ, same
 from tensortriage.diagnose.state.investigation import Investigation
@@ -87,9 +87,9 @@ def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndar
     Two results that are differently far from a third are at least that difference apart (triangle inequality).
     """
     golden = inv.golden_outputs(worst.feed)[name]
-    if repeat.shape != golden.shape:
-        return math.inf
-    before, after = worst.errors[name], error_of(measure(golden, repeat))
+    if repeat.shape != golden.shape:  # as many boxes as the target finds: repeats are compared with each other
+        return 0.0
+    before, after = error_of(deployed(inv, worst.feed).metrics[name]), error_of(measure(golden, repeat))
     return 0.0 if math.isclose(before, after, rel_tol=1e-9) else abs(before - after)
 
 

@@ -11,7 +11,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
 from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
-from tensortriage.diagnose.measurements.outputs import judge, output_floors
+from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -52,7 +52,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Verdict | None:
         )
         inv.doubts_float64 = True
         again = output_floors(inv)
-        evidence.results = tuple(judge(inv, item.feed, item.metrics, again) for item in evidence.results)
+        evidence.results = tuple(judge(inv, item.feed, deployed(inv, item.feed), again) for item in evidence.results)
         return None
     disputed = [opinion for opinion in found if opinion.disputed]
     place = f"; they part at '{disputed[0].value}', and nobody else can tell who is right" if disputed else ""

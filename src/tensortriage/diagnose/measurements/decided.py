@@ -1,0 +1,230 @@
+"""Outputs behind a decision (an ArgMax, a TopK, a suppression of boxes), compared in two steps.
+
+First the decision: is what the target picked a valid pick of scores that are off by no more than a healthy engine's?
+Then the rest: the reference computes on *with the target's picks*, and what it makes of them is what the target's
+outputs should be. So boxes in another order, a token that was a tie and all that follows from it, are compared with
+what they should be then, by the same floors as any output, and floors are not blown up by picks that rounding changes.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.ranked import RankedComparison, compare_extremes, compare_top_k
+from tensortriage.compare.judgement.suppressed import SuppressionLimits, compare_suppressed
+from tensortriage.compare.measured import compare_all
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.score_noise import Radii, radii_of
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import Floors
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.decisions import (
+    Decision,
+    DecisionKind,
+    decided_values,
+    decisions_behind,
+    shown_as,
+)
+from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import BEFORE_PREFIX, needed_for
+from tensortriage.model.transforms.pin_decisions import pinned
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MemoryStore
+
+Arrays = Mapping[str, np.ndarray]
+Asked = tuple[EngineSpec, Model]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decided:
+    """What the target decided on one feed, and its outputs as far as they depend on it.
+
+    Attributes:
+        fp32: Every decision, judged by what a healthy fp32 engine may make of the scores; by the name of its indices.
+        target: The same, by what a healthy engine in the target's format may.
+        behind: Output to the decisions it depends on.
+        metrics: Outputs against the reference that takes the target's decisions.
+        floors: Noise floors of these.
+    """
+
+    fp32: Mapping[str, RankedComparison]
+    target: Mapping[str, RankedComparison]
+    behind: Mapping[str, tuple[str, ...]]
+    metrics: Mapping[str, Metrics]
+    floors: Floors
+
+    def valid(self, output: str, *, rounded: bool = False) -> bool:
+        """Whether every decision behind an output is valid, at fp32's noise or at the target's format's."""
+        judged = self.target if rounded else self.fp32
+        return not any(judged[name].mismatches for name in self.behind[output])
+
+    def worst(self, output: str) -> tuple[str, RankedComparison]:
+        """Return the decision behind an output that is farthest from the reference's, at the target's noise.
+
+        It is counted together with those of its unit, the tokens of all steps for example.
+        """
+        judged = {name: self.target[name] for name in self.behind[output]}
+        name = max(judged, key=lambda value: (judged[value].share, judged[value].differing))
+        others = [each for value, each in judged.items() if value != name and each.unit == judged[name].unit]
+        return name, sum(others, start=judged[name])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Picks:
+    """The decisions of both sides.
+
+    Attributes:
+        decisions: In topological order.
+        ours: The reference's indices, by the name of the value.
+        theirs: The target's.
+        reach: The values that depend on each.
+    """
+
+    decisions: tuple[Decision, ...]
+    ours: Arrays
+    theirs: Arrays
+    reach: Mapping[str, frozenset[str]]
+
+
+def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, ask: Asked | None) -> Decided | None:
+    """Judge the target's decisions and compare what it made of them.
+
+    Args:
+        inv: The investigation; its model, reference and target are asked.
+        feed: The feed.
+        golden: Values of the reference, by name.
+        outputs: The same values of the target.
+        ask: Engine and model that can be asked for decisions that no output shows; None when there is none.
+
+    Returns:
+        None when the outputs do not depend on decisions, or what the target decided cannot be known.
+    """
+    names = [name for name in golden if name in outputs and inv.model.graph.producer(name) is not None]
+    try:
+        picks = picks_of(inv, feed, names, golden=golden, outputs=outputs, ask=ask)
+        if picks is None:
+            return None
+        reached = frozenset().union(*picks.reach.values())
+        return _followed(inv, feed, picks, golden, {name: outputs[name] for name in names if name in reached})
+    except EngineError:
+        return None
+
+
+def picks_of(
+    inv: Investigation, feed: Feed, names: Sequence[str], *, golden: Arrays, outputs: Arrays, ask: Asked | None
+) -> Picks | None:
+    """Return what both sides decided; None when nothing is decided, or the target's decisions are not to be had."""
+    graph = inv.model.graph
+    decisions = decisions_behind(graph, names)
+    if not decisions:
+        return None
+    specs = value_specs(inv.model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
+    decisions = tuple(each for each in decisions if _is_float(specs.get(each.scores)))
+    shown = {each.value: shown_as(graph, each, names) for each in decisions}
+    hidden = [value for value, name in shown.items() if not name]
+    if not decisions or (hidden and ask is None):
+        return None
+    unseen = [value for value, name in shown.items() if name != value]
+    ours = dict(inv.capture(inv.question.reference, inv.model, feed, unseen, specs=specs)) if unseen else {}
+    asked = dict(inv.capture(*ask, feed, hidden, specs=specs)) if ask and hidden else {}
+    mine, theirs = {}, {}
+    for each in decisions:
+        name = shown[each.value]
+        own = golden[name] if name == each.value else ours[each.value]
+        shape = (-1, 3) if each.kind is DecisionKind.BOXES else own.shape
+        mine[each.value] = (golden[name].reshape(shape) if name else own).astype(np.int64)
+        theirs[each.value] = (outputs[name] if name else asked[each.value]).reshape(shape).astype(np.int64)
+    return Picks(decisions, mine, theirs, {each.value: decided_values(graph, each) for each in decisions})
+
+
+def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outputs: Arrays) -> Decided:
+    graph, fed = inv.model.graph, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
+    model = pinned(inv.model, picks.theirs)
+    operands = list(dict.fromkeys(name for each in picks.decisions for name in each.operands))
+    made = [name for name in operands if graph.producer(name) is not None and name not in graph.constants]
+    before = {f"{BEFORE_PREFIX}{each.value}": each.value for each in picks.decisions}
+    limits = [name for each in picks.decisions for name in each.limits if name]
+    made_limits = [name for name in limits if name not in graph.constants and name not in feed.tensors]
+    wanted = list(dict.fromkeys([*outputs, *made, *made_limits, *before]))
+    run = dict(inv.capture(inv.question.reference, model, feed, wanted, specs=value_specs(model, fed)))
+    values = {**feed.tensors, **run} | {n: graph.weight(n) for n in [*operands, *limits] if n in graph.constants}
+    asked = list(dict.fromkeys([*outputs, *made]))
+    short = needed_for(model, asked)
+    specs = value_specs(short, {**fed, **{name: ValueSpec.of(name, run[name]) for name in asked}})
+    radii = radii_of(inv, short, feed, {name: values[name] for name in operands}, specs=specs)
+    behind = {n: tuple(each.value for each in picks.decisions if n in picks.reach[each.value]) for n in outputs}
+    fp32, target, alike = _judged(picks, values, {value: run[name] for name, value in before.items()}, radii)
+    same = [name for name in outputs if all(alike[value] for value in behind[name])]
+    expected = {name: golden[name] if name in same else run[name] for name in outputs}
+    found = compare_all(outputs.items(), MemoryStore(expected))
+    store = MemoryStore({name: run[name] for name in outputs})
+    floors = floors_of(inv, short, feed, list(outputs), golden=store, specs=specs, what="the outputs once decided")
+    decided = {name: values for name, values in behind.items() if name in found.metrics}
+    return Decided(fp32, target, decided, {name: found.metrics[name] for name in decided}, floors)
+
+
+def _judged(
+    picks: Picks, values: Arrays, again: Arrays, radii: Radii
+) -> tuple[dict[str, RankedComparison], dict[str, RankedComparison], dict[str, bool]]:
+    """Judge every decision at both radii, and say which are the reference's own.
+
+    After a decision that is not, the reference's own later ones are those it made when it went on with the target's.
+    """
+    fp32: dict[str, RankedComparison] = {}
+    target: dict[str, RankedComparison] = {}
+    alike: dict[str, bool] = {}
+    for each in picks.decisions:
+        earlier = [value for value in alike if not picks.reach[value].isdisjoint(each.operands)]
+        on_the_way = all(alike[value] for value in earlier)
+        ours = picks.ours[each.value] if on_the_way else again[each.value]
+        theirs = picks.theirs[each.value]
+        fp32[each.value] = judge_decision(each, ours, theirs, values, radii.fp32)
+        target[each.value] = judge_decision(each, ours, theirs, values, radii.target)
+        alike[each.value] = on_the_way and bool(np.array_equal(ours, theirs))
+    return fp32, target, alike
+
+
+def judge_decision(
+    decision: Decision, reference: np.ndarray, target: np.ndarray, values: Arrays, radii: Arrays
+) -> RankedComparison:
+    """Judge one decision of the target.
+
+    Args:
+        decision: What decides.
+        reference: The reference's indices.
+        target: The target's.
+        values: The reference's values by name: the decision's operands and limits.
+        radii: How far the operands may be off, by name.
+    """
+    scores, radius = np.asarray(values[decision.scores]), radii[decision.scores]
+    if decision.kind is DecisionKind.EXTREME:
+        return compare_extremes(reference, target, scores, axis=decision.axis, radius=radius, largest=decision.largest)
+    if decision.kind is DecisionKind.TOP_K:
+        return compare_top_k(
+            reference,
+            target,
+            scores,
+            axis=decision.axis,
+            radius=radius,
+            largest=decision.largest,
+            ordered=decision.ordered,
+        )
+    most, overlap, score = (float(np.ravel(values[name])[0]) if name else None for name in decision.limits)
+    return compare_suppressed(
+        reference,
+        target,
+        np.asarray(values[decision.boxes]),
+        scores,
+        limits=SuppressionLimits(int(most or 0), overlap or 0.0, score, decision.corners),
+        radius=float(radius.max(initial=0.0)),
+        box_radius=float(radii[decision.boxes].max(initial=0.0)),
+    )
+
+
+def _is_float(spec: ValueSpec | None) -> bool:
+    return spec is None or spec.dtype is None or spec.dtype.is_float

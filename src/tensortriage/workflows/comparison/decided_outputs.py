@@ -1,0 +1,127 @@
+"""Comparing what a target decided: outputs behind an ArgMax, a TopK or a suppression of boxes, for ``triage run``."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.comparison import Row
+from tensortriage.compare.judgement.ranked import RankedComparison
+from tensortriage.compare.judgement.relative_error import (
+    LOST,
+    MATCH_FACTOR,
+    RELATIVE_RMS,
+    error_of,
+    gap_allowance_db,
+    measure_of,
+)
+from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.decisions import decisions_behind
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.model import Model
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DecidedOutput:
+    """One output that depends on decisions.
+
+    Attributes:
+        metrics: Against what the reference makes of the target's decisions.
+        judgement: Whether decisions and output are within their limits.
+        measure: What ``figure`` is.
+        figure: How far it is off.
+        note: What was decided, in words.
+    """
+
+    metrics: Metrics
+    judgement: Judgement
+    measure: str
+    figure: float
+    note: str
+
+
+def decided_outputs(
+    model: Model,
+    feed: Feed,
+    *,
+    golden: Arrays,
+    outputs: Arrays,
+    reference: EngineSpec,
+    target: EngineSpec | None,
+    folder: Path,
+) -> dict[str, DecidedOutput]:
+    """Compare the outputs that depend on decisions.
+
+    Args:
+        model: What both sides ran.
+        feed: On what.
+        golden: The reference's values, by name.
+        outputs: The target's.
+        reference: The engine taken as right, which is asked to go on with the target's decisions.
+        target: The engine under suspicion, which is asked for decisions that no output shows; None for results saved
+            earlier.
+        folder: For temporary files.
+
+    Returns:
+        By name; empty when nothing is decided, or it is not known what the target decided.
+    """
+    names = [name for name in golden if name in outputs]
+    if all(np.array_equal(golden[name], outputs[name]) for name in names) or not decisions_behind(model.graph, names):
+        return {}
+    # A comparison seldom comes here, and all of an investigation is imported with these.
+    from tensortriage.diagnose.measurements.decided import follow
+    from tensortriage.diagnose.state.investigation import Investigation, Question
+    from tensortriage.runs.case import Case
+
+    question = Question(model=model, feeds=[feed], reference=reference, target=target or reference)
+    with Case(folder / "decisions") as case:
+        inv = Investigation(question, case)
+        try:
+            decided = follow(inv, feed, golden=golden, outputs=outputs, ask=(target, model) if target else None)
+        finally:
+            inv.close()
+    if decided is None:
+        return {}
+    noise = f"{inv.precision.value}'s rounding of the scores"
+    found = {}
+    for name, metrics in decided.metrics.items():
+        value, worst = decided.worst(name)
+        floors = decided.floors
+        rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics.count) / 20)
+        limit = min(LOST, max(MATCH_FACTOR * floors.fp32.get(name, 0.0), rounding))
+        found[name] = _output(metrics, worst, limit, noise, "" if value == name else f"follows from '{value}': ")
+    return found
+
+
+def row_of(
+    value: str, node: Node | None, metrics: Metrics, judgement: Judgement | None, decided: DecidedOutput | None
+) -> Row:
+    """Return the row of one tensor, which was judged either by itself or by decisions."""
+    place = (value, node.name if node else "", node.op_type if node else "")
+    if decided is not None:
+        return Row(*place, metrics, decided.judgement, decided.measure, decided.figure, decided.note)
+    assert judgement is not None
+    return Row(*place, metrics, judgement, measure_of(metrics), error_of(metrics))
+
+
+def _output(metrics: Metrics, worst: RankedComparison, limit: float, noise: str, origin: str) -> DecidedOutput:
+    error, note = error_of(metrics), (origin + worst.in_words(noise)) if worst.differing or metrics.exact else ""
+    if worst.mismatches:
+        return DecidedOutput(
+            metrics, Judgement(False, f"ties within {noise}", worst.worst_margin), worst.measure, worst.share, note
+        )
+    if metrics.exact and not metrics.mismatches:
+        judgement = Judgement(True, f"ties within {noise}", worst.worst_margin)
+        return DecidedOutput(metrics, judgement, worst.measure, 0.0, note)
+    if metrics.exact:
+        judgement = Judgement(False, "equal once decided", float("inf"))
+        return DecidedOutput(metrics, judgement, measure_of(metrics), error, note)
+    ratio = error / limit if limit else float("inf") if error else 0.0
+    judgement = Judgement(error <= limit, f"rms <= {limit:.3g} of the signal once decided", ratio)
+    return DecidedOutput(metrics, judgement, RELATIVE_RMS, error, note)
