@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RTX := $(VENV)/.rtx
 
-.PHONY: demo test lint unit clean
+.PHONY: demo test lint unit fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
@@ -19,6 +19,9 @@ lint: $(STAMP)
 
 unit: $(STAMP) $(RTX)
 	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+
+fuzz: $(STAMP)
+	$(BIN)/python bench/hostile_models.py --count 10000
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
