@@ -62,6 +62,7 @@ run m.onnx --onnxrt --data-loader-script load.py
 run m.onnx --onnxrt --data-loader-script load.py:other
 run m.onnx --onnxrt --data-loader-backend-module numpy
 run m.onnx --onnxrt --input-shapes image:[2,1,8,8]
+run m.onnx --onnxrt --inputs image:[2,1,8,8]
 run m.onnx --onnxrt --onnxrt --onnx-outputs mark all
 run m.onnx --onnxrt --onnxrt --onnx-outputs '*' --onnx-exclude-outputs logits
 run m.onnx --onnxrt --onnx-outputs-by-type Conv Add

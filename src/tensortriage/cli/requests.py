@@ -15,14 +15,16 @@ LOW_MEMORY_BATCH_BYTES = 64 << 20
 
 
 def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
-    """Take the data options out of a command's options."""
+    """Take the data options out of a command's options; ``--inputs NAME:[SHAPE]``, as Polygraphy has it, is a shape."""
+    words = given.pop("inputs")
+    shapes = tuple(word for word in words if word.endswith("]") and ":[" in word)
     return FeedRequest(
-        paths=tuple(given.pop("inputs")),
+        paths=tuple(word for word in words if word not in shapes),
         script=given.pop("data_loader_script"),
         seed=given.pop("seed"),
         iterations=given.pop("iterations"),
         value_ranges=parse_ranges(given.pop("val_range")),
-        shapes=parse_shapes(given.pop("input_shapes")),
+        shapes=parse_shapes((*given.pop("input_shapes"), *shapes)),
         most=most,
         limits=limits_of(given.get("timeout"), given.get("memory_limit") or ""),
     )

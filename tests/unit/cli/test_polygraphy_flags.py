@@ -6,6 +6,7 @@ choices, whether it is required.
 
 import json
 import re
+import runpy
 from pathlib import Path
 
 import click
@@ -134,6 +135,11 @@ def test_surgery_lacks_nothing_but_the_conversion(command):
     ours = {word for option in find(command).params for word in option.opts}
     theirs = {name for names, *_ in OPTIONS[command] for name in names if name.startswith("-")}
     assert theirs - ours <= {"--fp-to-fp16"}
+
+
+def test_the_page_of_all_options_is_up_to_date():
+    make = runpy.run_path(str(ROOT / "docs/make_polygraphy_options.py"))
+    assert make["PAGE"].read_text() == make["page"](), "run docs/make_polygraphy_options.py again"
 
 
 def test_the_page_for_its_users_knows_every_command():
