@@ -259,7 +259,7 @@ def test_verdicts_page_has_every_verdict(kind):
 def test_verdicts_page_knows_which_are_reached():
     """A verdict is marked as not reached exactly when no code can reach it."""
     folder = REPOSITORY / "src/tensortriage/diagnose"
-    code = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "verdict.py")
+    code = "".join(path.read_text() for path in folder.rglob("*.py") if path.name != "verdict.py")
     text = text_of(REPOSITORY / "docs/verdicts.md")
     marked = set(re.findall(r"^### `([\w-]+)`\n\n\*Not reached in this version\.\*", text, re.MULTILINE))
     reached = set(re.findall(r"VerdictKind\.([A-Z_]+)", code))
