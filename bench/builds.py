@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from tensortriage.builds.study import BuildGoal, Studying
 from tensortriage.builds.study_result import BuildStudy
-from tensortriage.builds.trial import BuildTrial, Difference, Judgement
+from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.engines.base import Choice
 
 
@@ -38,7 +38,7 @@ class Simulated:
         told = tuple(Choice(layer, hex(drawn[layer])) for layer in self.names)
         return BuildTrial(
             name=name,
-            judgement=Judgement.BAD if failed else Judgement.GOOD,
+            judgement=BuildJudgement.BAD if failed else BuildJudgement.GOOD,
             choices=told,
             features=tuple((choice.layer, choice.label) for choice in told),
         )

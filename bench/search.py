@@ -22,7 +22,7 @@ from tensortriage.search.dialogue import Minimality, Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
 from tensortriage.search.passes.deletion import delta_debug
 from tensortriage.search.passes.minimality import one_minimal
-from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Repeats
 
@@ -132,14 +132,14 @@ class Fault:
     rate: float = 1.0
     context: int = 0
 
-    def __call__(self, candidate: tuple[int, ...], attempt: int) -> Verdict:
+    def __call__(self, candidate: tuple[int, ...], attempt: int) -> OracleVerdict:
         """Check a candidate."""
         shows = self.case.needed <= set(candidate) and len(candidate) >= self.context
         if shows and len(self.case.needed) < len(candidate) < len(self.case.items):
             shows = chance(self.case.seed, candidate) >= self.hiding
         if shows and self.rate < 1.0:
             shows = chance(self.case.seed, candidate, attempt) < self.rate
-        return Verdict(Outcome.SAME if shows else Outcome.PASS)
+        return OracleVerdict(CandidateOutcome.SAME if shows else CandidateOutcome.PASS)
 
 
 Suspicion = Callable[[Case, random.Random], dict[int, float]]
@@ -190,7 +190,7 @@ def solve(
     fault: Fault, *, suspicion: Suspicion | None = None, passes: Sequence[Pass[int]] = TO_ITEMS, premise: int = 3
 ) -> SearchResult[int]:
     case = fault.case
-    problem = Problem(
+    problem = SearchProblem(
         case.items,
         fault,
         key=repr,

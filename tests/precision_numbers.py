@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tensortriage.precision.goal import Reading
+from tensortriage.precision.goal import GoalReading
 from tensortriage.testing import residual_dag
 
 
@@ -30,7 +30,7 @@ class Additive:
         power = sum(self.ratios[name] ** 2 for name in low) + self.floor**2
         power += sum(extra**2 for one, other, extra in self.pairs if one in low and other in low)
         ratio = math.sqrt(power) * self.worse
-        return Reading(ratio <= 1.0, ratio, ratio / 100.0, 10_000, "y", "sample", (ratio,))
+        return GoalReading(ratio <= 1.0, ratio, ratio / 100.0, 10_000, "y", "sample", (ratio,))
 
     def only(self, low):
         return self.read(frozenset(self.ratios) - set(low))

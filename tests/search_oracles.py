@@ -7,8 +7,8 @@ import signal
 import time
 import zlib
 
-from tensortriage.search.dialogue import Reduction
-from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.dialogue import SearchState
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 
 
 def chance(*parts):
@@ -42,15 +42,17 @@ class Fault:
         kept = frozenset(candidate)
         if len(kept) < self.items:
             if chance("unresolved", candidate) < self.unresolved:
-                return Verdict(Outcome.UNRESOLVED, detail="would not build")
+                return OracleVerdict(CandidateOutcome.UNRESOLVED, detail="would not build")
             if chance("other", candidate) < self.other:
-                return Verdict(Outcome.OTHER, signature=f"other {len(candidate) % 2}")
+                return OracleVerdict(CandidateOutcome.OTHER, signature=f"other {len(candidate) % 2}")
         shows = any(core <= kept for core in self.cores)
         if shows and len(kept) < self.items and kept not in self.cores:
             shows = chance("hiding", candidate) >= self.hiding
         if shows and chance("rate", candidate, attempt) >= self.rate:
             shows = False
-        return Verdict(Outcome.SAME, signature="wrong") if shows else Verdict(Outcome.PASS)
+        return (
+            OracleVerdict(CandidateOutcome.SAME, signature="wrong") if shows else OracleVerdict(CandidateOutcome.PASS)
+        )
 
 
 def fault(*cores, items, **how):
@@ -64,22 +66,22 @@ def chain(items):
 
 
 def problem_of(oracle, items, **how):
-    return Problem(tuple(range(items)), oracle, key=repr, **how)
+    return SearchProblem(tuple(range(items)), oracle, key=repr, **how)
 
 
 def converse(one_pass, items, same, **how):
     """Let a pass talk about items; return where it ended and the candidates it asked about, with the care."""
-    state = Reduction(problem_of(fault(items=items), items, **how), frozenset(range(items)))
+    state = SearchState(problem_of(fault(items=items), items, **how), frozenset(range(items)))
     dialogue, asked = one_pass(state), []
     ask = next(dialogue, None)
     while ask is not None:
         asked += [(candidate, ask.care) for candidate in ask.candidates]
         said = (
-            Outcome.SAME if candidate == state.current or same(candidate) else Outcome.PASS
+            CandidateOutcome.SAME if candidate == state.current or same(candidate) else CandidateOutcome.PASS
             for candidate in ask.candidates
         )
         try:
-            ask = dialogue.send(tuple(map(Verdict, said)))
+            ask = dialogue.send(tuple(map(OracleVerdict, said)))
         except StopIteration:
             break
     assert all(candidate for candidate, _ in asked)
@@ -92,12 +94,12 @@ class Trap:
 
     def __call__(self, candidate, attempt):
         if not {3, 7} <= set(candidate):
-            return Verdict(Outcome.PASS)
+            return OracleVerdict(CandidateOutcome.PASS)
         if 0 not in candidate:
             os.kill(os.getpid(), signal.SIGKILL)
         if 1 not in candidate:
             time.sleep(60.0)
-        return Verdict(Outcome.SAME)
+        return OracleVerdict(CandidateOutcome.SAME)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Raises:
     def __call__(self, candidate, attempt):
         if len(candidate) < self.items:
             raise LookupError(f"no answer to {len(candidate)} items")
-        return Verdict(Outcome.SAME)
+        return OracleVerdict(CandidateOutcome.SAME)
 
 
 class Unreadable:
@@ -119,7 +121,7 @@ class Unreadable:
         return (int, ("no number",))
 
     def __call__(self, candidate, attempt):
-        return Verdict(Outcome.SAME)
+        return OracleVerdict(CandidateOutcome.SAME)
 
 
 class DiesOnArrival(Unreadable):

@@ -20,7 +20,7 @@ from tensortriage.model.transforms.mark_outputs import freeze, markable
 from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.edits.convert import format_proof
-from tensortriage.workflows.edits.verify_edit import ProofRequest, Stage, prove
+from tensortriage.workflows.edits.verify_edit import EditStage, ProofRequest, prove
 
 QUICK = settings(max_examples=15, deadline=None)
 # The folder computes with numpy what ONNX Runtime computes with its own kernels: a few steps of float32 apart, which
@@ -84,7 +84,7 @@ def test_a_converted_model_stays_within_the_emulated_format(graph, precision):
     """bf16 runs on the float64 engine, fp16 on ONNX Runtime, as `triage convert` does it."""
     model = graph.model
     converted = convert(model, precision, specs=value_specs(model))
-    stages = [Stage("load", model), Stage(precision.value, converted)]
+    stages = [EditStage("load", model), EditStage(precision.value, converted)]
     with contextlib.suppress(Lost):
         proof = proven(stages, format_proof(ProofRequest(), precision))
         assert proof.verified or "NaN or Inf" in proof.reason

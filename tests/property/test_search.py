@@ -9,7 +9,7 @@ from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS, minimize
 from tensortriage.search.execution.executors import InProcess
 from tensortriage.search.passes.deletion import delta_debug
 from tensortriage.search.passes.minimality import one_minimal
-from tensortriage.search.search_result import Budget, Stop
+from tensortriage.search.search_result import SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 0.9])
@@ -86,8 +86,8 @@ def test_stopped_anywhere_it_goes_on_to_the_same_result_without_repeating_a_chec
     done = minimize(problem, repeats=repeats)
     checks = data.draw(st.integers(8, done.checks))
     cache = Memory()
-    part = minimize(problem, repeats=repeats, cache=cache, budget=Budget(checks=checks))
-    assert part.stop is (Stop.CHECK_BUDGET if checks < done.checks else Stop.FINISHED)
+    part = minimize(problem, repeats=repeats, cache=cache, budget=SearchBudget(checks=checks))
+    assert part.stop is (SearchStop.CHECK_BUDGET if checks < done.checks else SearchStop.FINISHED)
     assert problem.oracle(part.kept, 0).same or problem.oracle.rate < 1.0
     rest = minimize(problem, repeats=repeats, cache=cache)
     assert rest.cache_hits == checks

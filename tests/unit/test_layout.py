@@ -1,6 +1,8 @@
-"""The layout that a newcomer relies on: small folders, and import contracts that leave no package out."""
+"""What a newcomer relies on: small folders, names that mean one thing, import contracts that leave no package out."""
 
+import ast
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,15 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
 def test_a_folder_has_few_modules_and_says_what_they_are(folder):
     assert len([file for file in folder.glob("*.py") if file.name != "__init__.py"]) <= MOST_MODULES
     assert (folder / "__init__.py").read_text().startswith('"""')
+
+
+def test_a_public_class_name_means_one_thing():
+    places = defaultdict(list)
+    for file in FILES:
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(file.relative_to(ROOT).as_posix())
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ Spec = Dict[str, Any]
 renames inputs also has ``names``: every name of its tensor."""
 
 
-class Failure(enum.Enum):
+class AdapterFailure(enum.Enum):
     """Kinds of failure that an adapter tells apart; the host turns each into its own error."""
 
     USAGE = "usage"
@@ -42,7 +42,7 @@ class AdapterError(Exception):
         cure: What the user can do about it.
     """
 
-    def __init__(self, kind: Failure, message: str, slug: str = "", cure: str = "") -> None:
+    def __init__(self, kind: AdapterFailure, message: str, slug: str = "", cure: str = "") -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message

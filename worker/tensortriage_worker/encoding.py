@@ -32,7 +32,7 @@ class ShardError(ValueError):
     """A shard file is not what it should be, or a tensor cannot be stored."""
 
 
-class Format(NamedTuple):
+class StoredFormat(NamedTuple):
     """How one element type is stored: safetensors tag, numpy type of the stored bytes, bits per element if packed."""
 
     tag: str
@@ -42,32 +42,32 @@ class Format(NamedTuple):
 
 # Keys are the labels used throughout TensorTriage (tensortriage.values.dtype.DType.label).
 FORMATS = {
-    "bool": Format("BOOL", "|b1"),
-    "uint8": Format("U8", "|u1"),
-    "int8": Format("I8", "|i1"),
-    "uint16": Format("U16", "<u2"),
-    "int16": Format("I16", "<i2"),
-    "uint32": Format("U32", "<u4"),
-    "int32": Format("I32", "<i4"),
-    "uint64": Format("U64", "<u8"),
-    "int64": Format("I64", "<i8"),
-    "float16": Format("F16", "<f2"),
-    "float32": Format("F32", "<f4"),
-    "float64": Format("F64", "<f8"),
-    "complex64": Format("C64", "<c8"),
-    "complex128": Format("F64", "<c16"),
-    "bfloat16": Format("BF16", "<u2"),
-    "float8_e4m3fn": Format("F8_E4M3", "|u1"),
-    "float8_e5m2": Format("F8_E5M2", "|u1"),
-    "float8_e8m0fnu": Format("F8_E8M0", "|u1"),
-    "float8_e4m3fnuz": Format("U8", "|u1"),
-    "float8_e5m2fnuz": Format("U8", "|u1"),
-    "uint4": Format("U8", "|u1", 4),
-    "int4": Format("U8", "|i1", 4),
-    "float4_e2m1fn": Format("U8", "|u1", 4),
-    "uint2": Format("U8", "|u1", 2),
-    "int2": Format("U8", "|i1", 2),
-    "string": Format("U8", "|u1"),
+    "bool": StoredFormat("BOOL", "|b1"),
+    "uint8": StoredFormat("U8", "|u1"),
+    "int8": StoredFormat("I8", "|i1"),
+    "uint16": StoredFormat("U16", "<u2"),
+    "int16": StoredFormat("I16", "<i2"),
+    "uint32": StoredFormat("U32", "<u4"),
+    "int32": StoredFormat("I32", "<i4"),
+    "uint64": StoredFormat("U64", "<u8"),
+    "int64": StoredFormat("I64", "<i8"),
+    "float16": StoredFormat("F16", "<f2"),
+    "float32": StoredFormat("F32", "<f4"),
+    "float64": StoredFormat("F64", "<f8"),
+    "complex64": StoredFormat("C64", "<c8"),
+    "complex128": StoredFormat("F64", "<c16"),
+    "bfloat16": StoredFormat("BF16", "<u2"),
+    "float8_e4m3fn": StoredFormat("F8_E4M3", "|u1"),
+    "float8_e5m2": StoredFormat("F8_E5M2", "|u1"),
+    "float8_e8m0fnu": StoredFormat("F8_E8M0", "|u1"),
+    "float8_e4m3fnuz": StoredFormat("U8", "|u1"),
+    "float8_e5m2fnuz": StoredFormat("U8", "|u1"),
+    "uint4": StoredFormat("U8", "|u1", 4),
+    "int4": StoredFormat("U8", "|i1", 4),
+    "float4_e2m1fn": StoredFormat("U8", "|u1", 4),
+    "uint2": StoredFormat("U8", "|u1", 2),
+    "int2": StoredFormat("U8", "|i1", 2),
+    "string": StoredFormat("U8", "|u1"),
 }
 TAG_ITEMSIZE = {
     "BOOL": 1, "U8": 1, "I8": 1, "U16": 2, "I16": 2, "U32": 4, "I32": 4, "U64": 8, "I64": 8, "F16": 2, "F32": 4,

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.encoding import memory_type
 from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.script_adapter import load_script
@@ -44,7 +44,7 @@ class Script(NamedTuple):
         return self.shown
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "Session":
+def compile(model: Path, options: Mapping[str, str]) -> "FunctionSession":
     """Execute ``model``, which is a Python file here, and find ``function`` in it; messages call it ``shown``."""
     told, shown = _Printed(), Script(options["shown"], os.path.realpath(str(model)))
     with told:
@@ -52,15 +52,15 @@ def compile(model: Path, options: Mapping[str, str]) -> "Session":
     function = getattr(module, options["function"], None)
     if not callable(function):
         raise AdapterError(
-            Failure.DATA,
+            AdapterFailure.DATA,
             "{} has no function '{}'".format(shown, options["function"]),
             "script-unusable",
             "define it, or name another one: {}:FUNCTION".format(shown),
         )
-    return Session(shown, options["function"], function, told.text())
+    return FunctionSession(shown, options["function"], function, told.text())
 
 
-class Session:
+class FunctionSession:
     """An open script; see `tensortriage_worker.adapter.AdapterSession`."""
 
     inputs = None
@@ -131,7 +131,7 @@ class Session:
             with contextlib.suppress(Exception):  # whatever a foreign type's conversion raises, it is no number
                 return float(result)
         raise AdapterError(
-            Failure.DATA,
+            AdapterFailure.DATA,
             "{}: {}() returned a {}, not a number".format(self._script, self._name, type(result).__name__),
             "script-not-number",
             "return one number, larger for better outputs",
@@ -214,7 +214,7 @@ def _array(value: Any, name: str, script: Script, wrong: Callable[[Script, str],
 
 def _not_feed(script: Script, found: str) -> AdapterError:
     return AdapterError(
-        Failure.DATA,
+        AdapterFailure.DATA,
         "{}: {}".format(script, found),
         "script-not-feed",
         "yield dicts from input name to array, one per sample",
@@ -223,7 +223,10 @@ def _not_feed(script: Script, found: str) -> AdapterError:
 
 def _not_arrays(script: Script, found: str) -> AdapterError:
     return AdapterError(
-        Failure.DATA, "{}: {}".format(script, found), "script-not-outputs", "return a dict from output name to array"
+        AdapterFailure.DATA,
+        "{}: {}".format(script, found),
+        "script-not-outputs",
+        "return a dict from output name to array",
     )
 
 
@@ -238,7 +241,7 @@ def _call(script: Script, action: Callable[[], Any]) -> Any:
         lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) == script.file]
         line = lines[-1] if lines else getattr(error, "lineno", None)
         raise AdapterError(
-            Failure.DATA,
+            AdapterFailure.DATA,
             "{}{}: {}: {}".format(script, ", line {}".format(line) if line else "", type(error).__name__, error),
             "script-failed",
             "mend the script; it runs alone with: python -c 'import runpy; runpy.run_path(FILE)'",

@@ -19,7 +19,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure, Spec
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item
 
 RESULT_SUFFIX = "/sink_port_"
@@ -58,7 +58,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     }
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "Session":
+def compile(model: Path, options: Mapping[str, str]) -> "OpenVinoSession":
     """Build an ONNX file for a device; options as in `tensortriage.engines.openvino`, already checked there."""
     openvino = _import()
     core = openvino.Core()
@@ -66,12 +66,12 @@ def compile(model: Path, options: Mapping[str, str]) -> "Session":
     config = _config(core, device, options)
     try:
         compiled = core.compile_model(core.read_model(str(model)), device, config)
-        return Session(openvino, compiled)
+        return OpenVinoSession(openvino, compiled)
     except RuntimeError as error:
-        raise AdapterError(Failure.BUILD, plain_words(str(error))) from error
+        raise AdapterError(AdapterFailure.BUILD, plain_words(str(error))) from error
 
 
-class Session:
+class OpenVinoSession:
     """A compiled model; see `AdapterSession`."""
 
     def __init__(self, openvino: Any, compiled: Any) -> None:
@@ -91,7 +91,7 @@ class Session:
                 self._request.set_input_tensor(index, self._tensor(port, feed, kept))
             self._request.infer()
         except RuntimeError as error:
-            raise AdapterError(Failure.RUN, plain_words(str(error))) from error
+            raise AdapterError(AdapterFailure.RUN, plain_words(str(error))) from error
         return self._results()
 
     def _results(self) -> Iterator[Item]:
@@ -135,7 +135,7 @@ class Session:
         item = feed.get(name)
         if item is None or item.label != label:
             told = "is not fed" if item is None else "is {}, fed as {}".format(label, item.label)
-            raise AdapterError(Failure.USAGE, "input '{}' {}".format(name, told), "feed-mismatch")
+            raise AdapterError(AdapterFailure.USAGE, "input '{}' {}".format(name, told), "feed-mismatch")
         shape = self._openvino.Shape(list(item.array.shape))
         if label == "string":
             return self._openvino.Tensor(np.array(item.array.tolist(), dtype=str).reshape(item.array.shape))
@@ -161,7 +161,10 @@ def _import() -> Any:
         import openvino
     except ImportError as error:
         raise AdapterError(
-            Failure.MISSING, "openvino cannot be imported: {}".format(error), "openvino-missing", "pip install openvino"
+            AdapterFailure.MISSING,
+            "openvino cannot be imported: {}".format(error),
+            "openvino-missing",
+            "pip install openvino",
         ) from error
     return openvino
 
@@ -176,7 +179,7 @@ def _device(core: Any, options: Mapping[str, str]) -> str:
     available = list(core.available_devices)
     if not any(name == device or name.startswith(device + ".") for name in available):
         raise AdapterError(
-            Failure.MISSING,
+            AdapterFailure.MISSING,
             "OpenVINO finds no device {} here".format(device),
             "device-missing",
             "use one of: " + ", ".join(available),
@@ -184,7 +187,7 @@ def _device(core: Any, options: Mapping[str, str]) -> str:
     wanted = _NEEDS.get(options.get("precision", ""))
     if wanted and wanted not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
         raise AdapterError(
-            Failure.MISSING,
+            AdapterFailure.MISSING,
             "{} cannot compute in {}".format(device, options["precision"]),
             "precision-unsupported",
             "use precision=fp32, or a machine that has it",
@@ -209,7 +212,7 @@ def _config(core: Any, device: str, options: Mapping[str, str]) -> Dict[str, str
     for key in config:
         if key not in known:
             raise AdapterError(
-                Failure.USAGE,
+                AdapterFailure.USAGE,
                 "{} has no property {}".format(device, key),
                 "engine-option-value",
                 "use one of: " + ", ".join(sorted(known)),
@@ -226,7 +229,7 @@ def _name(port: Any) -> str:
 def _label(port: Any) -> Tuple[str, int]:
     word = port.get_element_type().get_type_name()
     if word not in _LABELS:
-        raise AdapterError(Failure.BUILD, "'{}' has type {}".format(_name(port), word), "openvino-type-unknown")
+        raise AdapterError(AdapterFailure.BUILD, "'{}' has type {}".format(_name(port), word), "openvino-type-unknown")
     return _LABELS[word]
 
 

@@ -20,7 +20,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure, Spec
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item
 
 MODULE_NAME = "tensortriage_script"
@@ -37,7 +37,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     return {"ladder": [[str(words), {str(k): str(v) for k, v in dict(given).items()}] for words, given in rungs]}
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "Session":
+def compile(model: Path, options: Mapping[str, str]) -> "ScriptSession":
     """Execute the script named by option ``file`` and let it build the model; other options are passed on."""
     path = Path(options["file"])
     module = load_script(path)
@@ -45,19 +45,19 @@ def compile(model: Path, options: Mapping[str, str]) -> "Session":
     session = engine.compile(model, _own(options))
     if not callable(getattr(session, "run", None)):
         raise AdapterError(
-            Failure.BUILD,
+            AdapterFailure.BUILD,
             "compile() of {} returned {}, which has no run()".format(path.name, _kind_of(session)),
             "script-session",
             "return an object with run(feed) -> dict of arrays",
         )
-    return Session(session, path.name)
+    return ScriptSession(session, path.name)
 
 
 def _own(options: Mapping[str, str]) -> Dict[str, str]:
     return {key: value for key, value in options.items() if key not in ("file", "attribute")}
 
 
-class Session:
+class ScriptSession:
     """Wraps what the script's ``compile`` returned; see `AdapterSession`."""
 
     def __init__(self, session: Any, script: str) -> None:
@@ -118,7 +118,10 @@ class Session:
         except (TypeError, ValueError) as error:
             wanted = "list objects with name, dtype and shape, or leave the attribute out"
             raise AdapterError(
-                Failure.BUILD, "{}: session.{}: {}".format(self._script, attribute, error), "script-session", wanted
+                AdapterFailure.BUILD,
+                "{}: session.{}: {}".format(self._script, attribute, error),
+                "script-session",
+                wanted,
             ) from None
 
     def _item(self, name: Any, value: Any) -> Item:
@@ -134,7 +137,7 @@ class Session:
 
     def _wrong(self, what: str) -> AdapterError:
         return AdapterError(
-            Failure.RUN,
+            AdapterFailure.RUN,
             "{}: {}".format(self._script, what),
             "script-result",
             "return a dict of numpy arrays, one per model output",
@@ -162,7 +165,7 @@ def _engine(module: ModuleType, path: Path, attribute: str) -> Any:
         made = made()
     if not _compiles(made):
         raise AdapterError(
-            Failure.USAGE,
+            AdapterFailure.USAGE,
             "'{}' of {} has no compile(model_path, options)".format(attribute or "Engine", path.name),
             "script-engine",
             "name a class, factory or object that has it: script:{}:NAME".format(path),
@@ -174,7 +177,7 @@ def _attribute(module: ModuleType, path: Path, attribute: str) -> Any:
     if hasattr(module, attribute):
         return getattr(module, attribute)
     raise AdapterError(
-        Failure.USAGE,
+        AdapterFailure.USAGE,
         "{} has no attribute '{}'".format(path.name, attribute),
         "script-attribute-missing",
         "it has: " + (", ".join(name for name in vars(module) if not name.startswith("_")) or "nothing"),
@@ -191,7 +194,7 @@ def _default(module: ModuleType, path: Path) -> Any:
     if _compiles(module):
         return module
     raise AdapterError(
-        Failure.USAGE,
+        AdapterFailure.USAGE,
         "{} defines {} classes with a compile method and no Engine".format(path.name, len(classes) or "no"),
         "script-engine",
         "name the one to use: script:{}:NAME".format(path),

@@ -10,15 +10,15 @@ n = 3.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tensortriage.builds.study_result import Blame, GuiltyChoice
-from tensortriage.builds.trial import Bench, BuildTrial, Judgement
+from tensortriage.builds.study_result import GuiltyChoice, TacticBlame
+from tensortriage.builds.trial import BuildJudgement, BuildMaker, BuildTrial
 from tensortriage.engines.base import Choice
 from tensortriage.errors import UsageError
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.driver import minimize
-from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.search_result import Budget, Progress, Stop
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
+from tensortriage.search.search_result import Progress, SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
 REPEATS = Repeats(premise=2, measure=6, limit=12)
@@ -30,19 +30,23 @@ _BY_CHANCE = (
     "with equal choices builds are bad at one time and good at another: the cause is not among the tactics told"
 )
 
-_OUTCOMES = {Judgement.BAD: Outcome.SAME, Judgement.GOOD: Outcome.PASS, Judgement.OTHER: Outcome.UNRESOLVED}
+_OUTCOMES = {
+    BuildJudgement.BAD: CandidateOutcome.SAME,
+    BuildJudgement.GOOD: CandidateOutcome.PASS,
+    BuildJudgement.OTHER: CandidateOutcome.UNRESOLVED,
+}
 
 
 def blame(
-    bench: Bench,
+    bench: BuildMaker,
     trials: Sequence[BuildTrial],
     suspicion: Mapping[str, float],
     *,
     identity: str,
     cache: Cache | None = None,
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
     observe: Callable[[Progress[str]], None] | None = None,
-) -> Blame:
+) -> TacticBlame:
     """Find and confirm the choices that make a build bad.
 
     Args:
@@ -58,26 +62,28 @@ def blame(
     right, wrong = _by_layer(good), _by_layer(bad)
     differing = tuple(layer for layer in wrong if layer in right and _differ(right[layer], wrong[layer]))
     if not differing:
-        return Blame(reason="a good and a bad build made the same choices: the cause is not among the tactics told")
+        return TacticBlame(
+            reason="a good and a bad build made the same choices: the cause is not among the tactics told"
+        )
 
     def mixed(candidate: Sequence[str]) -> tuple[Choice, ...]:
         taken = frozenset(candidate)
         return tuple(wrong[layer] if layer in taken else choice for layer, choice in right.items())
 
-    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+    def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         trial = bench.build(f"given-{digest(list(candidate))[:8]}-{attempt}", mixed(candidate))
-        return Verdict(_OUTCOMES[trial.judgement], trial.signature, trial.reason)
+        return OracleVerdict(_OUTCOMES[trial.judgement], trial.signature, trial.reason)
 
     if reason := _unsteady(bench, oracle, differing, mixed(())):
-        return Blame(differing=len(differing), builds=REPEATS.premise + 1, reason=reason)
-    problem = Problem(differing, oracle, key=lambda c: digest(identity, list(c), good.name, bad.name), suspicion={
+        return TacticBlame(differing=len(differing), builds=REPEATS.premise + 1, reason=reason)
+    problem = SearchProblem(differing, oracle, key=lambda c: digest(identity, list(c), good.name, bad.name), suspicion={
         layer: suspicion.get(layer, 0.0) for layer in differing
     })  # fmt: skip
     try:
         found = minimize(problem, cache=cache, budget=budget, repeats=REPEATS, observe=observe)
     except UsageError as error:
-        return Blame(differing=len(differing), builds=REPEATS.premise, reason=error.message)
-    if found.stop is Stop.INTERRUPTED:
+        return TacticBlame(differing=len(differing), builds=REPEATS.premise, reason=error.message)
+    if found.stop is SearchStop.INTERRUPTED:
         raise KeyboardInterrupt
     cure = tuple(right[layer] if layer in found.kept else choice for layer, choice in wrong.items())
     made_bad, made_good = (
@@ -85,13 +91,13 @@ def blame(
         for word, choices in (("guilty", mixed(found.kept)), ("cured", cure))
     )
     builds = found.checks + 2 * CONFIRMATIONS + 1  # and the control
-    if set(made_bad) != {Judgement.BAD} or len(set(made_good)) > 1:
-        return Blame(differing=len(differing), builds=builds, reason=_BY_CHANCE)
+    if set(made_bad) != {BuildJudgement.BAD} or len(set(made_good)) > 1:
+        return TacticBlame(differing=len(differing), builds=builds, reason=_BY_CHANCE)
     guilty = tuple(
         GuiltyChoice(layer, wrong[layer].nodes or right[layer].nodes, wrong[layer], right[layer])
         for layer in found.kept
     )
-    return Blame(guilty, len(differing), builds, made_good[0] is Judgement.GOOD)
+    return TacticBlame(guilty, len(differing), builds, made_good[0] is BuildJudgement.GOOD)
 
 
 def closest(trials: Sequence[BuildTrial]) -> tuple[BuildTrial, BuildTrial]:
@@ -101,18 +107,18 @@ def closest(trials: Sequence[BuildTrial]) -> tuple[BuildTrial, BuildTrial]:
 
 
 def _unsteady(
-    bench: Bench,
-    oracle: Callable[[tuple[str, ...], int], Verdict],
+    bench: BuildMaker,
+    oracle: Callable[[tuple[str, ...], int], OracleVerdict],
     differing: tuple[str, ...],
     good: tuple[Choice, ...],
 ) -> str:
     """Say why choices do not decide: those of the bad build are not always bad, or those of the good one not good."""
     outcomes = {oracle(differing, attempt).outcome for attempt in range(REPEATS.premise)}
-    if Outcome.UNRESOLVED in outcomes:
+    if CandidateOutcome.UNRESOLVED in outcomes:
         return "the engine does not build with the choices of a bad build"
-    if outcomes == {Outcome.PASS}:
+    if outcomes == {CandidateOutcome.PASS}:
         return "a build with every choice of a bad one is good: the cause is not among the tactics told"
-    steady = outcomes == {Outcome.SAME} and bench.build("control", good).good
+    steady = outcomes == {CandidateOutcome.SAME} and bench.build("control", good).good
     return "" if steady else _BY_CHANCE
 
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from tensortriage.builds.guilty_choice import blame, closest
-from tensortriage.builds.study_result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
-from tensortriage.builds.trial import Bench, BuildTrial, Difference, Judgement
+from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
+from tensortriage.builds.trial import BuildJudgement, BuildMaker, BuildTrial, Difference
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.answers.answer_cache import Cache
-from tensortriage.search.search_result import Budget, Progress
+from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.search.statistics.association import Trial, rank
-from tensortriage.search.statistics.stop_rule import CONFIDENCE, Stop, Until, runs_to_exclude, wilson
+from tensortriage.search.statistics.stop_rule import CONFIDENCE, RepeatStop, Until, runs_to_exclude, wilson
 
 LEAST_BUILDS = 2
 MOST_SUSPECTS = 50
@@ -46,7 +46,7 @@ class BuildGoal:
 
     def reached(self, trials: Sequence[BuildTrial], *, pins: bool) -> bool:
         """Whether enough builds have been made."""
-        good, bad = _count(trials, Judgement.GOOD), _count(trials, Judgement.BAD)
+        good, bad = _count(trials, BuildJudgement.GOOD), _count(trials, BuildJudgement.BAD)
         if self.until is Until.COUNT:
             return len(trials) >= self.most
         if self.until is not Until.SURE:
@@ -73,7 +73,7 @@ class Studying:
         searched: Told of every build with given tactics.
     """
 
-    bench: Bench
+    bench: BuildMaker
     goal: BuildGoal
     engine: str
     identity: str
@@ -84,7 +84,7 @@ class Studying:
     def study(self) -> BuildStudy:
         """Build until enough is known, and look for the cause; Ctrl-C ends it with what there is."""
         started, trials = time.monotonic(), list[BuildTrial]()
-        found: Blame | None = None
+        found: TacticBlame | None = None
         pinned: Pinned | None = None
         deployed: Deployed | None = None
         try:
@@ -97,18 +97,18 @@ class Studying:
         except KeyboardInterrupt:
             if not trials:
                 raise
-            stop = Stop.INTERRUPTED
+            stop = RepeatStop.INTERRUPTED
         return self._result(trials, stop, found, pinned, deployed, time.monotonic() - started)
 
-    def _build(self, trials: list[BuildTrial], started: float) -> Stop:
+    def _build(self, trials: list[BuildTrial], started: float) -> RepeatStop:
         while not self.goal.reached(trials, pins=self.bench.pins):
             if len(trials) >= self.goal.most:
-                return Stop.MOST_RUNS
+                return RepeatStop.MOST_RUNS
             if self.goal.seconds is not None and time.monotonic() - started >= self.goal.seconds:
-                return Stop.BUDGET
+                return RepeatStop.BUDGET
             trials.append(self.bench.build(str(len(trials))))
             self.built(trials[-1], trials)
-        return Stop.REACHED
+        return RepeatStop.REACHED
 
     def _deployed(self, trials: Sequence[BuildTrial]) -> Deployed | None:
         """Make one build without recording, if recording is something that engines may notice."""
@@ -123,13 +123,13 @@ class Studying:
         wanted = self.goal.pin and self.bench.pins
         return wanted and any(t.good and t.choices for t in trials) and any(t.failed and t.choices for t in trials)
 
-    def _blame(self, trials: Sequence[BuildTrial], started: float) -> Blame:
+    def _blame(self, trials: Sequence[BuildTrial], started: float) -> TacticBlame:
         left = None if self.goal.seconds is None else max(0.0, self.goal.seconds - (time.monotonic() - started))
         suspicion: dict[str, float] = {}
         for suspect in suspects(trials):
             suspicion.setdefault(suspect.layer, suspect.factor)
         return blame(
-            self.bench, trials, suspicion, identity=self.identity, cache=self.cache, budget=Budget(seconds=left),
+            self.bench, trials, suspicion, identity=self.identity, cache=self.cache, budget=SearchBudget(seconds=left),
             observe=self.searched,
         )  # fmt: skip
 
@@ -146,13 +146,13 @@ class Studying:
     def _result(
         self,
         trials: Sequence[BuildTrial],
-        stop: Stop,
-        found: Blame | None,
+        stop: RepeatStop,
+        found: TacticBlame | None,
         pinned: Pinned | None,
         deployed: Deployed | None,
         seconds: float,
     ) -> BuildStudy:
-        good, bad = _count(trials, Judgement.GOOD), _count(trials, Judgement.BAD)
+        good, bad = _count(trials, BuildJudgement.GOOD), _count(trials, BuildJudgement.BAD)
         low, high = wilson(bad, good + bad)
         return BuildStudy(
             engine=self.engine,
@@ -186,7 +186,7 @@ class Studying:
 def suspects(trials: Sequence[BuildTrial]) -> tuple[SuspectChoice, ...]:
     """Return the choices that speak for failure, the most telling first."""
     nodes = {(choice.layer, choice.label): choice.nodes for trial in trials for choice in trial.choices}
-    told = [t for t in trials if t.judgement is not Judgement.OTHER]
+    told = [t for t in trials if t.judgement is not BuildJudgement.OTHER]
     ranked = rank([Trial(frozenset(t.features), t.failed) for t in told])
     return tuple(
         SuspectChoice(
@@ -201,7 +201,7 @@ def _best(trials: Sequence[BuildTrial]) -> float:
     return next((suspect.probability for suspect in suspects(trials)), 0.0)
 
 
-def _count(trials: Sequence[BuildTrial], judgement: Judgement) -> int:
+def _count(trials: Sequence[BuildTrial], judgement: BuildJudgement) -> int:
     return sum(trial.judgement is judgement for trial in trials)
 
 

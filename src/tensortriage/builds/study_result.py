@@ -55,7 +55,7 @@ class GuiltyChoice:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Blame:
+class TacticBlame:
     """What giving tactics to builds has shown.
 
     Attributes:
@@ -141,7 +141,7 @@ class BuildStudy:
     distinct_plans: int
     spread: Difference | None
     suspects: tuple[SuspectChoice, ...]
-    blame: Blame | None
+    blame: TacticBlame | None
     pinned: Pinned | None
     deployed: Deployed | None
     stop: str

@@ -8,7 +8,7 @@ from typing import Protocol
 from tensortriage.engines.base import Choice
 
 
-class Judgement(enum.Enum):
+class BuildJudgement(enum.Enum):
     """What a build is; the value is the word in files and the name of the folder that it is sorted into."""
 
     GOOD = "good"
@@ -36,7 +36,7 @@ class BuildTrial:
     """
 
     name: str
-    judgement: Judgement
+    judgement: BuildJudgement
     signature: str = ""
     reason: str = ""
     error: float | None = None
@@ -50,12 +50,12 @@ class BuildTrial:
     @property
     def failed(self) -> bool:
         """Whether it is bad."""
-        return self.judgement is Judgement.BAD
+        return self.judgement is BuildJudgement.BAD
 
     @property
     def good(self) -> bool:
         """Whether it is good."""
-        return self.judgement is Judgement.GOOD
+        return self.judgement is BuildJudgement.GOOD
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Difference:
     builds: tuple[str, str]
 
 
-class Bench(Protocol):
+class BuildMaker(Protocol):
     """Makes builds."""
 
     @property

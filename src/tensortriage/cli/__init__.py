@@ -82,7 +82,7 @@ def cli(context: click.Context, debug: bool) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
+class CommandProblem:
     """Why a command ended early, as it is told.
 
     Attributes:
@@ -162,19 +162,21 @@ def memory_limit_of(words: Sequence[str]) -> int | None:
     return None
 
 
-def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Problem:
+def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> CommandProblem:
     """Return what it means that a signal ended the child."""
     if ending.cause == "interrupted":
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
         message = f"the command needed more than {(memory_bytes or 0) >> 20} MB"
-        return Problem("out-of-memory", message, "raise --memory-limit, or use --low-memory or smaller inputs")
+        return CommandProblem("out-of-memory", message, "raise --memory-limit, or use --low-memory or smaller inputs")
     name = signal.Signals(ending.signal).name
     if ending.crashed:
         message = f"native code crashed twice ({name}), the second time with every engine in a worker"
-        return Problem("crashed", message, "triage inspect model and triage check lint may say what is odd about it")
+        return CommandProblem(
+            "crashed", message, "triage inspect model and triage check lint may say what is odd about it"
+        )
     cure = "free memory if the system had none left; rerun in the same --case to resume"
-    return Problem("killed", f"the command was killed by {name}", cure)
+    return CommandProblem("killed", f"the command was killed by {name}", cure)
 
 
 def exit_code_of(words: list[str]) -> int:
@@ -229,26 +231,28 @@ def prepare_process() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def problem_of(error: BaseException) -> Problem:
+def problem_of(error: BaseException) -> CommandProblem:
     """Return what an exception means to the user."""
     if isinstance(error, TriageError):
-        return Problem(error.slug, error.message, error.cure, error.exit_code)
+        return CommandProblem(error.slug, error.message, error.cure, error.exit_code)
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return Problem(slug="interrupted", message="what was found so far is kept", cure="", exit_code=INTERRUPTED)
+        return CommandProblem(
+            slug="interrupted", message="what was found so far is kept", cure="", exit_code=INTERRUPTED
+        )
     if isinstance(error, click.UsageError):
         place = error.ctx.command_path if error.ctx else "triage"
-        return Problem(slug="usage", message=error.format_message().rstrip("."), cure=f"see {place} --help")
+        return CommandProblem(slug="usage", message=error.format_message().rstrip("."), cure=f"see {place} --help")
     if isinstance(error, MemoryError):
-        return Problem(slug="out-of-memory", message="out of memory", cure="--low-memory, or a larger machine")
+        return CommandProblem(slug="out-of-memory", message="out of memory", cure="--low-memory, or a larger machine")
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         text = f"{place}{error.strerror or error}"
-        return Problem(slug="os-error", message=text, cure="check the path and its permissions")
+        return CommandProblem(slug="os-error", message=text, cure="check the path and its permissions")
     text = f"internal error: {type(error).__name__}: {error}"
-    return Problem(slug="internal", message=text, cure="run again with --debug and report the traceback")
+    return CommandProblem(slug="internal", message=text, cure="run again with --debug and report the traceback")
 
 
-def tell(problem: Problem, *, as_json: bool, prefix: str = "") -> int:
+def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
     """Print one error block on stderr, with --json a document on stdout too, and return the exit code.
 
     Names in models are not trusted with a terminal.

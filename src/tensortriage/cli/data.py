@@ -129,11 +129,11 @@ def _fitted(path: Path, model: Path, *, cast: bool) -> "Iterator[Iteration]":
 
 
 def _write(combined: "Combined", output: Path, format_name: str | None, *, as_json: bool) -> None:
-    from tensortriage.inputs.files.data_file import Format
+    from tensortriage.inputs.files.data_file import DataFormat
     from tensortriage.inputs.files.save_data import format_for, save
     from tensortriage.values.serial import to_json
 
-    wanted = Format(format_name) if format_name else None
+    wanted = DataFormat(format_name) if format_name else None
     for notice in combined.notices:
         click.echo(f"triage: note: {notice}", err=True)
     count = save(output, combined.series, kind=combined.kind, wanted=wanted)

@@ -21,7 +21,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sample:
+class GoalSample:
     """A feed, and what the model's outputs should be on it."""
 
     feed: Feed
@@ -29,7 +29,7 @@ class Sample:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Reading:
+class GoalReading:
     """What one candidate does on all samples.
 
     Attributes:
@@ -62,12 +62,12 @@ class Reading:
         return sqnr_db(self.error)
 
 
-def failed(message: str) -> Reading:
+def failed(message: str) -> GoalReading:
     """Return the reading of a candidate that the engine could not build or run."""
-    return Reading(False, math.inf, math.inf, 0, "", "", (), failure=message)
+    return GoalReading(False, math.inf, math.inf, 0, "", "", (), failure=message)
 
 
-class Goal(Protocol):
+class PrecisionGoal(Protocol):
     """What is asked of the outputs."""
 
     @property
@@ -80,7 +80,7 @@ class Goal(Protocol):
         """Whether ratios are relative to a limit, so that 1 is good enough."""
         ...
 
-    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
+    def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
         """Return how good the results are, one per sample."""
         ...
 
@@ -91,15 +91,15 @@ class ErrorGoal:
 
     Attributes:
         limit: Limit by output; of outputs that are compared exactly it is the share of unequal elements.
-        words: See `Goal`.
+        words: See `PrecisionGoal`.
     """
 
     limit: Mapping[str, float]
     words: str
     limits: bool = True
 
-    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
-        """See `Goal`."""
+    def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
+        """See `PrecisionGoal`."""
         entries = measured(samples, results)
         ratios = [_over(error, self.limit[name]) for _, name, error, _ in entries]
         return _reading(samples, entries, ratios, within=max(ratios) <= 1.0)
@@ -111,21 +111,21 @@ class ToleranceGoal:
 
     Attributes:
         tolerance: It.
-        words: See `Goal`.
+        words: See `PrecisionGoal`.
     """
 
     tolerance: Tolerance
     words: str
     limits: bool = True
 
-    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
-        """See `Goal`."""
+    def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
+        """See `PrecisionGoal`."""
         entries = measured(samples, results)
         judged = [self._judged(samples[number], results[number], name, m) for number, name, _, m in entries]
         ratios = [judgement.ratio for judgement in judged]
         return _reading(samples, entries, ratios, within=all(judgement.within for judgement in judged))
 
-    def _judged(self, sample: Sample, result: Arrays, name: str, metrics: Metrics | None) -> Judgement:
+    def _judged(self, sample: GoalSample, result: Arrays, name: str, metrics: Metrics | None) -> Judgement:
         if metrics is None:
             return Judgement(False, "", math.inf)
         return self.tolerance.judge(name, metrics, sample.outputs[name], result[name])
@@ -138,7 +138,7 @@ class MetricGoal:
     Attributes:
         metric: Outputs and feed to a number; higher is better.
         least: The smallest mean that will do.
-        words: See `Goal`.
+        words: See `PrecisionGoal`.
     """
 
     metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
@@ -146,8 +146,8 @@ class MetricGoal:
     words: str
     limits: bool = False
 
-    def judge(self, samples: Sequence[Sample], results: Sequence[Arrays]) -> Reading:
-        """See `Goal`."""
+    def judge(self, samples: Sequence[GoalSample], results: Sequence[Arrays]) -> GoalReading:
+        """See `PrecisionGoal`."""
         entries = measured(samples, results)
         value = mean_metric(self.metric, samples, results)
         reading = _reading(samples, entries, [error for _, _, error, _ in entries], within=value >= self.least)
@@ -156,7 +156,7 @@ class MetricGoal:
 
 def mean_metric(
     metric: Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float],
-    samples: Sequence[Sample],
+    samples: Sequence[GoalSample],
     results: Sequence[Arrays],
 ) -> float:
     """Return the mean of a task metric over samples."""
@@ -170,7 +170,7 @@ Entry = tuple[int, str, float, Metrics | None]
 """Number of the sample, output, relative error, figures (None where the output has no counterpart to compare)."""
 
 
-def measured(samples: Sequence[Sample], results: Sequence[Arrays]) -> list[Entry]:
+def measured(samples: Sequence[GoalSample], results: Sequence[Arrays]) -> list[Entry]:
     """Return the error of every output of every sample; infinite where it is missing or has another shape."""
     entries: list[Entry] = []
     for number, (sample, result) in enumerate(zip(samples, results, strict=True)):
@@ -183,10 +183,12 @@ def measured(samples: Sequence[Sample], results: Sequence[Arrays]) -> list[Entry
     return entries
 
 
-def _reading(samples: Sequence[Sample], entries: Sequence[Entry], ratios: Sequence[float], *, within: bool) -> Reading:
+def _reading(
+    samples: Sequence[GoalSample], entries: Sequence[Entry], ratios: Sequence[float], *, within: bool
+) -> GoalReading:
     worst = max(range(len(ratios)), key=ratios.__getitem__)
     number, output, _, metrics = entries[worst]
-    return Reading(
+    return GoalReading(
         within=within,
         ratio=ratios[worst],
         error=max(error for _, _, error, _ in entries),

@@ -99,7 +99,7 @@ class Honoured:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Remedy:
+class PrecisionAlternative:
     """Another way out, seen to work.
 
     Attributes:
@@ -173,7 +173,7 @@ class PrecisionPlan:
     pareto: tuple[Point, ...] = ()
     honoured: Honoured | None = None
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[PrecisionAlternative, ...] = ()
     next: tuple[str, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     emulated: int = 0

@@ -17,17 +17,17 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError
 from tensortriage.model.model import Model
-from tensortriage.reduce.failure import BAND, Failure, FailureKind, Judge, verdict_on
+from tensortriage.reduce.failure import BAND, Failure, FailureJudge, FailureKind, verdict_on
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.propagation import carry
-from tensortriage.reduce.sample import Sample
+from tensortriage.reduce.sample import GoldenSample
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.search.answers.answer_cache import Cache
-from tensortriage.search.problem import Outcome as CheckOutcome
-from tensortriage.search.problem import Verdict
+from tensortriage.search.problem import CandidateOutcome as CheckOutcome
+from tensortriage.search.problem import OracleVerdict
 from tensortriage.search.search_result import SearchResult
 from tensortriage.values.spec import ValueSpec
 
@@ -57,11 +57,11 @@ class EngineOracle:
     """
 
     pieces: Pieces
-    samples: tuple[Sample, ...]
+    samples: tuple[GoldenSample, ...]
     specs: Mapping[str, ValueSpec]
     reference: EngineSpec
     target: EngineSpec
-    judge: Judge
+    judge: FailureJudge
     workspace: Workspace
     limits: Limits
     notes: Cache
@@ -72,23 +72,23 @@ class EngineOracle:
     closest: tuple[float, str] = (0.0, "")
     _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
-    def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
+    def __call__(self, candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         """Check a candidate."""
         try:
             failure = self.failure(self.pieces.nodes(candidate))
         except (ModelError, DataError) as error:
-            return Verdict(CheckOutcome.UNRESOLVED, detail=error.message)
+            return OracleVerdict(CheckOutcome.UNRESOLVED, detail=error.message)
         if self.expected is None:
             return self._verdict_on_the_whole(failure, attempt)
         return verdict_on(failure, self.expected)
 
-    def _verdict_on_the_whole(self, failure: Failure | None, attempt: int) -> Verdict:
+    def _verdict_on_the_whole(self, failure: Failure | None, attempt: int) -> OracleVerdict:
         if failure is None and self.closest[1]:
             largest, output = self.closest
             said = f"largest error: {largest:.2g} at output '{output}', which is within its limit; --rtol sets another"
-            return Verdict(CheckOutcome.PASS, detail=said)
+            return OracleVerdict(CheckOutcome.PASS, detail=said)
         if failure is not None and self.wanted not in (None, failure.kind):
-            return Verdict(CheckOutcome.OTHER, failure.signature, failure.describe())
+            return OracleVerdict(CheckOutcome.OTHER, failure.signature, failure.describe())
         if failure is not None:
             self.notes.put(self._note(attempt), "how the whole fails", failure, seconds=0.0)
         return verdict_on(failure, None)
@@ -150,7 +150,7 @@ class EngineOracle:
         return worst, wrong
 
     def _look(
-        self, sample: Sample, nodes: Sequence[str], outputs: Mapping[str, np.ndarray]
+        self, sample: GoldenSample, nodes: Sequence[str], outputs: Mapping[str, np.ndarray]
     ) -> tuple[Failure | None, bool]:
         """Return what is wrong with the results of a piece on one sample, and whether anything is."""
         if self.pieces.is_whole(nodes):
@@ -172,7 +172,7 @@ class EngineOracle:
         return self._carried(sample, nodes, wrong, errors), True
 
     def _carried(
-        self, sample: Sample, nodes: Sequence[str], wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]
+        self, sample: GoldenSample, nodes: Sequence[str], wrong: Mapping[str, np.ndarray], errors: Mapping[str, float]
     ) -> Failure | None:
         """Return the failure that wrong values inside the model mean for its outputs."""
         asked = self.expected.influences.get(sample.name, {}) if self.expected is not None else {}
@@ -195,7 +195,7 @@ class EngineOracle:
         return self._at_the_outputs(sample, reached, errors)
 
     def _at_the_outputs(
-        self, sample: Sample, outputs: Mapping[str, np.ndarray], inside: Mapping[str, float]
+        self, sample: GoldenSample, outputs: Mapping[str, np.ndarray], inside: Mapping[str, float]
     ) -> Failure | None:
         """Judge outputs of the whole model; ``inside`` are the errors in the piece that they come from."""
         figures: dict[str, Metrics] = {}
@@ -220,7 +220,7 @@ class EngineOracle:
         every = {sample.name: failing}
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
-    def _failing(self, sample: Sample, figures: Mapping[str, Metrics], errors: Mapping[str, float]) -> list[str]:
+    def _failing(self, sample: GoldenSample, figures: Mapping[str, Metrics], errors: Mapping[str, float]) -> list[str]:
         if self.expected is None:
             with self._lock:
                 failing = self.judge.failing(figures)
@@ -228,11 +228,11 @@ class EngineOracle:
         heavy = [name for name in figures if self._weight(sample, name, errors[name]) >= BAND]
         return [name for name in heavy if not self.judge.excuses(name, figures[name])]
 
-    def _weight(self, sample: Sample, output: str, error: float) -> float:
+    def _weight(self, sample: GoldenSample, output: str, error: float) -> float:
         return error if self.expected is None else self.expected.share(sample.name, output, error)
 
 
-def _feed(sample: Sample, inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
+def _feed(sample: GoldenSample, inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
     missing = [spec.name for spec in inputs if spec.name not in sample]
     if missing:
         raise DataError(f"there is no golden value of '{missing[0]}'", slug="golden-missing")

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.runs.outcome import Outcome, OutcomeKind
-from tensortriage.search.problem import Outcome as CheckOutcome
-from tensortriage.search.problem import Verdict
+from tensortriage.search.problem import CandidateOutcome as CheckOutcome
+from tensortriage.search.problem import OracleVerdict
 
 BAND = 0.1
 """Share of the whole's error that a piece must account for. Needed nodes far apart each add to the error, and cutting
@@ -51,7 +51,7 @@ _KINDS = {
 _REFUSALS = (FailureKind.BUILD_FAILED, FailureKind.RUN_FAILED)
 
 
-class Judge(Protocol):
+class FailureJudge(Protocol):
     """Decides whether an output of the whole model fails."""
 
     def error(self, metrics: Metrics) -> float:
@@ -129,7 +129,7 @@ class Failure:
         return 1.0 if influence == whole else influence / whole
 
 
-def verdict_on(failure: Failure | None, expected: Failure | None) -> Verdict:
+def verdict_on(failure: Failure | None, expected: Failure | None) -> OracleVerdict:
     """Return the verdict on a candidate.
 
     Args:
@@ -137,13 +137,13 @@ def verdict_on(failure: Failure | None, expected: Failure | None) -> Verdict:
         expected: How the whole failed; None while that is being found out, when every failure will do.
     """
     if failure is None:
-        return Verdict(CheckOutcome.PASS)
+        return OracleVerdict(CheckOutcome.PASS)
     signature, detail = failure.signature, failure.describe()
     if expected is None or _alike(failure, expected):
-        return Verdict(CheckOutcome.SAME, signature, detail)
+        return OracleVerdict(CheckOutcome.SAME, signature, detail)
     if failure.kind in _REFUSALS and expected.kind not in _REFUSALS:
-        return Verdict(CheckOutcome.UNRESOLVED, signature, detail)  # the engine will not take this piece
-    return Verdict(CheckOutcome.OTHER, signature, detail)
+        return OracleVerdict(CheckOutcome.UNRESOLVED, signature, detail)  # the engine will not take this piece
+    return OracleVerdict(CheckOutcome.OTHER, signature, detail)
 
 
 def _alike(failure: Failure, expected: Failure) -> bool:

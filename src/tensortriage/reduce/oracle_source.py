@@ -26,7 +26,7 @@ class Effort(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finish:
+class ReductionFinish:
     """What became of the result.
 
     Attributes:
@@ -91,7 +91,7 @@ class Asking(Protocol):
         """Return how the whole fails, in figures, if that is known."""
         ...
 
-    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Shrink what is left, write the result, and see that it fails again.
 
         Args:

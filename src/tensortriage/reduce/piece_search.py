@@ -15,8 +15,8 @@ from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_ITEMS, minimize
 from tensortriage.search.execution.executors import Executor
-from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.search_result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
+from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
 MOST_STRANGERS = 3
@@ -25,7 +25,7 @@ MOST_STRANGERS = 3
 class PieceOracle(Protocol):
     """Says what a candidate does; knows how to tell the failure of the whole from others once it has been seen."""
 
-    def __call__(self, candidate: tuple[str, ...], attempt: int, /) -> Verdict:
+    def __call__(self, candidate: tuple[str, ...], attempt: int, /) -> OracleVerdict:
         """Check a candidate; see `tensortriage.search.problem.Oracle`."""
         ...
 
@@ -54,7 +54,7 @@ class Search:
     identity: str
     cache: Cache
     repeats: Repeats = dataclasses.field(default_factory=Repeats)
-    budget: Budget = dataclasses.field(default_factory=Budget)
+    budget: SearchBudget = dataclasses.field(default_factory=SearchBudget)
     passes: Sequence[Pass[str]] = TO_ITEMS
     observe: Callable[[Progress[str]], None] | None = None
 
@@ -72,7 +72,7 @@ class Search:
             UsageError: When it does not fail (``premise-not-failing``) or that is unclear (``premise-unresolved``).
             KeyboardInterrupt: When that ended it; what was answered is kept, and the search must not begin on less.
         """
-        problem = Problem(self.pieces.items, self.oracle, self.key)
+        problem = SearchProblem(self.pieces.items, self.oracle, self.key)
         result = minimize(
             problem,
             cache=self.cache,
@@ -81,7 +81,7 @@ class Search:
             passes=(),
             observe=self.observe,
         )
-        if result.stop is Stop.INTERRUPTED:
+        if result.stop is SearchStop.INTERRUPTED:
             raise KeyboardInterrupt
         self.oracle.expect(result)
         return result
@@ -101,7 +101,7 @@ class Search:
             item = self.pieces.item_of(node)
             if item is not None:
                 by_item[item] = max(amount, by_item.get(item, 0.0))
-        problem = Problem(
+        problem = SearchProblem(
             self.pieces.items,
             self.oracle,
             self.key,
@@ -119,10 +119,10 @@ class Search:
             observe=None if self.observe is None else _after(premise.checks, self.observe),
         )
 
-    def ask(self, candidate: tuple[str, ...]) -> Verdict:
+    def ask(self, candidate: tuple[str, ...]) -> OracleVerdict:
         """Ask about one candidate outside the search, or return the answer that is there."""
         key = answer_key(self.identity, self.pieces, candidate, 0)
-        known = self.cache.get(key, Verdict)
+        known = self.cache.get(key, OracleVerdict)
         if known is None:
             known = self.oracle(candidate, 0)
             self.cache.put(key, f"{len(candidate)} items", known, seconds=0.0)
@@ -136,13 +136,13 @@ class Search:
         Raises:
             UsageError: When they all fail too (``check-always-fails``).
         """
-        if any(step.outcome is not Outcome.SAME for step in result.history):
+        if any(step.outcome is not CandidateOutcome.SAME for step in result.history):
             return
         graph = self.pieces.model.graph
         types = {item: graph.node(item).op_type for item in self.pieces.items}
         found = {types[item] for item in result.kept}
         strangers = {kind: item for item, kind in types.items() if kind not in found}
-        verdict: Verdict | None = None
+        verdict: OracleVerdict | None = None
         for item in list(strangers.values())[:MOST_STRANGERS]:
             verdict = self.ask((item,))
             if not verdict.same:

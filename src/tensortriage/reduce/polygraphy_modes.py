@@ -8,7 +8,7 @@ Unlike Polygraphy, bisection also asks about the first node instead of taking it
 from collections.abc import Callable, Sequence
 
 from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.search.dialogue import Ask, Dialogue, Pass, Reduction, Reply
+from tensortriage.search.dialogue import Ask, Dialogue, Pass, Reply, SearchState
 
 Candidates = Sequence[frozenset[str]]
 """Pieces in the order in which they grow."""
@@ -24,8 +24,8 @@ def linear(pieces: Pieces, ends: Ends) -> Pass[str]:
     return _phases(pieces, ends, _linear)
 
 
-def _phases(pieces: Pieces, ends: Ends, visit: Callable[[Reduction[str], Candidates], Dialogue[str]]) -> Pass[str]:
-    def run(state: Reduction[str]) -> Dialogue[str]:
+def _phases(pieces: Pieces, ends: Ends, visit: Callable[[SearchState[str], Candidates], Dialogue[str]]) -> Pass[str]:
+    def run(state: SearchState[str]) -> Dialogue[str]:
         if ends is not Ends.KEEP_OUTPUTS:
             yield from visit(state, [pieces.leading_to(item) for item in pieces.items])
         if ends is not Ends.KEEP_INPUTS:
@@ -35,7 +35,7 @@ def _phases(pieces: Pieces, ends: Ends, visit: Callable[[Reduction[str], Candida
     return run
 
 
-def _bisect(state: Reduction[str], candidates: Candidates) -> Dialogue[str]:
+def _bisect(state: SearchState[str], candidates: Candidates) -> Dialogue[str]:
     good, bad = -1, len(candidates)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -46,13 +46,13 @@ def _bisect(state: Reduction[str], candidates: Candidates) -> Dialogue[str]:
             good = middle
 
 
-def _linear(state: Reduction[str], candidates: Candidates) -> Dialogue[str]:
+def _linear(state: SearchState[str], candidates: Candidates) -> Dialogue[str]:
     for number, candidate in enumerate(reversed(candidates)):
         state.checks_left = float(len(candidates) - number)
         yield from _ask(state, candidate)
 
 
-def _ask(state: Reduction[str], candidate: frozenset[str]) -> Reply[str]:
+def _ask(state: SearchState[str], candidate: frozenset[str]) -> Reply[str]:
     """Ask about a candidate, keep it when it is the smallest so far, and return whether it fails the same way."""
     (verdict,) = yield Ask((candidate,))
     if verdict.same and len(candidate) <= len(state.current):

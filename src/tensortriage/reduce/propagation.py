@@ -15,7 +15,7 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.inject_error import ERROR_PREFIX, perturb
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
-from tensortriage.reduce.sample import Sample
+from tensortriage.reduce.sample import GoldenSample
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
@@ -28,7 +28,7 @@ def carry(
     outputs: Collection[str],
     *,
     inside: Collection[str] = (),
-    sample: Sample,
+    sample: GoldenSample,
     specs: Mapping[str, ValueSpec],
     engine: EngineSpec,
     workspace: Workspace,
@@ -91,7 +91,7 @@ def _nodes(
     return [node for node in graph.nodes if node.name in run]
 
 
-def _fed(name: str, wrong: Mapping[str, np.ndarray], sample: Sample) -> np.ndarray:
+def _fed(name: str, wrong: Mapping[str, np.ndarray], sample: GoldenSample) -> np.ndarray:
     if name.startswith(ERROR_PREFIX):
         value = name.removeprefix(ERROR_PREFIX)
         with np.errstate(invalid="ignore", over="ignore"):

@@ -16,8 +16,8 @@ class KeptNode:
         name: Its name, as in the model.
         op_type: Its operator.
         outputs: What it makes.
-        without: What the rest did when its item was removed: a word of `tensortriage.search.problem.Outcome`, or empty
-            when that was not asked.
+        without: What the rest did when its item was removed: a word of `tensortriage.search.problem.CandidateOutcome`,
+            or empty when that was not asked.
     """
 
     name: str

@@ -23,8 +23,8 @@ from tensortriage.reduce.failure import BAND, Failure, FailureKind, essence
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
-from tensortriage.search.problem import Outcome as CheckOutcome
-from tensortriage.search.problem import Verdict
+from tensortriage.search.problem import CandidateOutcome as CheckOutcome
+from tensortriage.search.problem import OracleVerdict
 
 MODEL_NAME = "model.onnx"
 VANISHED = 1e-3
@@ -128,7 +128,7 @@ class ReproOracle:
     local: Failure
     error_of: Callable[[Metrics], float]
 
-    def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
+    def __call__(self, candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         """Run the repro; there is but one candidate."""
         with Workspace() as workspace:
             failure = failure_of(
@@ -140,8 +140,8 @@ class ReproOracle:
                 signal=self.local.signal,
             )
         if alike(failure, self.local):
-            return Verdict(CheckOutcome.SAME)
-        return Verdict(CheckOutcome.PASS, detail="it passes" if failure is None else failure.describe())
+            return OracleVerdict(CheckOutcome.SAME)
+        return OracleVerdict(CheckOutcome.PASS, detail="it passes" if failure is None else failure.describe())
 
 
 def load_repro(folder: Path) -> Repro:

@@ -11,7 +11,7 @@ from tensortriage.values.store import TensorStore
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sample:
+class GoldenSample:
     """A feed and its golden values; pieces of the model are fed from both.
 
     Attributes:
@@ -45,7 +45,7 @@ class Sample:
 
 
 def recorded(
-    samples: tuple[Sample, ...], declared: Mapping[str, ValueSpec], symbols: frozenset[str]
+    samples: tuple[GoldenSample, ...], declared: Mapping[str, ValueSpec], symbols: frozenset[str]
 ) -> dict[str, ValueSpec]:
     """Return what the samples say of every value: sizes that are declared dynamic, or differ between samples, stay so.
 
@@ -69,7 +69,7 @@ def recorded(
     return found
 
 
-def agreed(samples: tuple[Sample, ...], names: frozenset[str]) -> dict[str, np.ndarray]:
+def agreed(samples: tuple[GoldenSample, ...], names: frozenset[str]) -> dict[str, np.ndarray]:
     """Return those of some values that are equal in all samples."""
     found: dict[str, np.ndarray] = {}
     for name in sorted(names):

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.reduce.pieces import Pieces
-from tensortriage.reduce.stages import Stage, Stages
+from tensortriage.reduce.stages import CheckPlace, Stages
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay
-from tensortriage.search.problem import Outcome, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
 
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""
 
-Known = Mapping[tuple[str, int], Verdict]
+Known = Mapping[tuple[str, int], OracleVerdict]
 """Verdicts by content key of the candidate and attempt."""
 
 
@@ -44,8 +44,8 @@ class StagedOracle:
         pieces: Pieces,
         stages: Stages,
         *,
-        judge: Callable[[Stage, int, int], Ruling],
-        sort: Callable[[str, int, Stage], None],
+        judge: Callable[[CheckPlace, int, int], Ruling],
+        sort: Callable[[str, int, CheckPlace], None],
         phase: str = "",
         replay: Replay | None = None,
         known: Known | None = None,
@@ -71,7 +71,7 @@ class StagedOracle:
         finally:
             self._abandoned.clear()
 
-    def __call__(self, candidate: tuple[str, ...], attempt: int) -> Verdict:
+    def __call__(self, candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         """Check a candidate."""
         nodes = self._pieces.nodes(candidate)
         key = digest(nodes)
@@ -81,18 +81,18 @@ class StagedOracle:
         verdict = self._known.get((key, attempt))
         if verdict is None:
             self._announce(
-                Entry(iteration, self._phase, key, attempt, len(nodes), False, Outcome.SAME.value, "skipped")
+                Entry(iteration, self._phase, key, attempt, len(nodes), False, CandidateOutcome.SAME.value, "skipped")
             )
             try:
                 with self._lock:
                     piece = self._pieces.cut(nodes)
             except ModelError as error:
-                return Verdict(Outcome.UNRESOLVED, detail=error.message)
+                return OracleVerdict(CandidateOutcome.UNRESOLVED, detail=error.message)
             verdict = self.judge(piece, len(nodes), iteration)
         self._record(iteration, key, attempt, len(nodes), verdict)
         return verdict
 
-    def judge(self, piece: Model, nodes: int, iteration: int | None = None) -> Verdict:
+    def judge(self, piece: Model, nodes: int, iteration: int | None = None) -> OracleVerdict:
         """Show a model to the judge and return what it says.
 
         Raises:
@@ -112,7 +112,7 @@ class StagedOracle:
                 )
             verdict = self._verdict(ruling)
             if self._abandoned.is_set():
-                return Verdict(Outcome.UNRESOLVED, detail="no longer needed")
+                return OracleVerdict(CandidateOutcome.UNRESOLVED, detail="no longer needed")
             self._sort(verdict_word(ruling.failed, same=verdict.same), iteration, stage)
         return verdict
 
@@ -120,23 +120,23 @@ class StagedOracle:
         """Take the way in which the whole ended its check as the one that is searched for."""
         self.expected = premise.verdict.signature
 
-    def _verdict(self, ruling: Ruling) -> Verdict:
+    def _verdict(self, ruling: Ruling) -> OracleVerdict:
         if ruling.failed is None:
-            return Verdict(Outcome.UNRESOLVED, ruling.signature, ruling.reason)
+            return OracleVerdict(CandidateOutcome.UNRESOLVED, ruling.signature, ruling.reason)
         if ruling.failed and self.expected in (None, ruling.signature):
-            return Verdict(Outcome.SAME, ruling.signature, ruling.reason)
+            return OracleVerdict(CandidateOutcome.SAME, ruling.signature, ruling.reason)
         if ruling.failed or ruling.signature:
-            return Verdict(Outcome.OTHER, ruling.signature, ruling.reason)
-        return Verdict(Outcome.PASS, "", ruling.reason)
+            return OracleVerdict(CandidateOutcome.OTHER, ruling.signature, ruling.reason)
+        return OracleVerdict(CandidateOutcome.PASS, "", ruling.reason)
 
     def _announce(self, entry: Entry) -> None:
         if self._replay is not None:
             with self._lock:
                 self._replay.about_to_check(entry)
 
-    def _record(self, iteration: int, key: str, attempt: int, nodes: int, verdict: Verdict) -> None:
+    def _record(self, iteration: int, key: str, attempt: int, nodes: int, verdict: OracleVerdict) -> None:
         if self._replay is not None and not self._abandoned.is_set():
-            good = verdict.outcome is Outcome.PASS
+            good = verdict.outcome is CandidateOutcome.PASS
             word = verdict.outcome.value
             with self._lock:
                 self._replay.add(Entry(iteration, self._phase, key, attempt, nodes, good, word, verdict.signature))

@@ -20,7 +20,7 @@ from tensortriage.model.scratch_files import is_transient, save_transient
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Stage:
+class CheckPlace:
     """A place for one check at a time.
 
     Attributes:
@@ -64,11 +64,11 @@ class Stages:
     ) -> None:
         self._artifact = artifact
         self._keep = keep
-        self._free: queue.SimpleQueue[Stage] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[CheckPlace] = queue.SimpleQueue()
         self._pooled = (artifact.parent / POOL).exists()
         if jobs == 1:
             _clear(artifact)
-            self._free.put(Stage(None, artifact))
+            self._free.put(CheckPlace(None, artifact))
             return
         if artifact.is_absolute() or ".." in artifact.parts:
             raise UsageError(
@@ -80,10 +80,10 @@ class Stages:
             folder = (scratch / f"check-{number}").resolve()
             shutil.rmtree(folder, ignore_errors=True)
             own = {path for path in (artifact, *private, scratch) if not path.is_absolute()}
-            self._free.put(Stage(folder, folder / artifact, dict(_links(Path(), folder, own))))
+            self._free.put(CheckPlace(folder, folder / artifact, dict(_links(Path(), folder, own))))
 
     @contextlib.contextmanager
-    def show(self, piece: Model) -> Iterator[Stage]:
+    def show(self, piece: Model) -> Iterator[CheckPlace]:
         """Give a place in which a piece lies; waits for one that is free.
 
         Raises:

@@ -4,7 +4,7 @@ import concurrent.futures
 import time
 from typing import Generic
 
-from tensortriage.search.execution.executors import Answer, Question
+from tensortriage.search.execution.executors import OracleAnswer, OracleQuestion
 from tensortriage.search.problem import Oracle, T
 
 
@@ -20,9 +20,9 @@ class Threads(Generic[T]):
         self._oracle = oracle
         self._jobs = jobs
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="check")
-        self._running: dict[concurrent.futures.Future[Answer], Question[T]] = {}
+        self._running: dict[concurrent.futures.Future[OracleAnswer], OracleQuestion[T]] = {}
 
-    def submit(self, question: Question[T], /) -> None:
+    def submit(self, question: OracleQuestion[T], /) -> None:
         """Take a question."""
         self._running[self._pool.submit(self._answer, question)] = question
 
@@ -30,7 +30,7 @@ class Threads(Generic[T]):
         """Return how many more questions could start at once."""
         return self._jobs - len(self._running)
 
-    def wait(self) -> list[tuple[Question[T], Answer]]:
+    def wait(self) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
         """Wait until at least one submitted question is answered, and return all that are."""
         done, _ = concurrent.futures.wait(self._running, return_when=concurrent.futures.FIRST_COMPLETED)
         return [(self._running.pop(future), future.result()) for future in done]
@@ -39,10 +39,10 @@ class Threads(Generic[T]):
         """Wait for what is running; what waits is dropped."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _answer(self, question: Question[T]) -> Answer:
+    def _answer(self, question: OracleQuestion[T]) -> OracleAnswer:
         started = time.perf_counter()
         try:
             verdict = self._oracle(question.candidate, question.attempt)
         except Exception as error:  # handed to the search, which raises it where the answer is wanted
-            return Answer(None, time.perf_counter() - started, error=error)
-        return Answer(verdict, time.perf_counter() - started)
+            return OracleAnswer(None, time.perf_counter() - started, error=error)
+        return OracleAnswer(verdict, time.perf_counter() - started)

@@ -16,7 +16,7 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import StoreError
 from tensortriage.report.verdict_words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts
-from tensortriage.runs.ranges import Misfit, RangeRow, Ranges
+from tensortriage.runs.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.values import serial
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ class Report:
             key=lambda row: (row.within, not row.nonfinite_target, -_rank(row.error), row.name),
         )
 
-    def misfits(self) -> Sequence[tuple[RangeRow, Misfit]]:
+    def misfits(self) -> Sequence[tuple[RangeRow, FormatMisfit]]:
         """Return what the target's format cannot hold, then what it may not, in topological order."""
         found = [(r, m) for r in self.ranges.rows for m in r.misfits if m.format == self.ranges.precision]
         return sorted(found, key=lambda pair: not pair[1].cannot)

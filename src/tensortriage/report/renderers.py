@@ -21,7 +21,7 @@ class Renderer(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Format:
+class ReportFormat:
     """One output format.
 
     Attributes:
@@ -42,21 +42,21 @@ class Format:
         return renderer(report)
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
+FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
     {
         f.name: f
         for f in (
-            Format("console", "tensortriage.report.formats.console", (".txt",)),
-            Format("html", "tensortriage.report.formats.html", (".html", ".htm"), "report.html"),
-            Format("json", "tensortriage.report.formats.json_", (".json",)),
-            Format("markdown", "tensortriage.report.formats.markdown", (".md", ".markdown")),
-            Format("model-explorer", "tensortriage.report.formats.model_explorer", (), "model-explorer.json"),
+            ReportFormat("console", "tensortriage.report.formats.console", (".txt",)),
+            ReportFormat("html", "tensortriage.report.formats.html", (".html", ".htm"), "report.html"),
+            ReportFormat("json", "tensortriage.report.formats.json_", (".json",)),
+            ReportFormat("markdown", "tensortriage.report.formats.markdown", (".md", ".markdown")),
+            ReportFormat("model-explorer", "tensortriage.report.formats.model_explorer", (), "model-explorer.json"),
         )
     }
 )
 
 
-def find_format(name: str | None, output: Path | None) -> Format:
+def find_format(name: str | None, output: Path | None) -> ReportFormat:
     """Return the format that was asked for by name, else the one that the output file's ending implies, else console.
 
     Raises:

@@ -34,7 +34,7 @@ _SAMPLE = 4096
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Misfit:
+class FormatMisfit:
     """One thing that a format cannot hold, or may not.
 
     Attributes:
@@ -78,9 +78,9 @@ class RangeRow:
     min_abs: float
     sum_bound: float | None = None
     condition: float | None = None
-    misfits: tuple[Misfit, ...] = ()
+    misfits: tuple[FormatMisfit, ...] = ()
 
-    def misfits_in(self, precision: Precision) -> tuple[Misfit, ...]:
+    def misfits_in(self, precision: Precision) -> tuple[FormatMisfit, ...]:
         """Return what one format cannot hold."""
         return tuple(misfit for misfit in self.misfits if misfit.format == precision.value)
 
@@ -149,7 +149,7 @@ def _row(
         largest = float(magnitudes.max(initial=0.0))
     smallest = float(magnitudes.min(initial=math.inf, where=magnitudes > 0))
     smallest = smallest if math.isfinite(smallest) else 0.0
-    found: list[Misfit] = []
+    found: list[FormatMisfit] = []
     for precision in formats:
         if precision.dtype.is_float and precision.dtype.bits < 32:
             found += _held(magnitudes, largest, smallest, precision, constant=constant)
@@ -160,14 +160,14 @@ def _row(
 
 def _held(
     magnitudes: np.ndarray, largest: float, smallest: float, precision: Precision, *, constant: bool
-) -> Iterator[Misfit]:
+) -> Iterator[FormatMisfit]:
     """Yield what a format cannot hold of some finite magnitudes."""
     info, word, what = precision.dtype.finfo, precision.value, "weight-" if constant else ""
     top, normal, unit = float(info.max), float(info.smallest_normal), float(info.eps) / 2.0
     if largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
         share = float((magnitudes > top).mean())
         words = f"reaches {largest:.3g}, beyond {word}'s largest number {top:.6g}"
-        yield Misfit(f"{what}beyond-range", word, True, share, words)
+        yield FormatMisfit(f"{what}beyond-range", word, True, share, words)
     if 0.0 < smallest < normal:
         tiny = magnitudes[(magnitudes < normal) & (magnitudes > 0)].astype(np.float32)
         kept = tiny.astype(precision.dtype.numpy).astype(np.float64)
@@ -180,13 +180,13 @@ def _held(
                 f"leaves an error of {loss:.1e} of the tensor"
             )
             gone = bool(lost == 1.0 and share == 1.0)
-            yield Misfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
+            yield FormatMisfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
     if whole := merged_integers(magnitudes, precision):
         words = (
             f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {whole.exact:.0f}, changes "
             f"{whole.share:.0%} of these and makes different ones equal"
         )
-        yield Misfit("integers", word, True, whole.share, words)
+        yield FormatMisfit("integers", word, True, whole.share, words)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def _whole(magnitudes: np.ndarray) -> bool:
     return all(bool((part == np.rint(part)).all()) for part in (magnitudes[:_SAMPLE], magnitudes))
 
 
-def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Misfit]:
+def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[FormatMisfit]:
     """Yield what a format makes of a sum whose result it can hold."""
     info, word = precision.dtype.finfo, precision.value
     top, unit = float(info.max), float(info.eps) / 2.0
@@ -234,13 +234,13 @@ def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Misf
             f"has sums whose terms add up to {terms.bound:.3g}, beyond {word}'s largest number {top:.6g}, if they are "
             f"added up in {word}"
         )
-        yield Misfit("sum-beyond-range", word, False, 1.0, words)
+        yield FormatMisfit("sum-beyond-range", word, False, 1.0, words)
     if terms.condition is not None and terms.condition * unit >= 1.0:
         words = (
             f"cancels: its terms are {terms.condition:.3g}x larger than what is left of them, and rounding them to "
             f"{word} costs {terms.condition * unit:.2g}x the result"
         )
-        yield Misfit("cancellation", word, math.isfinite(terms.condition), 1.0, words)
+        yield FormatMisfit("cancellation", word, math.isfinite(terms.condition), 1.0, words)
 
 
 RANGES_FORMAT = "tensortriage.ranges/1"

@@ -4,7 +4,7 @@ A pass is a generator that yields `Ask` and is sent one verdict per candidate. I
 how often, nor that some are answered from a cache, so the same pass works serially, in parallel, resumed and replayed.
 It must be a function of the answers alone: no clock, no randomness, no order of sets.
 
-Invariant: `Reduction.current` is always a subset that a verdict has called the same failure.
+Invariant: `SearchState.current` is always a subset that a verdict has called the same failure.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import enum
 from collections.abc import Callable, Generator
 from typing import Generic, TypeAlias
 
-from tensortriage.search.problem import Problem, T, Verdict
+from tensortriage.search.problem import OracleVerdict, SearchProblem, T
 
 
 class Care(enum.Enum):
@@ -34,9 +34,9 @@ class Ask(Generic[T]):
     care: Care = Care.QUICK
 
 
-Dialogue: TypeAlias = Generator[Ask[T], tuple[Verdict, ...], None]
-Reply: TypeAlias = Generator[Ask[T], tuple[Verdict, ...], bool]
-Pass: TypeAlias = Callable[["Reduction[T]"], Dialogue[T]]
+Dialogue: TypeAlias = Generator[Ask[T], tuple[OracleVerdict, ...], None]
+Reply: TypeAlias = Generator[Ask[T], tuple[OracleVerdict, ...], bool]
+Pass: TypeAlias = Callable[["SearchState[T]"], Dialogue[T]]
 
 
 class Minimality(enum.Enum):
@@ -51,7 +51,7 @@ class Minimality(enum.Enum):
 
 
 @dataclasses.dataclass
-class Reduction(Generic[T]):
+class SearchState(Generic[T]):
     """Where a search stands; owned by the pass that is talking.
 
     Attributes:
@@ -64,7 +64,7 @@ class Reduction(Generic[T]):
         checks_left: Rough number of checks still to come.
     """
 
-    problem: Problem[T]
+    problem: SearchProblem[T]
     current: frozenset[T]
     believed: list[T] = dataclasses.field(default_factory=list)
     false_pass: float = 0.0

@@ -11,13 +11,13 @@ from tensortriage.errors import UsageError
 from tensortriage.search.answers.answer_cache import Cache, Desk
 from tensortriage.search.answers.query_runner import Interview, StoppedError
 from tensortriage.search.answers.speculation import Answers, Foresight
-from tensortriage.search.dialogue import Dialogue, Minimality, Pass, Reduction
+from tensortriage.search.dialogue import Dialogue, Minimality, Pass, SearchState
 from tensortriage.search.execution.executors import Executor, InProcess
 from tensortriage.search.passes.deletion import sweep
 from tensortriage.search.passes.minimality import block_minimal, one_minimal
 from tensortriage.search.passes.prefix_search import narrow
-from tensortriage.search.problem import Problem, T
-from tensortriage.search.search_result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.problem import SearchProblem, T
+from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 
 TO_ITEMS = (narrow, sweep, one_minimal)
@@ -27,11 +27,11 @@ TO_BLOCKS = (narrow, block_minimal)
 
 
 def minimize(
-    problem: Problem[T],
+    problem: SearchProblem[T],
     *,
     cache: Cache | None = None,
     executor: Executor[T] | None = None,
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
     repeats: Repeats | None = None,
     passes: Sequence[Pass[T]] = TO_ITEMS,
     observe: Callable[[Progress[T]], None] | None = None,
@@ -54,15 +54,15 @@ def minimize(
             (``premise-unresolved``), or the budget does not reach that far (``search-budget-too-small``).
 
     Example:
-        >>> from tensortriage.search.problem import Outcome, Problem, Verdict
+        >>> from tensortriage.search.problem import CandidateOutcome, SearchProblem, OracleVerdict
         >>> def oracle(candidate, attempt):
-        ...     return Verdict(Outcome.SAME if {3, 7} <= set(candidate) else Outcome.PASS)
-        >>> result = minimize(Problem(tuple(range(100)), oracle, key=repr))
+        ...     return OracleVerdict(CandidateOutcome.SAME if {3, 7} <= set(candidate) else CandidateOutcome.PASS)
+        >>> result = minimize(SearchProblem(tuple(range(100)), oracle, key=repr))
         >>> result.kept, result.minimality.value
         ((3, 7), 'one-minimal')
     """
     desk = Desk(executor or InProcess(problem.oracle), cache, problem.key)
-    interview = Interview(problem, desk, budget=budget or Budget(), repeats=repeats or Repeats(), observe=observe)
+    interview = Interview(problem, desk, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=observe)
     try:
         interview.premise()
     except (StoppedError, KeyboardInterrupt) as error:
@@ -72,23 +72,25 @@ def minimize(
         _converse(problem, interview, state, passes)
     except (StoppedError, KeyboardInterrupt) as error:
         return _result(problem, interview, state, _stop(error, interview))
-    return _result(problem, interview, state, Stop.FINISHED)
+    return _result(problem, interview, state, SearchStop.FINISHED)
 
 
-def _begin(problem: Problem[T], interview: Interview[T]) -> Reduction[T]:
-    return Reduction(
+def _begin(problem: SearchProblem[T], interview: Interview[T]) -> SearchState[T]:
+    return SearchState(
         problem,
         frozenset(problem.items),
         false_pass=interview.false_pass,
     )
 
 
-def _talk(state: Reduction[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
+def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
     for one in passes:
         yield from one(state)
 
 
-def _converse(problem: Problem[T], interview: Interview[T], state: Reduction[T], passes: Sequence[Pass[T]]) -> None:
+def _converse(
+    problem: SearchProblem[T], interview: Interview[T], state: SearchState[T], passes: Sequence[Pass[T]]
+) -> None:
     """Carry answers from the interview to the passes until they have no more questions."""
     foresight = Foresight(lambda: _talk(_begin(problem, interview), passes), interview.expect)
     history: list[Answers] = []
@@ -103,7 +105,7 @@ def _converse(problem: Problem[T], interview: Interview[T], state: Reduction[T],
             return
 
 
-def _stop(error: StoppedError | KeyboardInterrupt, interview: Interview[T]) -> Stop:
+def _stop(error: StoppedError | KeyboardInterrupt, interview: Interview[T]) -> SearchStop:
     """Return why a search ended early; without anything that fails there is no result to give."""
     if isinstance(error, StoppedError):
         if interview.best is None:
@@ -115,14 +117,16 @@ def _stop(error: StoppedError | KeyboardInterrupt, interview: Interview[T]) -> S
         return error.stop
     if interview.best is None:
         raise error
-    return Stop.INTERRUPTED
+    return SearchStop.INTERRUPTED
 
 
-def _result(problem: Problem[T], interview: Interview[T], state: Reduction[T] | None, stop: Stop) -> SearchResult[T]:
+def _result(
+    problem: SearchProblem[T], interview: Interview[T], state: SearchState[T] | None, stop: SearchStop
+) -> SearchResult[T]:
     """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
     kept = interview.best or frozenset(problem.items)
     shown = Minimality.BUDGET
-    if state is not None and (stop is Stop.FINISHED or problem.size(state.current) <= problem.size(kept)):
+    if state is not None and (stop is SearchStop.FINISHED or problem.size(state.current) <= problem.size(kept)):
         kept, shown = state.current, state.minimality
     verdict = interview.verdict(kept)
     assert verdict is not None  # nothing is kept that was not asked about

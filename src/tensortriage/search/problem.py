@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
 
 
-class Outcome(enum.Enum):
+class CandidateOutcome(enum.Enum):
     """What a candidate did; the value is the word in files."""
 
     SAME = "same"
@@ -31,7 +31,7 @@ class Outcome(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class OracleVerdict:
     """Answer of the oracle to one candidate.
 
     Attributes:
@@ -40,20 +40,20 @@ class Verdict:
         detail: One line for a person.
     """
 
-    outcome: Outcome
+    outcome: CandidateOutcome
     signature: str = ""
     detail: str = ""
 
     @property
     def same(self) -> bool:
         """Whether the candidate fails as the whole does."""
-        return self.outcome is Outcome.SAME
+        return self.outcome is CandidateOutcome.SAME
 
 
 class Oracle(Protocol[T_contra]):
     """Says what a candidate does."""
 
-    def __call__(self, candidate: tuple[T_contra, ...], attempt: int, /) -> Verdict:
+    def __call__(self, candidate: tuple[T_contra, ...], attempt: int, /) -> OracleVerdict:
         """Check a candidate: items in the order of the problem, at least one.
 
         ``attempt`` counts from 0 the times that this candidate is asked about, for faults that come and go; an answer
@@ -68,7 +68,7 @@ def _alone(item: object) -> tuple[()]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem(Generic[T]):
+class SearchProblem(Generic[T]):
     """Items of which as few as possible are to be kept.
 
     Attributes:

@@ -7,11 +7,11 @@ from typing import Generic
 
 from tensortriage.errors import UsageError
 from tensortriage.search.dialogue import Minimality
-from tensortriage.search.problem import Outcome, T, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, T
 from tensortriage.search.statistics.repeats import Rate
 
 
-class Stop(enum.Enum):
+class SearchStop(enum.Enum):
     """Why a search ended; the value is the word in files."""
 
     FINISHED = "finished"
@@ -21,7 +21,7 @@ class Stop(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Budget:
+class SearchBudget:
     """What a search may cost; None for no limit.
 
     Attributes:
@@ -43,7 +43,7 @@ class Budget:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class SearchStep:
     """One answer that the search used.
 
     Attributes:
@@ -57,7 +57,7 @@ class Step:
 
     items: int
     attempt: int
-    outcome: Outcome
+    outcome: CandidateOutcome
     cached: bool
     seconds: float
     kept: int
@@ -68,7 +68,7 @@ class Interesting(Generic[T]):
     """A candidate that fails in another way: perhaps another fault, found for free."""
 
     candidate: tuple[T, ...]
-    verdict: Verdict
+    verdict: OracleVerdict
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class Progress(Generic[T]):
     """
 
     candidate: tuple[T, ...]
-    verdict: Verdict
-    step: Step
+    verdict: OracleVerdict
+    step: SearchStep
     kept: tuple[T, ...]
     checks: int
     cache_hits: int
@@ -122,16 +122,16 @@ class SearchResult(Generic[T]):
     """
 
     kept: tuple[T, ...]
-    verdict: Verdict
+    verdict: OracleVerdict
     minimality: Minimality
     block_items: int
-    stop: Stop
-    removals: Mapping[T, Verdict]
+    stop: SearchStop
+    removals: Mapping[T, OracleVerdict]
     checks: int
     candidates: int
     cache_hits: int
     seconds: float
     rate: Rate
     confidence: float | None
-    history: tuple[Step, ...]
+    history: tuple[SearchStep, ...]
     others: tuple[Interesting[T], ...]

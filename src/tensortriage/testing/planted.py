@@ -103,7 +103,7 @@ FAMILIES: Mapping[str, Callable[[int], ModelProto]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
+class PlantedSubject:
     """One model of a family, written to a folder with its data.
 
     Attributes:
@@ -119,7 +119,7 @@ class Subject:
     seed: int
 
     @classmethod
-    def written(cls, family: str, folder: Path, seed: int) -> "Subject":
+    def written(cls, family: str, folder: Path, seed: int) -> "PlantedSubject":
         """Build a model and write it, one feed, two feeds, and the engines."""
         folder.mkdir(parents=True, exist_ok=True)
         found = cls(family, folder, FAMILIES[family](seed), seed)

@@ -12,7 +12,7 @@ from tensortriage.model.transforms.mark_outputs import mark_outputs, markable
 from tensortriage.testing.faulty_engine import FaultyEngine
 from tensortriage.testing.graph_writer import GraphProto, NodeProto, with_changed_weight
 from tensortriage.testing.models import save_model
-from tensortriage.testing.planted import ENGINES, FAMILIES, PLAIN, VISIBLE, Planted, Subject, off
+from tensortriage.testing.planted import ENGINES, FAMILIES, PLAIN, VISIBLE, Planted, PlantedSubject, off
 from tensortriage.testing.quantized_models import quantized
 
 _LOCAL = ("local-fault",)
@@ -56,7 +56,7 @@ def planted_cases(
         seed: Of weights, data and places.
     """
     for family in families or FAMILIES:
-        subject = Subject.written(family, folder / family, seed)
+        subject = PlantedSubject.written(family, folder / family, seed)
         for kind, make in makers().items():
             if not kinds or kind in kinds:
                 found = make(subject, kind)
@@ -64,7 +64,7 @@ def planted_cases(
                     yield found
 
 
-def makers() -> Mapping[str, Callable[[Subject, str], Planted | None]]:
+def makers() -> Mapping[str, Callable[[PlantedSubject, str], Planted | None]]:
     """Return what makes each kind of case."""
     return {
         **dict.fromkeys(NUMERIC, numeric),
@@ -75,7 +75,7 @@ def makers() -> Mapping[str, Callable[[Subject, str], Planted | None]]:
     }  # fmt: skip
 
 
-def numeric(subject: Subject, kind: str) -> Planted | None:
+def numeric(subject: PlantedSubject, kind: str) -> Planted | None:
     """A wrong op."""
     two = NUMERIC[kind] == ("nondeterministic-run",)
     probe = "scale" if two else kind
@@ -106,14 +106,14 @@ def verdicts_on(node: NodeProto, verdicts: Sequence[str] = _LOCAL) -> list[str]:
     return [*verdicts, *(["quantization"] if "local-fault" in verdicts and node.op_type in QUANTIZERS else [])]
 
 
-def failing(subject: Subject, kind: str) -> Planted:
+def failing(subject: PlantedSubject, kind: str) -> Planted:
     """An engine that gives no answer."""
     target = subject.spec("faulty.py", kind=kind, node=subject.nodes(kind)[0].name)
     seconds = HANG_SECONDS if "hang" in kind else None
     return subject.case(kind, [FAILING[kind]], [], target, seconds=seconds)
 
 
-def fusion(subject: Subject, kind: str) -> Planted | None:
+def fusion(subject: PlantedSubject, kind: str) -> Planted | None:
     """Two neighbours that are wrong only while nothing between them is marked."""
     makers_of = {output: node for node in subject.proto.graph.node for output in node.output}
     for node in subject.nodes(kind):
@@ -125,7 +125,7 @@ def fusion(subject: Subject, kind: str) -> Planted | None:
     return None
 
 
-def level(subject: Subject, kind: str) -> Planted | None:
+def level(subject: PlantedSubject, kind: str) -> Planted | None:
     """An op that is wrong once the engine optimizes."""
     for node in subject.nodes(kind):
         if subject.shows(kind="scale", node=node.name):
@@ -134,7 +134,7 @@ def level(subject: Subject, kind: str) -> Planted | None:
     return None
 
 
-def intermittent(subject: Subject, kind: str) -> Planted | None:
+def intermittent(subject: PlantedSubject, kind: str) -> Planted | None:
     """An op that is wrong in one build of three."""
     for node in subject.nodes(kind):
         if subject.shows(kind="scale", node=node.name):
@@ -145,7 +145,7 @@ def intermittent(subject: Subject, kind: str) -> Planted | None:
     return None
 
 
-def in_bf16(subject: Subject, kind: str) -> Planted | None:
+def in_bf16(subject: PlantedSubject, kind: str) -> Planted | None:
     """A wrong op among results that are rounded to bf16: its error must stand out of theirs."""
     for node in subject.nodes(kind):
         options = {"kind": "scale", "node": node.name, "amount": "1.5", "precision": "bf16"}
@@ -158,23 +158,28 @@ def in_bf16(subject: Subject, kind: str) -> Planted | None:
     return None
 
 
-def rounding(subject: Subject, kind: str) -> Planted:
+def rounding(subject: PlantedSubject, kind: str) -> Planted:
     """A healthy engine of a narrow format."""
     return subject.case(kind, ["rounding", "match"], [], "emulate:precision=bf16")
 
 
-def overflow(subject: Subject, kind: str) -> Planted | None:
+def overflow(subject: PlantedSubject, kind: str) -> Planted | None:
     """A weight so large that fp16 cannot hold a product."""
     return _reweighed(subject, kind, lambda weight: weight * np.float32(3e5), ["range-overflow"], own=True)
 
 
-def changed(subject: Subject, kind: str) -> Planted | None:
+def changed(subject: PlantedSubject, kind: str) -> Planted | None:
     """A file whose weight is another one than in the model."""
     return _reweighed(subject, kind, lambda weight: weight[::-1].copy(), ["model-changed"], own=False)
 
 
 def _reweighed(
-    subject: Subject, kind: str, change: Callable[[np.ndarray], np.ndarray], verdicts: Sequence[str], *, own: bool
+    subject: PlantedSubject,
+    kind: str,
+    change: Callable[[np.ndarray], np.ndarray],
+    verdicts: Sequence[str],
+    *,
+    own: bool,
 ) -> Planted | None:
     weights = {weight.name: weight for weight in subject.proto.graph.initializer}
     for node in subject.nodes(kind):
@@ -188,7 +193,7 @@ def _reweighed(
     return None
 
 
-def wrong_reference(subject: Subject, kind: str) -> Planted | None:
+def wrong_reference(subject: PlantedSubject, kind: str) -> Planted | None:
     """A right target against a reference with a wrong op."""
     for node in subject.nodes(kind):
         if node.op_type in ("MatMul", "Gemm", "Conv") and subject.shows(kind="scale", node=node.name):
@@ -197,7 +202,7 @@ def wrong_reference(subject: Subject, kind: str) -> Planted | None:
     return None
 
 
-def swapped(subject: Subject, kind: str) -> Planted | None:
+def swapped(subject: PlantedSubject, kind: str) -> Planted | None:
     """Two outputs of one shape that change places."""
     model = Model.load(subject.model)
     feed = subject.feed()
@@ -217,7 +222,7 @@ def swapped(subject: Subject, kind: str) -> Planted | None:
     return subject.case(kind, verdicts, [], subject.spec("swapping.py"), model=path)
 
 
-def input_sensitive(subject: Subject, kind: str) -> Planted | None:
+def input_sensitive(subject: PlantedSubject, kind: str) -> Planted | None:
     """An op that is right on small data and clips what random data reach."""
     small = {name: a * np.float32(0.01) if a.dtype == np.float32 else a for name, a in subject.feed().items()}
     if not any(array.dtype == np.float32 for array in small.values()):
@@ -234,7 +239,7 @@ def input_sensitive(subject: Subject, kind: str) -> Planted | None:
     )
 
 
-def bad_scale(subject: Subject, kind: str) -> Planted | None:
+def bad_scale(subject: PlantedSubject, kind: str) -> Planted | None:
     """A quantized file of which one scale is an eighth of what its values need."""
     if subject.family == "quantized":
         return None

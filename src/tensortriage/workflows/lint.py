@@ -8,7 +8,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.io.parse import read_message
-from tensortriage.model.lint.finding import NARROW, Aims, Finding, Severity
+from tensortriage.model.lint.finding import NARROW, Aims, LintFinding, Severity
 from tensortriage.model.lint.rules import lint
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.node_build_check import NodeCheck, Say, check_nodes
@@ -67,7 +67,7 @@ class LintReport:
     target: str
     formats: tuple[str, ...]
     passed: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     passing: tuple[str, ...]
     failing: tuple[str, ...]
     skipped: tuple[str, ...]
@@ -92,7 +92,9 @@ def lint_model(request: LintRequest, *, say: Say = lambda text: None) -> LintRep
     except ModelError as error:
         if error.slug in _NO_MODEL:
             raise
-        findings = [Finding(error.slug, Severity.EXCEPTION, "", "", "", "", error.message, error.cure, "onnx_loader")]
+        findings = [
+            LintFinding(error.slug, Severity.EXCEPTION, "", "", "", "", error.message, error.cure, "onnx_loader")
+        ]
     else:
         say("the rules")
         findings = list(lint(model, message, aims))
@@ -125,7 +127,7 @@ def _nodes(model: Model, spec: EngineSpec, request: LintRequest, say: Say) -> No
         if request.feeding.paths or request.feeding.script:
             raise
         why = f"no inputs could be made up for the engine: {error.message}"
-        finding = Finding("engine-not-asked", Severity.HINT, "", "", "", "", why, error.cure, spec.name)
+        finding = LintFinding("engine-not-asked", Severity.HINT, "", "", "", "", why, error.cure, spec.name)
         return NodeCheck((), (), (), (finding,))
     with Workspace() as workspace:
         return check_nodes(model, spec, feed, workspace=workspace, limits=request.limits, say=say)

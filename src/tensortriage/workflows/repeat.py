@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.failure_rules import Ruling
-from tensortriage.search.statistics.stop_rule import CONFIDENCE, Stop, Until, wilson
+from tensortriage.search.statistics.stop_rule import CONFIDENCE, RepeatStop, Until, wilson
 
 REPEAT_FORMAT = "tensortriage.repeat/1"
 LEAST_RUNS = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Goal:
+class RepeatGoal:
     """What to repeat for.
 
     Attributes:
@@ -70,7 +70,7 @@ class Repeated:
     confidence: float
     signatures: Mapping[str, int]
     first_failure: int | None
-    stop: Stop
+    stop: RepeatStop
     seconds: float
     format: str = REPEAT_FORMAT
 
@@ -83,7 +83,7 @@ class Repeated:
 
 
 def repeat(
-    run: Callable[[int], Ruling], goal: Goal, *, observe: Callable[[int, Ruling], None] | None = None
+    run: Callable[[int], Ruling], goal: RepeatGoal, *, observe: Callable[[int, Ruling], None] | None = None
 ) -> Repeated:
     """Run a check again and again; Ctrl-C ends it with what there is.
 
@@ -102,14 +102,14 @@ def repeat(
             cure="give at least one run and a width between 0 and 1",
         )
     started, rulings = time.monotonic(), list[Ruling]()
-    stop = Stop.REACHED
+    stop = RepeatStop.REACHED
     try:
         while not goal.reached(_count(rulings, False), _count(rulings, True), len(rulings)):
             if len(rulings) >= goal.most_runs:
-                stop = Stop.MOST_RUNS
+                stop = RepeatStop.MOST_RUNS
                 break
             if goal.seconds is not None and time.monotonic() - started >= goal.seconds:
-                stop = Stop.BUDGET
+                stop = RepeatStop.BUDGET
                 break
             rulings.append(run(len(rulings)))
             if observe is not None:
@@ -117,11 +117,11 @@ def repeat(
     except KeyboardInterrupt:
         if not rulings:
             raise
-        stop = Stop.INTERRUPTED
+        stop = RepeatStop.INTERRUPTED
     return _summary(rulings, stop, time.monotonic() - started)
 
 
-def _summary(rulings: list[Ruling], stop: Stop, seconds: float) -> Repeated:
+def _summary(rulings: list[Ruling], stop: RepeatStop, seconds: float) -> Repeated:
     passed, failed = _count(rulings, False), _count(rulings, True)
     low, high = wilson(failed, passed + failed)
     signatures: dict[str, int] = {}

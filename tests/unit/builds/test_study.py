@@ -6,7 +6,7 @@ import pytest
 
 from tensortriage.builds.guilty_choice import blame
 from tensortriage.builds.study import BuildGoal, Studying, suspects
-from tensortriage.builds.trial import BuildTrial, Difference, Judgement
+from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.engines.base import Choice
 from tensortriage.search.statistics.stop_rule import Until
 
@@ -30,7 +30,7 @@ class Simulated:
         self.made.append(name)
         return BuildTrial(
             name=name,
-            judgement=Judgement.BAD if failed else Judgement.GOOD,
+            judgement=BuildJudgement.BAD if failed else BuildJudgement.GOOD,
             outputs="wrong" if failed else "right",
             choices=told,
             features=tuple((choice.layer, choice.label) for choice in told),
@@ -66,8 +66,10 @@ def test_guilty_choices_are_exactly_those_of_the_truth(seed, bad):
 def test_a_choice_that_both_builds_share_is_not_needed_to_tell_them_apart():
     """Of two layers that must both be 0 the good build may have one: then the other alone is guilty."""
     bench = Simulated(bad=("layer0", "layer1"), tactics=2, layers=2)
-    good = BuildTrial(name="0", judgement=Judgement.GOOD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x1")))
-    bad = BuildTrial(name="1", judgement=Judgement.BAD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x0")))
+    good = BuildTrial(
+        name="0", judgement=BuildJudgement.GOOD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x1"))
+    )
+    bad = BuildTrial(name="1", judgement=BuildJudgement.BAD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x0")))
     found = blame(bench, [good, bad], {}, identity="x")
     assert [guilty.layer for guilty in found.guilty] == ["layer1"]
     assert found.differing == 1
@@ -103,11 +105,14 @@ def test_a_cause_outside_the_tactics_is_not_blamed_on_one():
 
 def test_equal_choices_in_good_and_bad_builds_are_said():
     same = (Choice("a", "0x1"),)
-    trials = [BuildTrial(name=str(n), judgement=j, choices=same) for n, j in enumerate((Judgement.GOOD, Judgement.BAD))]
+    trials = [
+        BuildTrial(name=str(n), judgement=j, choices=same)
+        for n, j in enumerate((BuildJudgement.GOOD, BuildJudgement.BAD))
+    ]
     assert "same choices" in blame(Simulated(), trials, {}, identity="x").reason
 
 
-@pytest.mark.parametrize(("until", "last"), [(Until.GOOD, Judgement.GOOD), (Until.BAD, Judgement.BAD)])
+@pytest.mark.parametrize(("until", "last"), [(Until.GOOD, BuildJudgement.GOOD), (Until.BAD, BuildJudgement.BAD)])
 def test_until_good_or_bad_ends_with_one(until, last):
     found = study(Simulated(tactics=2, seed=5), until=until, pin=False)
     assert found.trials[-1].judgement is last
@@ -136,8 +141,8 @@ def test_ctrl_c_keeps_what_there_is():
 def test_suspects_know_the_nodes_of_their_layer():
     good, bad = Choice("conv", "0x1", nodes=("/Conv",)), Choice("conv", "0x0", nodes=("/Conv",))
     trials = [
-        BuildTrial(name="0", judgement=Judgement.GOOD, choices=(good,), features=(("conv", good.label),)),
-        BuildTrial(name="1", judgement=Judgement.BAD, choices=(bad,), features=(("conv", bad.label),)),
+        BuildTrial(name="0", judgement=BuildJudgement.GOOD, choices=(good,), features=(("conv", good.label),)),
+        BuildTrial(name="1", judgement=BuildJudgement.BAD, choices=(bad,), features=(("conv", bad.label),)),
     ]
     assert [(one.layer, one.nodes) for one in suspects(trials)] == [("conv", ("/Conv",))]
 

@@ -9,7 +9,7 @@ from onnx import helper
 from models import of_nodes, parse
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.goal import ErrorGoal, MetricGoal, Sample, ToleranceGoal, failed
+from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, ToleranceGoal, failed
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.reasons import reason_for
 from tensortriage.precision.tool_settings import settings_for
@@ -105,7 +105,7 @@ def test_the_share_of_work_counts_multiplications():
     assert low_share(graph, {**specs, "a": ValueSpec("a", None, None)}, []) is None
 
 
-SAMPLE = Sample(Feed("one", {"x": f32(1.0)}, Origin.REAL), {"y": f32(3.0, 4.0), "z": np.array([1, 2, 3, 4])})
+SAMPLE = GoalSample(Feed("one", {"x": f32(1.0)}, Origin.REAL), {"y": f32(3.0, 4.0), "z": np.array([1, 2, 3, 4])})
 
 
 def test_the_error_goal_weighs_every_output_by_its_limit():

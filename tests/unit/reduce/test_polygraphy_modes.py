@@ -5,7 +5,7 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
 from tensortriage.search.driver import minimize
-from tensortriage.search.problem import Outcome, Problem, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.statistics.repeats import Repeats
 
 PREMISE = 1
@@ -16,9 +16,9 @@ def search(mode, count, *needed, ends=Ends.BOTH):
     pieces = Pieces(model, specs=value_specs(model))
 
     def oracle(candidate, attempt):
-        return Verdict(Outcome.SAME if set(needed) <= set(candidate) else Outcome.PASS)
+        return OracleVerdict(CandidateOutcome.SAME if set(needed) <= set(candidate) else CandidateOutcome.PASS)
 
-    problem = Problem(pieces.items, oracle, key=repr)
+    problem = SearchProblem(pieces.items, oracle, key=repr)
     return minimize(problem, passes=(mode(pieces, ends),), repeats=Repeats(premise=PREMISE))
 
 

@@ -9,8 +9,8 @@ from tensortriage.errors import UsageError
 from tensortriage.runs.check_cache import CheckCache
 from tensortriage.search.dialogue import Minimality
 from tensortriage.search.driver import TO_BLOCKS, minimize
-from tensortriage.search.problem import Outcome, Verdict
-from tensortriage.search.search_result import Budget, Stop
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict
+from tensortriage.search.search_result import SearchBudget, SearchStop
 from tensortriage.search.statistics.repeats import Rate, Repeats
 
 ONCE = Repeats(premise=1)
@@ -46,11 +46,11 @@ def test_the_needed_items_and_nothing_else():
     oracle = Counting(fault({20, 30, 170}, items=200))
     result = minimize(problem_of(oracle, 200))
     assert result.kept == (20, 30, 170)
-    assert (result.minimality, result.stop) == (Minimality.ONE_MINIMAL, Stop.FINISHED)
+    assert (result.minimality, result.stop) == (Minimality.ONE_MINIMAL, SearchStop.FINISHED)
     assert {item: verdict.outcome for item, verdict in result.removals.items()} == dict.fromkeys(
-        result.kept, Outcome.PASS
+        result.kept, CandidateOutcome.PASS
     )
-    assert result.verdict == Verdict(Outcome.SAME, signature="wrong")
+    assert result.verdict == OracleVerdict(CandidateOutcome.SAME, signature="wrong")
     assert (result.rate, result.confidence) == (Rate(3, 3), None)
     assert result.checks == len(oracle.asked) == len(set(oracle.asked)) == len(result.history)
     assert result.candidates == len({candidate for candidate, _ in oracle.asked}) == result.checks - 2
@@ -91,10 +91,18 @@ def test_a_suspect_that_is_alone_to_blame_takes_one_check():
 @pytest.mark.parametrize(
     ("oracle", "slug", "said"),
     [
-        (lambda candidate, attempt: Verdict(Outcome.PASS), "premise-not-failing", "does not fail in 3 runs"),
-        (lambda candidate, attempt: Verdict(Outcome.OTHER, detail="crash"), "premise-not-failing", r"\(crash\)"),
         (
-            lambda candidate, attempt: Verdict(Outcome.UNRESOLVED, detail="no such file"),
+            lambda candidate, attempt: OracleVerdict(CandidateOutcome.PASS),
+            "premise-not-failing",
+            "does not fail in 3 runs",
+        ),
+        (
+            lambda candidate, attempt: OracleVerdict(CandidateOutcome.OTHER, detail="crash"),
+            "premise-not-failing",
+            r"\(crash\)",
+        ),
+        (
+            lambda candidate, attempt: OracleVerdict(CandidateOutcome.UNRESOLVED, detail="no such file"),
             "premise-unresolved",
             "no such file",
         ),
@@ -111,9 +119,9 @@ def test_a_budget_of_checks_ends_with_the_smallest_so_far():
     needed = minimize(problem_of(fault({20, 30, 170}, items=200), 200)).checks
     for checks in range(3, needed):
         oracle = Counting(fault({20, 30, 170}, items=200))
-        result = minimize(problem_of(oracle, 200), budget=Budget(checks=checks))
+        result = minimize(problem_of(oracle, 200), budget=SearchBudget(checks=checks))
         assert len(oracle.asked) == result.checks <= checks
-        assert (result.stop, result.minimality) == (Stop.CHECK_BUDGET, Minimality.BUDGET)
+        assert (result.stop, result.minimality) == (SearchStop.CHECK_BUDGET, Minimality.BUDGET)
         assert {20, 30, 170} <= set(result.kept)
         smaller.append(len(result.kept))
     assert sorted(smaller, reverse=True) == smaller
@@ -123,7 +131,7 @@ def test_a_budget_of_checks_ends_with_the_smallest_so_far():
 def test_a_budget_of_checks_counts_cached_ones():
     cache = Memory()
     once, again = (
-        minimize(problem_of(fault({20, 30, 170}, items=200), 200), budget=Budget(checks=15), cache=cache)
+        minimize(problem_of(fault({20, 30, 170}, items=200), 200), budget=SearchBudget(checks=15), cache=cache)
         for _ in range(2)
     )
     assert same_result(once, again)
@@ -133,23 +141,23 @@ def test_a_budget_of_checks_counts_cached_ones():
 def test_a_budget_of_no_time_ends_before_the_premise_unless_answers_are_there():
     problem = problem_of(fault({2, 9}, items=50), 50)
     with pytest.raises(UsageError) as error:
-        minimize(problem, budget=Budget(seconds=0.0))
+        minimize(problem, budget=SearchBudget(seconds=0.0))
     assert error.value.slug == "search-budget-too-small"
     cache = Memory()
     done = minimize(problem, cache=cache)
-    assert same_result(minimize(problem, cache=cache, budget=Budget(seconds=0.0)), done)
+    assert same_result(minimize(problem, cache=cache, budget=SearchBudget(seconds=0.0)), done)
 
 
 @pytest.mark.parametrize("budget", [{"checks": -1}, {"seconds": -1.0}, {"seconds": float("nan")}])
 def test_bad_budgets_are_refused(budget):
     with pytest.raises(UsageError) as error:
-        Budget(**budget)
+        SearchBudget(**budget)
     assert error.value.slug == "search-budget-invalid"
 
 
 def test_interrupting_gives_the_smallest_so_far():
     result = minimize(problem_of(Counting(fault({2, 90}, items=100), until=12), 100))
-    assert (result.stop, result.minimality) == (Stop.INTERRUPTED, Minimality.BUDGET)
+    assert (result.stop, result.minimality) == (SearchStop.INTERRUPTED, Minimality.BUDGET)
     assert {2, 90} <= set(result.kept)
     assert len(result.kept) < 100
     with pytest.raises(KeyboardInterrupt):
@@ -194,7 +202,7 @@ def test_failures_of_another_kind_are_kept_the_smallest_of_each():
     assert {5, 40} <= set(result.kept)
     assert {other.verdict.signature for other in result.others} == {"other 0", "other 1"}
     for other in result.others:
-        sizes = [step.items for step in result.history if step.outcome is Outcome.OTHER]
+        sizes = [step.items for step in result.history if step.outcome is CandidateOutcome.OTHER]
         assert len(other.candidate) == min(size for size in sizes if size % 2 == len(other.candidate) % 2)
 
 
@@ -211,7 +219,7 @@ def test_progress_after_every_answer():
 
 def test_to_blocks():
     result = minimize(problem_of(fault(range(100, 140), items=300), 300), passes=TO_BLOCKS)
-    assert (result.minimality, result.stop) == (Minimality.BLOCK_MINIMAL, Stop.FINISHED)
+    assert (result.minimality, result.stop) == (Minimality.BLOCK_MINIMAL, SearchStop.FINISHED)
     assert set(range(100, 140)) <= set(result.kept)
     assert len(result.kept) < 70
     assert result.block_items >= 4
@@ -235,7 +243,7 @@ def test_a_fault_that_comes_and_goes_is_found_with_the_stated_confidence():
 
 def test_the_premise_is_measured_when_its_runs_differ():
     def oracle(candidate, attempt):
-        return Verdict(Outcome.PASS if attempt % 3 == 1 else Outcome.SAME)
+        return OracleVerdict(CandidateOutcome.PASS if attempt % 3 == 1 else CandidateOutcome.SAME)
 
     result = minimize(problem_of(oracle, 4), repeats=Repeats(premise=2, measure=9))
     assert [step.items for step in result.history[:9]] == [4] * 9
@@ -254,11 +262,11 @@ def test_too_few_runs_give_less_confidence_and_say_so():
 def test_unresolved_runs_are_not_repeated():
     def oracle(candidate, attempt):
         if len(candidate) == 6:
-            return Verdict(Outcome.SAME if attempt % 2 else Outcome.PASS)
-        return Verdict(Outcome.UNRESOLVED)
+            return OracleVerdict(CandidateOutcome.SAME if attempt % 2 else CandidateOutcome.PASS)
+        return OracleVerdict(CandidateOutcome.UNRESOLVED)
 
     counting = Counting(oracle)
     result = minimize(problem_of(counting, 6), repeats=Repeats(premise=4))
     assert result.kept == tuple(range(6))
     assert max(attempt for candidate, attempt in counting.asked if len(candidate) < 6) == 0
-    assert {verdict.outcome for verdict in result.removals.values()} == {Outcome.UNRESOLVED}
+    assert {verdict.outcome for verdict in result.removals.values()} == {CandidateOutcome.UNRESOLVED}

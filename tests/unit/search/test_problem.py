@@ -4,7 +4,7 @@ import pytest
 
 from search_oracles import fault, problem_of
 from tensortriage.errors import UsageError
-from tensortriage.search.problem import Problem
+from tensortriage.search.problem import SearchProblem
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from tensortriage.search.problem import Problem
 )
 def test_bad_problems_are_refused(items, how, said):
     with pytest.raises(UsageError, match=said) as error:
-        Problem(items, fault(items=3), key=repr, **how)
+        SearchProblem(items, fault(items=3), key=repr, **how)
     assert error.value.slug == "search-problem-invalid"
 
 
 def test_candidates_are_put_in_the_order_of_the_problem():
-    problem = Problem(("b", "c", "a"), fault(items=3), key=repr, weights={"c": 2.5})
+    problem = SearchProblem(("b", "c", "a"), fault(items=3), key=repr, weights={"c": 2.5})
     assert problem.ordered({"a", "b", "c"}) == ("b", "c", "a")
     assert problem.size({"a", "c"}) == 3.5
     assert problem_of(fault(items=2), 2).suspected(0) == 0.0

@@ -20,7 +20,7 @@ from tensortriage.testing import (
     save_model,
 )
 from tensortriage.testing.simulated.approximations import APPROXIMATIONS, EXACT, erf
-from tensortriage.testing.simulated.formats import Format, flushed, rounded
+from tensortriage.testing.simulated.formats import SimulatedFormat, flushed, rounded
 
 RNG = np.random.default_rng(0)
 
@@ -50,7 +50,7 @@ def off(found: np.ndarray, exact: np.ndarray) -> float:
 
 # --- formats ----------------------------------------------------------------------------------------------------------
 
-MANTISSA = {Format.FP32: 24, Format.TF32: 11, Format.FP16: 11, Format.BF16: 8}
+MANTISSA = {SimulatedFormat.FP32: 24, SimulatedFormat.TF32: 11, SimulatedFormat.FP16: 11, SimulatedFormat.BF16: 8}
 """Bits of the significand, the hidden one included: IEEE 754, NVIDIA A100 whitepaper, bfloat16."""
 
 
@@ -60,7 +60,7 @@ def test_rounding_is_within_half_a_step_and_truncation_within_one_toward_zero(to
     step = 2.0 ** (np.floor(np.log2(np.abs(x))) - MANTISSA[to] + 1)
     nearest, cut = rounded(x, to), rounded(x, to, toward_zero=True)
     assert np.abs(nearest - x).max() > 0
-    assert (np.abs(nearest - x) <= 0.5000001 * step + (to is not Format.FP32) * 2.0**-24 * np.abs(x)).all()
+    assert (np.abs(nearest - x) <= 0.5000001 * step + (to is not SimulatedFormat.FP32) * 2.0**-24 * np.abs(x)).all()
     assert (np.abs(cut) <= np.abs(x)).all()
     assert (np.abs(cut - x) < step).all()
     np.testing.assert_array_equal(rounded(nearest, to), nearest)
@@ -73,20 +73,20 @@ def test_half_precision_is_that_of_numpy():
         np.float32
     )
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(rounded(x, Format.FP16), x.astype(np.float16).astype(np.float32))
+        np.testing.assert_array_equal(rounded(x, SimulatedFormat.FP16), x.astype(np.float16).astype(np.float32))
 
 
 def test_ties_go_to_even_and_what_is_not_finite_stays():
     x = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, np.inf, -np.inf, np.nan, 1e6], np.float32)
-    np.testing.assert_array_equal(rounded(x, Format.TF32)[:5], [1, 1 + 2.0**-9, np.inf, -np.inf, np.nan])
-    assert rounded(x, Format.FP16)[5] == np.inf
-    assert rounded(x, Format.FP16, toward_zero=True)[5] == 65504
+    np.testing.assert_array_equal(rounded(x, SimulatedFormat.TF32)[:5], [1, 1 + 2.0**-9, np.inf, -np.inf, np.nan])
+    assert rounded(x, SimulatedFormat.FP16)[5] == np.inf
+    assert rounded(x, SimulatedFormat.FP16, toward_zero=True)[5] == 65504
 
 
 def test_subnormal_numbers_are_flushed():
     x = np.array([1e-39, -1e-39, 1.2e-38, 0, 1], np.float32)
-    np.testing.assert_array_equal(flushed(x, Format.FP32), np.where(np.abs(x) < 2.0**-126, 0, x))
-    assert flushed(np.array([5e-5], np.float32), Format.FP16)[0] == 0
+    np.testing.assert_array_equal(flushed(x, SimulatedFormat.FP32), np.where(np.abs(x) < 2.0**-126, 0, x))
+    assert flushed(np.array([5e-5], np.float32), SimulatedFormat.FP16)[0] == 0
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
@@ -282,8 +282,8 @@ def test_ties_of_quantizers(tmp_path):
 def test_a_chain_is_rounded_once_when_it_is_fused(tmp_path):
     text = """g (float[64,64] x) => (float[64,64] y) <float a = {1.7}, float b = {0.3}> {
       [p] p = Mul(x, a)\n [q] q = Add(p, b)\n [r] r = Mul(q, a)\n [t] y = Sub(r, b) }"""
-    x = rounded(RNG.standard_normal((64, 64)), Format.BF16)
-    a, b = (float(rounded(np.array(c, np.float32), Format.BF16)) for c in (1.7, 0.3))
+    x = rounded(RNG.standard_normal((64, 64)), SimulatedFormat.BF16)
+    a, b = (float(rounded(np.array(c, np.float32), SimulatedFormat.BF16)) for c in (1.7, 0.3))
     exact = (x.astype(np.float64) * a + b) * a - b
     apart, fused = (off(run(text, {"x": x}, tmp_path, precision="bf16", fused=f)["y"], exact) for f in ("no", "yes"))
     assert 0.8 * 2.0**-8 * 0.49 < fused < 1.2 * 2.0**-8 * 0.49  # one rounding

@@ -7,7 +7,7 @@ import pytest
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.testing import planted_cases
-from tensortriage.testing.planted import FAMILIES, HEALTHY_ERROR, VISIBLE, Subject, off
+from tensortriage.testing.planted import FAMILIES, HEALTHY_ERROR, VISIBLE, PlantedSubject, off
 from tensortriage.testing.planted_kinds import NUMERIC, makers
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
@@ -33,7 +33,7 @@ def test_cases_name_verdicts_that_exist_and_nodes_that_are_there(tmp_path, famil
 @pytest.mark.parametrize("kind", ["noise", "tile-tail", "flush"])
 def test_a_fault_shows_at_the_outputs_where_it_is_planted(tmp_path, kind):
     (case,) = planted_cases(tmp_path, families=["residual_dag"], kinds=[kind])
-    subject = Subject.written("residual_dag", tmp_path / "again", 0)
+    subject = PlantedSubject.written("residual_dag", tmp_path / "again", 0)
     right, wrong = subject.run(), subject.run(kind=kind, node=case.culprits[0])
     assert off(right["y"], wrong["y"]) > VISIBLE * HEALTHY_ERROR
 
@@ -42,7 +42,7 @@ def test_a_fault_shows_at_the_outputs_where_it_is_planted(tmp_path, kind):
 def test_healthy_engines_are_as_close_as_the_suite_assumes(tmp_path, family):
     import onnxruntime
 
-    subject = Subject.written(family, tmp_path, 0)
+    subject = PlantedSubject.written(family, tmp_path, 0)
     session = onnxruntime.InferenceSession(str(subject.model))
     names = [output.name for output in session.get_outputs()]
     optimized = dict(zip(names, session.run(None, subject.feed()), strict=True))

@@ -4,8 +4,8 @@ import pytest
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.failure_rules import Ruling
-from tensortriage.search.statistics.stop_rule import Stop, Until, wilson
-from tensortriage.workflows.repeat import Goal, Repeated, repeat
+from tensortriage.search.statistics.stop_rule import RepeatStop, Until, wilson
+from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
 GOOD, BAD, SILENT = Ruling(False, "", "ok"), Ruling(True, "exit code 1", "no"), Ruling(None, "timeout", "slow")
 
@@ -31,11 +31,11 @@ def test_no_run_tells_nothing():
 @pytest.mark.parametrize(
     ("goal", "rulings", "made", "stop"),
     [
-        (Goal(Until.BAD), (GOOD, GOOD, BAD), 3, Stop.REACHED),
-        (Goal(Until.GOOD), (BAD, SILENT, GOOD), 3, Stop.REACHED),
-        (Goal(Until.BAD, most_runs=7), (GOOD,), 7, Stop.MOST_RUNS),
-        (Goal(Until.COUNT, most_runs=4), (GOOD, BAD), 4, Stop.REACHED),
-        (Goal(seconds=0.0), (GOOD,), 0, Stop.BUDGET),
+        (RepeatGoal(Until.BAD), (GOOD, GOOD, BAD), 3, RepeatStop.REACHED),
+        (RepeatGoal(Until.GOOD), (BAD, SILENT, GOOD), 3, RepeatStop.REACHED),
+        (RepeatGoal(Until.BAD, most_runs=7), (GOOD,), 7, RepeatStop.MOST_RUNS),
+        (RepeatGoal(Until.COUNT, most_runs=4), (GOOD, BAD), 4, RepeatStop.REACHED),
+        (RepeatGoal(seconds=0.0), (GOOD,), 0, RepeatStop.BUDGET),
     ],
 )
 def test_when_it_stops(goal, rulings, made, stop):
@@ -46,15 +46,15 @@ def test_when_it_stops(goal, rulings, made, stop):
 
 def test_it_goes_on_until_the_rate_is_known():
     # Wilson's interval of 0 of n is z^2 / (n + z^2) wide: at most 0.2 from n = 4 z^2 = 15.4 on.
-    assert repeat(runs(GOOD), Goal()).passed == math.ceil(4 * 1.959964**2)
-    half = repeat(runs(GOOD, BAD), Goal())
+    assert repeat(runs(GOOD), RepeatGoal()).passed == math.ceil(4 * 1.959964**2)
+    half = repeat(runs(GOOD, BAD), RepeatGoal())
     assert half.high - half.low <= 0.2
     low, high = wilson(half.failed, half.passed + half.failed - 1)
     assert high - low > 0.2
 
 
 def test_what_is_summed_up():
-    result = repeat(runs(GOOD, BAD, SILENT, BAD), Goal(Until.COUNT, most_runs=8))
+    result = repeat(runs(GOOD, BAD, SILENT, BAD), RepeatGoal(Until.COUNT, most_runs=8))
     assert (result.passed, result.failed, result.unresolved, result.first_failure) == (2, 4, 2, 1)
     assert result.rate == pytest.approx(4 / 6)
     assert result.signatures == {"exit code 1": 4}
@@ -64,7 +64,7 @@ def test_what_is_summed_up():
     ("rulings", "code"), [((GOOD,), 0), ((GOOD, BAD), 1), ((GOOD, SILENT), 4), ((SILENT, BAD), 1), ((SILENT,), 4)]
 )
 def test_the_exit_code_is_true(rulings, code):
-    assert repeat(runs(*rulings), Goal(Until.COUNT, most_runs=6)).exit_code == code
+    assert repeat(runs(*rulings), RepeatGoal(Until.COUNT, most_runs=6)).exit_code == code
 
 
 def test_ctrl_c_keeps_what_there_is():
@@ -73,12 +73,12 @@ def test_ctrl_c_keeps_what_there_is():
             raise KeyboardInterrupt
         return BAD
 
-    result = repeat(run, Goal())
+    result = repeat(run, RepeatGoal())
     assert isinstance(result, Repeated)
-    assert (result.failed, result.stop) == (3, Stop.INTERRUPTED)
+    assert (result.failed, result.stop) == (3, RepeatStop.INTERRUPTED)
 
 
-@pytest.mark.parametrize("goal", [Goal(most_runs=0), Goal(width=0.0), Goal(width=1.0)])
+@pytest.mark.parametrize("goal", [RepeatGoal(most_runs=0), RepeatGoal(width=0.0), RepeatGoal(width=1.0)])
 def test_goals_that_mean_nothing(goal):
     with pytest.raises(UsageError) as caught:
         repeat(runs(GOOD), goal)

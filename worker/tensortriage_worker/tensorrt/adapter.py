@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.tensorrt import config as settings
 from tensortriage_worker.tensorrt.library import DEVICE, features, load, load_plugins, make_logger
@@ -30,7 +30,7 @@ from tensortriage_worker.tensorrt.network import (
     mark_debug,
     mark_unfused,
 )
-from tensortriage_worker.tensorrt.session import Session
+from tensortriage_worker.tensorrt.session import DeserializedEngine
 from tensortriage_worker.tensorrt.tactics import Tactics
 
 Answer = Tuple[Dict[str, Any], Iterable[Item]]
@@ -50,13 +50,13 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
         cuda.close()
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "TensorRtSession":
+def compile(model: Path, options: Mapping[str, str]) -> "TensorRtAdapterSession":
     """Build an engine (or load one, with option ``load_engine``) and make it ready to run."""
     trt = load(options)
     cuda = Cuda(int(options.get("device", "0")))  # before TensorRT: without a driver its runtime is a null pointer
     miner = LogMiner()
     logger = make_logger(trt, miner)
-    build = Build(trt, logger, miner, model, options)
+    build = EngineBuild(trt, logger, miner, model, options)
     if "load_engine" in options:
         build.read(options["load_engine"])
     else:
@@ -66,9 +66,9 @@ def compile(model: Path, options: Mapping[str, str]) -> "TensorRtSession":
         runtime.engine_host_code_allowed = True
     engine = runtime.deserialize_cuda_engine(build.plan)
     if engine is None:
-        raise AdapterError(Failure.BUILD, miner.reason() or "the engine cannot be deserialised")
+        raise AdapterError(AdapterFailure.BUILD, miner.reason() or "the engine cannot be deserialised")
     build.info.update(cuda.describe())
-    return TensorRtSession(trt, runtime, engine, cuda, miner, build, keep=[logger])
+    return TensorRtAdapterSession(trt, runtime, engine, cuda, miner, build, keep=[logger])
 
 
 def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
@@ -86,17 +86,17 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
     if question == "build":
         if "device" in options:
             Cuda(int(options["device"]))
-        build = Build(trt, logger, miner, model, options)
+        build = EngineBuild(trt, logger, miner, model, options)
         build.make()
         return build.info, [blob("engine", build.plan), blob("timing_cache", build.timing_cache)]
     if question == "capability":
         from tensortriage_worker.tensorrt.support import support
 
         return support(trt, make_builder(trt, logger, miner), logger, model), []
-    raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
+    raise AdapterError(AdapterFailure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
 
 
-class Build:
+class EngineBuild:
     """One build and all that is known about it.
 
     Args:
@@ -149,7 +149,7 @@ class Build:
         self._miner.clear_tail()
         self.plan = builder.build_serialized_network(parsed.network, config)
         if self.plan is None:
-            raise AdapterError(Failure.BUILD, self._miner.reason() or "the builder gave no reason")
+            raise AdapterError(AdapterFailure.BUILD, self._miner.reason() or "the builder gave no reason")
         self._after(config)
         self.info.update(
             self._facts(),
@@ -233,14 +233,14 @@ class Build:
         }
 
 
-class TensorRtSession(Session):
+class TensorRtAdapterSession(DeserializedEngine):
     """A session that also answers questions about its build."""
 
     def __init__(
-        self, trt: Any, runtime: Any, engine: Any, cuda: Cuda, miner: LogMiner, build: Build, keep: List[Any]
+        self, trt: Any, runtime: Any, engine: Any, cuda: Cuda, miner: LogMiner, build: EngineBuild, keep: List[Any]
     ) -> None:
         super().__init__(trt, runtime, engine, cuda, miner, build.info, [*keep, build])
-        self._build: Optional[Build] = build
+        self._build: Optional[EngineBuild] = build
 
     def answer(self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill) -> Answer:
         """Answer a question about this build.
@@ -263,7 +263,7 @@ class TensorRtSession(Session):
             from tensortriage_worker.tensorrt.debug_tensors import watch
 
             return watch(self, self._trt, self._cuda, feed, arguments, spill)
-        raise AdapterError(Failure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
+        raise AdapterError(AdapterFailure.USAGE, "TensorRT has no answer to '{}'".format(question), "question-unknown")
 
     def close(self) -> None:
         """Release everything, the serialised engine included."""
@@ -281,7 +281,7 @@ def make_builder(trt: Any, logger: Any, miner: LogMiner) -> Any:
         return trt.Builder(logger)
     except TypeError as error:  # the binding's word for a null pointer
         raise AdapterError(
-            Failure.MISSING,
+            AdapterFailure.MISSING,
             "TensorRT cannot build here: {}".format(miner.reason() or error),
             "device-missing",
             DEVICE,

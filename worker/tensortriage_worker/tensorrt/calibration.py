@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.shards import ShardReader
 from tensortriage_worker.tensorrt.config import Shapes, lacking
@@ -96,5 +96,5 @@ def _make(trt: Any, base: Any, feeds: List[Dict[str, Item]], cache: bytes, types
             self.written = bytes(data)
 
     if not feeds and not cache:
-        raise AdapterError(Failure.USAGE, "the calibration cache is empty", "calibration-empty")
+        raise AdapterError(AdapterFailure.USAGE, "the calibration cache is empty", "calibration-empty")
     return Calibrator()

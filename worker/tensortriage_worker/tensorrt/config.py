@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.tensorrt.library import member
 
 PROFILE = "profile."
@@ -56,7 +56,7 @@ def flag(trt: Any, config: Any, name: str, reason: str) -> None:
 def lacking(trt: Any, what: str) -> AdapterError:
     """Return the error for something that this release cannot do."""
     return AdapterError(
-        Failure.MISSING,
+        AdapterFailure.MISSING,
         "TensorRT {} has no {}".format(trt.__version__, what),
         "tensorrt-feature-missing",
         "leave the option out, or use a release that has it",
@@ -175,7 +175,7 @@ def _set(trt: Any, config: Any, attribute: str, value: Any, what: str) -> None:
         setattr(config, attribute, value)
     except (ValueError, TypeError, RuntimeError) as error:
         raise AdapterError(
-            Failure.USAGE, "TensorRT refuses {}={}: {}".format(attribute, value, error), "engine-option-value"
+            AdapterFailure.USAGE, "TensorRT refuses {}={}: {}".format(attribute, value, error), "engine-option-value"
         ) from error
 
 
@@ -193,7 +193,7 @@ def tactic_sources(trt: Any, default: int, words: str) -> int:
         name = text.lstrip("-").strip().upper()
         if name not in known:
             raise AdapterError(
-                Failure.USAGE,
+                AdapterFailure.USAGE,
                 "TensorRT {} has no tactic source {}".format(trt.__version__, name),
                 "engine-option-value",
                 "use one of: " + ", ".join(sorted(known)),
@@ -257,7 +257,7 @@ def add_profile(trt: Any, builder: Any, config: Any, network: Any, shapes: Mappi
 
 def _no_range(name: str, reason: str) -> AdapterError:
     return AdapterError(
-        Failure.USAGE,
+        AdapterFailure.USAGE,
         "input '{}' {}".format(name, reason),
         "profile-unusable",
         "give a range that fits: profile.{}=MIN:OPT:MAX, e.g. 1x3x224x224:4x3x224x224:8x3x224x224".format(name),
@@ -333,7 +333,7 @@ def open_timing_cache(trt: Any, config: Any, path: str, *, editable: bool, optio
         if cache is not None and config.set_timing_cache(cache, False):
             return cache
     raise AdapterError(
-        Failure.USAGE,
+        AdapterFailure.USAGE,
         "timing cache {} does not fit this TensorRT and device".format(path),
         "timing-cache-mismatch",
         "use another file: it is made anew when it does not exist",

@@ -13,7 +13,7 @@ import importlib.util
 import os
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
 LIBRARIES = ("tensorrt", "tensorrt_rtx", "tensorrt_rtx_bindings")
 _RTX_BUNDLE = "onnxruntime_ep_nv_tensorrt_rtx"
@@ -45,7 +45,7 @@ def load(options: Mapping[str, str]) -> Any:
             if getattr(error, "name", None) != name:
                 reasons.append("{}: {}".format(name, error))
     raise AdapterError(
-        Failure.MISSING,
+        AdapterFailure.MISSING,
         "TensorRT cannot be imported" + ("".join("; " + reason for reason in reasons) or ": it is not installed"),
         "tensorrt-missing",
         INSTALL,
@@ -136,7 +136,7 @@ def load_plugins(trt: Any, logger: Any, paths: List[str]) -> None:
                 ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
         except OSError as error:
             raise AdapterError(
-                Failure.USAGE,
+                AdapterFailure.USAGE,
                 "plugin library {} cannot be loaded: {}".format(path, error),
                 "plugin-library",
                 "give a shared library built for this TensorRT",

@@ -13,7 +13,7 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.tensorrt.library import DEVICE
 
 RUNTIMES = ("cuda.bindings.runtime", "cuda.cudart")
@@ -36,14 +36,14 @@ class Cuda:
         error, count = self._api.cudaGetDeviceCount()
         if self._failed(error) or not count:
             raise AdapterError(
-                Failure.MISSING,
+                AdapterFailure.MISSING,
                 "CUDA finds no device: {}".format(self._name(error) if self._failed(error) else "there is none"),
                 "device-missing",
                 DEVICE,
             )
         if device >= count:
             raise AdapterError(
-                Failure.MISSING,
+                AdapterFailure.MISSING,
                 "CUDA device {} does not exist".format(device),
                 "device-missing",
                 "use one of: {}".format(", ".join(map(str, range(count)))),
@@ -110,9 +110,9 @@ class Cuda:
             name = self._name(error)
             if "MemoryAllocation" in name:
                 self._api.cudaGetLastError()
-                raise AdapterError(Failure.MEMORY, "out of device memory ({})".format(name))
+                raise AdapterError(AdapterFailure.MEMORY, "out of device memory ({})".format(name))
             self.end_if_sticky(name)
-            raise AdapterError(Failure.RUN, "CUDA failed: {}".format(name))
+            raise AdapterError(AdapterFailure.RUN, "CUDA failed: {}".format(name))
         return rest[0] if rest else None
 
     def end_if_sticky(self, doing: str) -> None:
@@ -171,7 +171,7 @@ def _runtime() -> Any:
         except ImportError:
             continue
     raise AdapterError(
-        Failure.MISSING,
+        AdapterFailure.MISSING,
         "the CUDA runtime cannot be called from this Python",
         "cuda-bindings-missing",
         "pip install cuda-bindings",

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Sequence, Tuple
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.tensorrt.dtypes import FLOATS, word
 from tensortriage_worker.tensorrt.library import member
 
@@ -46,7 +46,7 @@ class Parsed:
         """
         if not self.parser.parse_from_file(str(path)):
             found = problems(self.parser)
-            raise AdapterError(Failure.BUILD, "; ".join(map(say, found[:3])) or "the parser gave no reason")
+            raise AdapterError(AdapterFailure.BUILD, "; ".join(map(say, found[:3])) or "the parser gave no reason")
 
 
 def problems(parser: Any) -> List[Problem]:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from tensortriage_worker.adapter import AdapterError, Failure, Spec
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.tensorrt import inspector as tensorrt_inspector
 from tensortriage_worker.tensorrt.dtypes import byte_count, from_bytes, label_of, to_bytes, word
@@ -24,7 +24,7 @@ RENAMED = "__"
 """What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
 
 
-class Session:
+class DeserializedEngine:
     """A deserialised engine with one execution context; see `AdapterSession`.
 
     Args:
@@ -54,7 +54,7 @@ class Session:
         self.info = info
         self._context = engine.create_execution_context()
         if self._context is None:
-            raise AdapterError(Failure.BUILD, "no execution context: " + (miner.reason() or "no reason given"))
+            raise AdapterError(AdapterFailure.BUILD, "no execution context: " + (miner.reason() or "no reason given"))
         self._buffers = Buffers(cuda)
         names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
         self._ins = [name for name in names if word(engine.get_tensor_mode(name)) == "INPUT"]
@@ -69,7 +69,7 @@ class Session:
         self._miner.clear_tail()
         if not self._context.execute_async_v3(self._cuda.stream):
             self._cuda.end_if_sticky("running")
-            raise AdapterError(Failure.RUN, self._miner.reason() or "it gave no reason")
+            raise AdapterError(AdapterFailure.RUN, self._miner.reason() or "it gave no reason")
         self._cuda.synchronize()
         return self._results(held, allocators)
 
@@ -111,7 +111,7 @@ class Session:
         for name in self._ins:
             item = feed.get(name)
             if item is None:
-                raise AdapterError(Failure.USAGE, "input '{}' is not fed".format(name), "feed-mismatch")
+                raise AdapterError(AdapterFailure.USAGE, "input '{}' is not fed".format(name), "feed-mismatch")
             data = self._bytes_of(name, item)
             shape = tuple(item.array.shape)
             if any(size < 0 for size in self._engine.get_tensor_shape(name)):
@@ -135,7 +135,7 @@ class Session:
     def _set_shape(self, name: str, shape: Tuple[int, ...]) -> None:
         if not self._context.set_input_shape(name, shape):
             raise AdapterError(
-                Failure.USAGE,
+                AdapterFailure.USAGE,
                 "input '{}' of shape {} is outside of the profile {}".format(name, list(shape), self._range(name)),
                 "profile-exceeded",
                 "give a range that holds it: profile.{}=MIN:OPT:MAX".format(name),
@@ -171,12 +171,14 @@ class Session:
         try:
             return to_bytes(item.array, item.label, wanted)
         except (TypeError, OverflowError) as error:
-            raise AdapterError(Failure.USAGE, "input '{}': {}".format(name, error), "feed-mismatch") from error
+            raise AdapterError(AdapterFailure.USAGE, "input '{}': {}".format(name, error), "feed-mismatch") from error
 
     def _set_outputs(self, held: Dict[str, Any]) -> Dict[str, Any]:
         lacking = list(self._context.infer_shapes())
         if lacking:
-            raise AdapterError(Failure.RUN, "shapes cannot be told without {}".format(", ".join(map(str, lacking))))
+            raise AdapterError(
+                AdapterFailure.RUN, "shapes cannot be told without {}".format(", ".join(map(str, lacking)))
+            )
         allocators: Dict[str, Any] = {}
         for name in self._outs:
             shape, label = self._output(name)
@@ -217,7 +219,7 @@ class Session:
 
     def _check(self, succeeded: Any, what: str) -> None:
         if not succeeded:
-            raise AdapterError(Failure.RUN, "TensorRT {}: {}".format(what, self._miner.reason()))
+            raise AdapterError(AdapterFailure.RUN, "TensorRT {}: {}".format(what, self._miner.reason()))
 
 
 def _make_allocator(trt: Any, buffers: Buffers, name: str) -> Any:

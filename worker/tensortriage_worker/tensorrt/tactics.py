@@ -14,7 +14,7 @@ import json
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.tensorrt.dtypes import word
 
 FORMAT = "tensortriage.tactics/1"
@@ -67,7 +67,7 @@ class Tactics:
         cache = config.get_timing_cache()
         if not hasattr(cache, "queryKeys"):
             raise AdapterError(
-                Failure.MISSING,
+                AdapterFailure.MISSING,
                 "TensorRT {} can neither tell nor be told tactics".format(self._trt.__version__),
                 "tensorrt-feature-missing",
                 "use a release with an algorithm selector (8.5 to 10.x) or an editable timing cache (10.8 and later)",
@@ -120,7 +120,7 @@ def read_choices(path: str) -> List[Row]:
         return [dict(choice) for choice in document["choices"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise AdapterError(
-            Failure.USAGE,
+            AdapterFailure.USAGE,
             "tactics cannot be read from {}: {}".format(path, error),
             "tactics-unreadable",
             "give a file that --save-tactics wrote; triage inspect tactics shows what is in one",
@@ -204,7 +204,7 @@ def pin_in_cache(trt: Any, cache: Any, wanted: Sequence[Row]) -> None:
         value = trt.TimingCacheValue(int(choice["tactic"], 16), PINNED_MILLISECONDS)
         if not cache.update(key, value) or hash_word(cache.query(key).tacticHash) != choice["tactic"].lower():
             raise AdapterError(
-                Failure.USAGE,
+                AdapterFailure.USAGE,
                 "the timing cache has no entry {} for layer '{}'".format(choice["key"], choice["layer"]),
                 "tactics-not-pinned",
                 "give the timing cache of the build that the tactics are from: timing_cache=FILE",
@@ -260,7 +260,7 @@ def _check_pinned(wanted: Sequence[Row], rows: Sequence[Row], refused: Sequence[
     if broken:
         names = list(dict.fromkeys(broken))
         raise AdapterError(
-            Failure.BUILD,
+            AdapterFailure.BUILD,
             "TensorRT did not take the tactic given for {}".format(", ".join(map(repr, names[:5]))),
             "tactics-not-pinned",
             "give tactics of the same model, release, device and precision",

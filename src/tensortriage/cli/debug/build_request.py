@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from tensortriage.builds.study import BuildGoal
-from tensortriage.builds.trial import BuildTrial, Judgement
+from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect.engine_arguments import required_target
@@ -65,7 +65,7 @@ def build_and_show(
         study = study_builds(request, teller)
     if as_json:
         print_document(to_json(study))
-    bad = any(trial.judgement is Judgement.BAD for trial in study.trials)
+    bad = any(trial.judgement is BuildJudgement.BAD for trial in study.trials)
     for line in study_lines(study, case=str(request.case)):
         teller.tell(line, bold=bad and line.startswith("guilty"))
     sys.exit(study.exit_code)

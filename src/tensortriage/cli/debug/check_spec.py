@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from tensortriage.runs.commands.artifacts import Artifacts, paths_of
-from tensortriage.runs.commands.check import CheckSpec, Shown, shell_words
+from tensortriage.runs.commands.check import CheckSpec, ShownOutput, shell_words
 from tensortriage.runs.commands.failure_rules import Rules, codes
 
 
@@ -32,10 +32,10 @@ def rules_of(given: Mapping[str, Any]) -> Rules:
     )
 
 
-def shown_of(given: Mapping[str, Any]) -> Shown:
+def shown_of(given: Mapping[str, Any]) -> ShownOutput:
     """Return whose output is shown."""
     if given["show_output"] and given["hide_fail_output"]:
         raise click.UsageError("--show-output and --hide-fail-output exclude each other")
     if given["show_output"]:
-        return Shown.EVERYTHING
-    return Shown.NOTHING if given["hide_fail_output"] else Shown.FAILURES
+        return ShownOutput.EVERYTHING
+    return ShownOutput.NOTHING if given["hide_fail_output"] else ShownOutput.FAILURES

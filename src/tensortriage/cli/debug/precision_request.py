@@ -18,7 +18,7 @@ from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, Mode, PrecisionRequest
+from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
 
 SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
@@ -45,7 +45,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         check=None if words is None else spec_of(words, given),
         reference=given["reference"],
         low=Precision.parse(given["low"]) if given["low"] else None,
-        mode=Mode(given["mode"]),
+        mode=PrecisionMode(given["mode"]),
         reverse=given["direction"] == "reverse",
         goal=GoalRequest(
             tolerance=tolerance_of(given),

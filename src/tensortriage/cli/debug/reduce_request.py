@@ -18,18 +18,18 @@ from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.pieces import Ends
 from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.report.text import count, duration, printable
-from tensortriage.search.problem import Outcome
-from tensortriage.search.search_result import Budget, Progress
+from tensortriage.search.problem import CandidateOutcome
+from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.reduction.by_command import UndoError
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource
-from tensortriage.workflows.reduction.reduce import Mode, ReduceRequest, reduce
+from tensortriage.workflows.reduction.reduce import ReduceMode, ReduceRequest, reduce
 
 WORDS = {
-    Outcome.SAME: "fails the same way",
-    Outcome.OTHER: "fails in another way",
-    Outcome.PASS: "passes",
-    Outcome.UNRESOLVED: "cannot be told",
+    CandidateOutcome.SAME: "fails the same way",
+    CandidateOutcome.OTHER: "fails in another way",
+    CandidateOutcome.PASS: "passes",
+    CandidateOutcome.UNRESOLVED: "cannot be told",
 }
 MINIMALITY = {
     "one-minimal": "no node of it can be left out (each was tried)",
@@ -104,7 +104,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         check=None if words is None else spec_of(words, given),
         person=Asked(),
         feeding=feed_request(given, most=given["samples"]),
-        mode=Mode(given["mode"]),
+        mode=ReduceMode(given["mode"]),
         ends=ends,
         input_shapes=parse_shapes(given["model_input_shapes"]),
         shape_source=shape_source(given),
@@ -117,7 +117,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         case=given["case"],
         tolerance=tolerance_of(given),
         limits=limits_of(given["timeout"], given["memory_limit"]),
-        budget=Budget(given["max_checks"], given["budget"]),
+        budget=SearchBudget(given["max_checks"], given["budget"]),
         shrink_seconds=given["shrink_budget"],
         external_data_dir=given["external_data_dir"],
     )

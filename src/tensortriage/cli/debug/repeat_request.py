@@ -13,18 +13,18 @@ from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.search.statistics.stop_rule import Stop, Until
+from tensortriage.search.statistics.stop_rule import RepeatStop, Until
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.repeat import Goal, Repeated, repeat
+from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
 CANDIDATE = "repeat"
 """What the replay of a repetition calls its subject: there is only one."""
 
 _ENDED = {
-    Stop.REACHED: "",
-    Stop.MOST_RUNS: "; stopped at the most runs allowed",
-    Stop.BUDGET: "; stopped by the budget",
-    Stop.INTERRUPTED: "; interrupted",
+    RepeatStop.REACHED: "",
+    RepeatStop.MOST_RUNS: "; stopped at the most runs allowed",
+    RepeatStop.BUDGET: "; stopped by the budget",
+    RepeatStop.INTERRUPTED: "; interrupted",
 }
 
 
@@ -40,10 +40,10 @@ def repeat_and_show(words: Sequence[str] | None, given: Mapping[str, Any], *, as
         print_document(to_json(result))
     for line in summary(result):
         tell(line)
-    sys.exit(130 if result.stop is Stop.INTERRUPTED else result.exit_code)
+    sys.exit(130 if result.stop is RepeatStop.INTERRUPTED else result.exit_code)
 
 
-def goal_of(given: Mapping[str, Any]) -> Goal:
+def goal_of(given: Mapping[str, Any]) -> RepeatGoal:
     """Return the goal that the options stand for.
 
     Raises:
@@ -52,9 +52,9 @@ def goal_of(given: Mapping[str, Any]) -> Goal:
     text = given["until"].lower()
     limits = {"width": given["width"], "seconds": given["budget"]}
     if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
-        return Goal(Until(text), given["max_runs"], **limits)
+        return RepeatGoal(Until(text), given["max_runs"], **limits)
     if text.isdecimal() and int(text) > 0:
-        return Goal(Until.COUNT, int(text), **limits)
+        return RepeatGoal(Until.COUNT, int(text), **limits)
     raise UsageError(
         f"--until {given['until']} means nothing",
         slug="repeat-until-unknown",

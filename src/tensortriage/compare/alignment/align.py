@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.alignment.tensor_fingerprint import fingerprint
-from tensortriage.compare.alignment.value_matching import Match, Relation, match
+from tensortriage.compare.alignment.value_matching import Relation, ValueMatch, match
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -81,7 +81,7 @@ def align(reference: Sequence[ValueSpec], target: Sequence[ValueSpec]) -> Alignm
 
 def by_value(
     reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray], *, confidence: float = 0.999
-) -> tuple[Match, ...]:
+) -> tuple[ValueMatch, ...]:
     """Match tensors by their values, whatever their names, order of axes, shape and scale.
 
     Args:

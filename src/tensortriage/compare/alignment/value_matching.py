@@ -44,7 +44,7 @@ class Relation(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Match:
+class ValueMatch:
     """One tensor recognised.
 
     Attributes:
@@ -76,13 +76,13 @@ class Matches:
         unmatchable: Tensors of the target that say too little: tiny, constant, all zero.
     """
 
-    matches: tuple[Match, ...]
+    matches: tuple[ValueMatch, ...]
     unmatched_target: tuple[str, ...]
     unmatched_reference: tuple[str, ...]
     unmatchable: tuple[str, ...]
 
     @property
-    def by_target(self) -> Mapping[str, Match]:
+    def by_target(self) -> Mapping[str, ValueMatch]:
         """The matches by target name."""
         return {match.target: match for match in self.matches}
 
@@ -111,7 +111,7 @@ def match(
     if not 0.5 <= confidence < 1.0:
         raise UsageError(f"confidence {confidence} is not in [0.5, 1)", slug="confidence-range", cure="use e.g. 0.999")
     ours, theirs = (_by_count(side) for side in (reference, target))
-    found: dict[str, Match] = {}
+    found: dict[str, ValueMatch] = {}
     for count, names in theirs.items():
         if count in ours:
             odds = (1.0 - confidence) / (max(len(target), 1) * len(ours[count]))
@@ -127,7 +127,7 @@ def match(
     )
 
 
-def _usual(found: Mapping[str, Match]) -> dict[str, Match]:
+def _usual(found: Mapping[str, ValueMatch]) -> dict[str, ValueMatch]:
     """Return the matches whose distances are those of this engine's rounding.
 
     A tensor without counterpart may have a lonely neighbour, but rarely as near as rounding leaves true pairs.
@@ -248,7 +248,7 @@ class _Group:
         )
         self._levels = (near, by_values)
 
-    def matches(self) -> list[Match]:
+    def matches(self) -> list[ValueMatch]:
         """Return the sure matches."""
         found = []
         for index in range(len(self._theirs)):
@@ -259,7 +259,7 @@ class _Group:
                     break
         return found
 
-    def _match(self, index: int, level: _Level) -> Match | None:
+    def _match(self, index: int, level: _Level) -> ValueMatch | None:
         nearest = int(level.between[index].argmin())
         distance = float(level.between[index, nearest])
         family = _family(level.among_ours, nearest, max(_SAME, min(_ALIKE, 2.0 * distance)))
@@ -279,7 +279,7 @@ class _Group:
         rivals[_family(level.among_theirs, index, max(_SAME, min(_ALIKE, 3.0 * distance)))] = False
         return rivals
 
-    def _choose(self, index: int, family: Sequence[int], signs: np.ndarray, distance: float) -> Match | None:
+    def _choose(self, index: int, family: Sequence[int], signs: np.ndarray, distance: float) -> ValueMatch | None:
         """Choose the member of a family that a tensor matches; None when their factors leave it open."""
         name, print_ = self._theirs[index]
         factors = signs * np.array([print_.rms / self._ours[member][1].rms for member in family])
@@ -291,7 +291,7 @@ class _Group:
         best = min(family, key=lambda member: self._rank(index, member, distance))
         scale = 1.0 if unscaled.any() else float(factors[family.index(best)])
         aliases = tuple(self._ours[member][0] for member in family if member != best)
-        return Match(name, self._ours[best][0], aliases, self._relation(index, best, distance), scale, distance)
+        return ValueMatch(name, self._ours[best][0], aliases, self._relation(index, best, distance), scale, distance)
 
     def _relation(self, index: int, member: int, distance: float) -> Relation:
         limit = 1.5 * distance + _SAME

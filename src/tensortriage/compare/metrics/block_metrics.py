@@ -9,14 +9,14 @@ that are not finite are counted and cleared, and what is out of range is compute
 import numpy as np
 
 from tensortriage.compare.metrics import finite_block, ulp
-from tensortriage.compare.metrics.block_totals import Tally
+from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.compare.metrics.blocks import SCRATCH
 from tensortriage.compare.metrics.dtype_pairs import F64, SAFE, Lane
 from tensortriage.compare.metrics.load_values import load
 from tensortriage.values.dtype import DType
 
 
-def tally_block(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
+def tally_block(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add one block to the totals.
 
     Args:
@@ -38,7 +38,7 @@ def tally_block(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarr
         _tally_hard(tally, way, reference, target, start)
 
 
-def _tally_hard(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
+def _tally_hard(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add a block that is not plain."""
     if way.is_wide_integer:
         _tally_rare(tally, way, reference, target, start)
@@ -46,7 +46,7 @@ def _tally_hard(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarr
         _tally_odd(tally, way, reference, target, start)
 
 
-def _tally_odd(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
+def _tally_odd(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add a block of real numbers that is not plain: not finite, or out of the range of exact squares."""
     assert way.work is not None
     sides = load(reference, way.work, "reference"), load(target, way.work, "target")
@@ -62,7 +62,9 @@ def _tally_odd(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarra
     finite_block.tally_plain(tally, way, reference, target, start, work=F64, bounds=None, compared=compared)
 
 
-def _set_aside_nonfinite(tally: Tally, reference: np.ndarray, target: np.ndarray, start: int) -> np.ndarray | None:
+def _set_aside_nonfinite(
+    tally: BlockTotals, reference: np.ndarray, target: np.ndarray, start: int
+) -> np.ndarray | None:
     """Count what is not finite; return which elements are finite on both sides, None when all are."""
     finite = np.isfinite(reference), np.isfinite(target)
     counts = [int(np.count_nonzero(side)) for side in finite]
@@ -98,7 +100,7 @@ def _cleared(values: np.ndarray, keep: np.ndarray, role: str) -> np.ndarray:
     return buffer
 
 
-def _tally_rare(tally: Tally, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
+def _tally_rare(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add a block of complex numbers or of large 64-bit integers."""
     widest = np.complex128 if "c" in (reference.dtype.kind, target.dtype.kind) else np.float64
     wide = [side.astype(widest) for side in (reference, target)]
@@ -147,7 +149,7 @@ def _errors_of_mixed_sign(signed: np.ndarray, unsigned: np.ndarray) -> np.ndarra
     return np.asarray(difference.astype(np.float64) + np.maximum(-signed.astype(np.float64), 0.0))
 
 
-def _tally_text(tally: Tally, reference: np.ndarray, target: np.ndarray, start: int) -> None:
+def _tally_text(tally: BlockTotals, reference: np.ndarray, target: np.ndarray, start: int) -> None:
     """Add a block of strings: the error is 1 where they differ, every string has magnitude 1."""
     errors = text_errors(reference, target)
     different = float(errors.sum())

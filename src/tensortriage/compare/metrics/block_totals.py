@@ -10,7 +10,7 @@ WORST_COUNT = 5
 
 
 @dataclasses.dataclass(slots=True)
-class Tally:
+class BlockTotals:
     """Totals of some blocks of one tensor pair; "compared" elements are those that are finite on both sides.
 
     Attributes:
@@ -45,7 +45,7 @@ class Tally:
     worst: list[tuple[float, int]] = dataclasses.field(default_factory=list)
     agreeing_zeros: bool = False
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "BlockTotals") -> None:
         """Add the totals of other blocks."""
         for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -100,7 +100,7 @@ class Tally:
 _MAXED = ("error_max", "relative_max", "ulp_max", "reference_max", "target_max")
 _ADDED = tuple(
     field.name
-    for field in dataclasses.fields(Tally)
+    for field in dataclasses.fields(BlockTotals)
     if field.name not in {*_MAXED, "stride", "samples", "worst", "agreeing_zeros"}
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.compare.metrics import blocks, max_ulp
-from tensortriage.compare.metrics.block_totals import Tally
+from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.compare.metrics.blocks import SCRATCH
 from tensortriage.compare.metrics.dtype_pairs import Lane
 from tensortriage.compare.metrics.load_values import load
@@ -30,7 +30,7 @@ def same_memory(bits: np.dtype[Any], reference: np.ndarray, target: np.ndarray) 
     return not np.not_equal(reference.view(bits), target.view(bits), out=differs).any()
 
 
-def tally_equal(tally: Tally, way: Lane, values: np.ndarray, start: int) -> bool:
+def tally_equal(tally: BlockTotals, way: Lane, values: np.ndarray, start: int) -> bool:
     """Add a block without any error; False, with nothing added, when it is not plain."""
     assert way.work is not None
     values = load(values, way.work, "reference", finite=True)
@@ -46,7 +46,7 @@ def tally_equal(tally: Tally, way: Lane, values: np.ndarray, start: int) -> bool
 
 
 def tally_plain(
-    tally: Tally,
+    tally: BlockTotals,
     way: Lane,
     reference_raw: np.ndarray,
     target_raw: np.ndarray,
@@ -106,7 +106,7 @@ def tally_plain(
 
 
 def add_errors(
-    tally: Tally,
+    tally: BlockTotals,
     errors: np.ndarray,
     largest: float,
     error_sum: float,
@@ -151,7 +151,7 @@ def divide(errors: np.ndarray, magnitudes: np.ndarray, relative: np.ndarray) -> 
     return maxima, zero_error
 
 
-def _divide(tally: Tally, stack: np.ndarray) -> tuple[np.ndarray, float]:
+def _divide(tally: BlockTotals, stack: np.ndarray) -> tuple[np.ndarray, float]:
     """Do what `divide` does, faster where few zeros of the reference are anything else in the target."""
     relative, errors, magnitudes = stack
     np.divide(errors, magnitudes, out=relative)
@@ -174,7 +174,7 @@ def _divide(tally: Tally, stack: np.ndarray) -> tuple[np.ndarray, float]:
     return maxima, float(at_zeros.max())
 
 
-def _target_max(tally: Tally, target: np.ndarray, error_max: float, reference_max: float) -> float:
+def _target_max(tally: BlockTotals, target: np.ndarray, error_max: float, reference_max: float) -> float:
     """Return the largest magnitude of the target, or a bound that is not above what the tally has seen."""
     bound = 1.001 * (reference_max + error_max)
     # Where errors are small the target's maximum is near the bound, so that limits hold for both or for none.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage.compare.metrics import block_metrics, blocks, dtype_pairs
-from tensortriage.compare.metrics.block_totals import Tally
+from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.errors import DataError
 
 EXACT_ELEMENTS = 16384
@@ -188,10 +188,10 @@ def _begin(pair: "_Pair", pool: concurrent.futures.ThreadPoolExecutor, workers: 
 
 
 def _end(pair: "_Pair", pending: "list[_Pending]") -> Metrics:
-    return pair.finish(_merged([item if isinstance(item, Tally) else item.result() for item in pending]))
+    return pair.finish(_merged([item if isinstance(item, BlockTotals) else item.result() for item in pending]))
 
 
-_Pending = Tally | concurrent.futures.Future[Tally]
+_Pending = BlockTotals | concurrent.futures.Future[BlockTotals]
 
 
 class _Pair:
@@ -227,9 +227,9 @@ class _Pair:
         length = -(-len(every) // wanted)
         return [every[begin : begin + length] for begin in range(0, len(every), length)]
 
-    def tally(self, part: Sequence[tuple[int, blocks.Index]]) -> Tally:
+    def tally(self, part: Sequence[tuple[int, blocks.Index]]) -> BlockTotals:
         """Return the totals over some blocks."""
-        tally = Tally(self._stride)
+        tally = BlockTotals(self._stride)
         reference, target = self.reference, self.target
         if self._flat:
             reference, target = reference.reshape(-1), target.reshape(-1)
@@ -240,18 +240,18 @@ class _Pair:
                 )
         return tally
 
-    def finish(self, tally: Tally) -> Metrics:
+    def finish(self, tally: BlockTotals) -> Metrics:
         """Turn totals over all blocks into metrics."""
         return _finish(tally, self.count, self._worst(tally), self._lane.ulp is None)
 
-    def _worst(self, tally: Tally) -> tuple[WorstElement, ...]:
+    def _worst(self, tally: BlockTotals) -> tuple[WorstElement, ...]:
         indices = [_unravel(position, self.reference.shape) for _, position in tally.worst]
         return tuple(
             WorstElement(index, _number(self.reference[index]), _number(self.target[index])) for index in indices
         )
 
 
-def _finish(tally: Tally, count: int, worst: tuple[WorstElement, ...], exact: bool) -> Metrics:
+def _finish(tally: BlockTotals, count: int, worst: tuple[WorstElement, ...], exact: bool) -> Metrics:
     compared = tally.compared
     undefined = compared == 0 and count > 0
     size = math.nan if undefined else max(compared, 1)
@@ -291,7 +291,7 @@ def _finish(tally: Tally, count: int, worst: tuple[WorstElement, ...], exact: bo
     )
 
 
-def _merged(tallies: list[Tally]) -> Tally:
+def _merged(tallies: list[BlockTotals]) -> BlockTotals:
     merged = tallies[0]
     for tally in tallies[1:]:
         merged.merge(tally)
@@ -308,7 +308,7 @@ def _stride(count: int) -> int:
     return stride
 
 
-def _sorted_sample(tally: Tally) -> np.ndarray:
+def _sorted_sample(tally: BlockTotals) -> np.ndarray:
     """Return the sampled errors in ascending order."""
     sample = np.concatenate([*tally.samples, np.zeros(tally.zero_samples, np.float32)])
     sample.sort()
@@ -325,7 +325,7 @@ def _quantile(sample: np.ndarray, share: float) -> float:
     return float(sample[low]) + (float(sample[high]) - float(sample[low])) * (place - low)
 
 
-def _cosine(tally: Tally) -> float:
+def _cosine(tally: BlockTotals) -> float:
     if tally.nonzero_errors == 0:
         return 1.0
     reference, target = math.sqrt(tally.reference_square_sum), math.sqrt(tally.target_square_sum)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.nonfinite.element import Element, Found, spoken
+from tensortriage.compare.nonfinite.element import Element, RuleMatch, spoken
 from tensortriage.compare.nonfinite.sum_rules import SUMS
 from tensortriage.model.ir.graph import Node
 
@@ -66,9 +66,9 @@ def rule_of(
     return Rule(found.rule, element.index, found.operands, element.result, sentence)
 
 
-def _read(element: Element) -> Found:
+def _read(element: Element) -> RuleMatch:
     op = "" if element.node.domain else element.node.op_type
-    found: Found | None = None
+    found: RuleMatch | None = None
     if op in _UNARY:
         x = element.at(0)
         found = None if x is None else _carried(element, x) or _UNARY[op](x) or _grown(element, x)
@@ -80,46 +80,46 @@ def _read(element: Element) -> Found:
         found = SUMS[op](element)
     else:
         found = _moved(element)
-    return found or Found(UNEXPLAINED, {}, f"its operands give no reason: {_ranges(element)}")
+    return found or RuleMatch(UNEXPLAINED, {}, f"its operands give no reason: {_ranges(element)}")
 
 
-def _carried(element: Element, x: float) -> Found | None:
+def _carried(element: Element, x: float) -> RuleMatch | None:
     if math.isfinite(x) or (math.isinf(x) and element.node.op_type in ("Sin", "Cos", "Tan")):
         return None
-    return Found("carried", {element.name(0): x}, f"its operand '{element.name(0)}' is {spoken(x)} there")
+    return RuleMatch("carried", {element.name(0): x}, f"its operand '{element.name(0)}' is {spoken(x)} there")
 
 
-def _nan_among(element: Element, x: float, y: float) -> Found | None:
+def _nan_among(element: Element, x: float, y: float) -> RuleMatch | None:
     for position, value in enumerate((x, y)):
         if math.isnan(value):
-            return Found(
+            return RuleMatch(
                 "carried", {element.name(position): value}, f"its operand '{element.name(position)}' is NaN there"
             )
     return None
 
 
-def _unary(rule: str, words: str, when: Callable[[float], bool]) -> Callable[[float], Found | None]:
+def _unary(rule: str, words: str, when: Callable[[float], bool]) -> Callable[[float], RuleMatch | None]:
     """Return a reader of an operator that has one rule besides those of all; ``{x}`` in the words is the operand."""
 
-    def read(x: float) -> Found | None:
-        return Found(rule, {"x": x}, words.format(x=spoken(x))) if when(x) else None
+    def read(x: float) -> RuleMatch | None:
+        return RuleMatch(rule, {"x": x}, words.format(x=spoken(x))) if when(x) else None
 
     return read
 
 
-def _log(x: float) -> Found | None:
+def _log(x: float) -> RuleMatch | None:
     if x == 0.0:
-        return Found("log of 0", {"x": x}, "log(0)")
-    return Found("log of a negative number", {"x": x}, f"log({spoken(x)})") if x < 0.0 else None
+        return RuleMatch("log of 0", {"x": x}, "log(0)")
+    return RuleMatch("log of a negative number", {"x": x}, f"log({spoken(x)})") if x < 0.0 else None
 
 
-def _grown(element: Element, x: float) -> Found | None:
+def _grown(element: Element, x: float) -> RuleMatch | None:
     """Explain an element by a function that leaves the format for large arguments."""
     function = _GROWING.get(element.node.op_type)
     if function is None or not abs(float(function(np.float64(x)))) > element.largest:
         return None
     word = "the conversion of " + spoken(x) if element.node.op_type == "Cast" else f"{function.__name__}({spoken(x)})"
-    return Found("overflow", {"x": x}, word)
+    return RuleMatch("overflow", {"x": x}, word)
 
 
 _GROWING: Mapping[str, Callable[[np.float64], np.float64]] = {
@@ -131,7 +131,7 @@ def _never(_: float) -> None:
     """No rule but those of all operators."""
 
 
-_UNARY: Mapping[str, Callable[[float], Found | None]] = {
+_UNARY: Mapping[str, Callable[[float], RuleMatch | None]] = {
     "Sqrt": _unary("root of a negative number", "sqrt({x})", lambda x: x < 0.0),
     "Log": _log,
     "Reciprocal": _unary("division by 0", "1 / {x}", lambda x: x == 0.0),
@@ -149,60 +149,60 @@ _UNARY: Mapping[str, Callable[[float], Found | None]] = {
 }
 
 
-def _add(x: float, y: float, largest: float, *, sign: str = "+") -> Found | None:
+def _add(x: float, y: float, largest: float, *, sign: str = "+") -> RuleMatch | None:
     known, words = {"x": x, "y": y}, f"{spoken(x)} {sign} {spoken(y)}"
     other = y if sign == "+" else -y
     if math.isinf(x) and math.isinf(other) and x != other:
-        return Found("Inf - Inf", known, words)
+        return RuleMatch("Inf - Inf", known, words)
     if math.isinf(x) or math.isinf(y):
-        return Found("carried", known, words)
-    return Found("overflow", known, words) if abs(x + other) > largest else None
+        return RuleMatch("carried", known, words)
+    return RuleMatch("overflow", known, words) if abs(x + other) > largest else None
 
 
-def _sub(x: float, y: float, largest: float) -> Found | None:
+def _sub(x: float, y: float, largest: float) -> RuleMatch | None:
     return _add(x, y, largest, sign="-")
 
 
-def _mul(x: float, y: float, largest: float) -> Found | None:
+def _mul(x: float, y: float, largest: float) -> RuleMatch | None:
     known, words = {"x": x, "y": y}, f"{spoken(x)} * {spoken(y)}"
     if math.isinf(x) or math.isinf(y):
-        return Found("0 * Inf" if x == 0.0 or y == 0.0 else "carried", known, words)
-    return Found("overflow", known, words) if abs(x * y) > largest else None
+        return RuleMatch("0 * Inf" if x == 0.0 or y == 0.0 else "carried", known, words)
+    return RuleMatch("overflow", known, words) if abs(x * y) > largest else None
 
 
-def _div(x: float, y: float, largest: float) -> Found | None:
+def _div(x: float, y: float, largest: float) -> RuleMatch | None:
     known, words = {"x": x, "y": y}, f"{spoken(x)} / {spoken(y)}"
     if y == 0.0:
-        return Found("0 / 0" if x == 0.0 else "division by 0", known, words)
+        return RuleMatch("0 / 0" if x == 0.0 else "division by 0", known, words)
     if math.isinf(x):
-        return Found("Inf / Inf" if math.isinf(y) else "carried", known, words)
-    return Found("overflow", known, words) if abs(x / y) > largest else None
+        return RuleMatch("Inf / Inf" if math.isinf(y) else "carried", known, words)
+    return RuleMatch("overflow", known, words) if abs(x / y) > largest else None
 
 
-def _pow(x: float, y: float, largest: float) -> Found | None:
+def _pow(x: float, y: float, largest: float) -> RuleMatch | None:
     known, words = {"x": x, "y": y}, f"{spoken(x)} ** {spoken(y)}"
     if x < 0.0 and math.isfinite(y) and y != int(y):
-        return Found("root of a negative number", known, words)
+        return RuleMatch("root of a negative number", known, words)
     if x == 0.0 and y < 0.0:
-        return Found("division by 0", known, words)
+        return RuleMatch("division by 0", known, words)
     if math.isinf(x) or math.isinf(y):
-        return Found("carried", known, words)
-    return Found("overflow", known, words) if abs(float(np.power(x, y))) > largest else None
+        return RuleMatch("carried", known, words)
+    return RuleMatch("overflow", known, words) if abs(float(np.power(x, y))) > largest else None
 
 
-_BINARY: Mapping[str, Callable[[float, float, float], Found | None]] = {
+_BINARY: Mapping[str, Callable[[float, float, float], RuleMatch | None]] = {
     "Add": _add, "Sub": _sub, "Mul": _mul, "Div": _div, "Pow": _pow,
-    "Mod": lambda x, y, _: Found("division by 0", {"x": x, "y": y}, f"{spoken(x)} mod 0") if y == 0.0 else None,
+    "Mod": lambda x, y, _: RuleMatch("division by 0", {"x": x, "y": y}, f"{spoken(x)} mod 0") if y == 0.0 else None,
 }  # fmt: skip
 
 
-def _moved(element: Element) -> Found | None:
+def _moved(element: Element) -> RuleMatch | None:
     """Explain an element of an operator of which no rule is known by an operand that is not finite anywhere."""
     for position, array in enumerate(element.operands):
         if array is not None and not np.isfinite(array).all():
             bad = array[~np.isfinite(array)].flat[0]
             name = element.name(position)
-            return Found("carried", {name: float(bad)}, f"its operand '{name}' holds {spoken(float(bad))}")
+            return RuleMatch("carried", {name: float(bad)}, f"its operand '{name}' holds {spoken(float(bad))}")
     return None
 
 

@@ -10,7 +10,7 @@ from tensortriage.model.ir.graph import Node
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Found:
+class RuleMatch:
     """A rule that explains an element.
 
     Attributes:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tensortriage.compare.nonfinite.element import Element, Found, spoken
+from tensortriage.compare.nonfinite.element import Element, RuleMatch, spoken
 from tensortriage.engines.reference.kernels import Call, kernel_for
 
 
 def _of_terms(
     element: Element, terms: np.ndarray, left: np.ndarray | None = None, right: np.ndarray | None = None
-) -> Found | None:
+) -> RuleMatch | None:
     """Explain the sum of some terms; ``left`` and ``right`` are their factors where they are products."""
     facts = {"terms": float(terms.size), "sum of magnitudes": float(np.abs(terms[np.isfinite(terms)]).sum())}
     bad = np.flatnonzero(np.isnan(terms))
@@ -23,33 +23,33 @@ def _of_terms(
         where = int(bad[0])
         if left is not None and right is not None and {0.0, math.inf} <= {abs(left[where]), abs(right[where])}:
             pair = {"x": float(left[where]), "y": float(right[where])}
-            return Found("0 * Inf", pair, f"term {where} of the sum is {spoken(pair['x'])} * {spoken(pair['y'])}")
-        return Found("carried", {"term": math.nan}, f"term {where} of the sum is NaN")
+            return RuleMatch("0 * Inf", pair, f"term {where} of the sum is {spoken(pair['x'])} * {spoken(pair['y'])}")
+        return RuleMatch("carried", {"term": math.nan}, f"term {where} of the sum is NaN")
     if np.isposinf(terms).any() and np.isneginf(terms).any():
-        return Found("Inf - Inf", facts, f"the {terms.size} terms of the sum hold both Inf and -Inf")
+        return RuleMatch("Inf - Inf", facts, f"the {terms.size} terms of the sum hold both Inf and -Inf")
     if np.isinf(terms).any():
         where = int(np.flatnonzero(np.isinf(terms))[0])
         if left is not None and right is not None and math.isfinite(left[where]) and math.isfinite(right[where]):
-            return Found(
+            return RuleMatch(
                 "overflow", facts, f"term {where} of the sum is {spoken(left[where])} * {spoken(right[where])}"
             )
-        return Found("carried", facts, f"term {where} of the sum is {spoken(float(terms[where]))}")
+        return RuleMatch("carried", facts, f"term {where} of the sum is {spoken(float(terms[where]))}")
     if not facts["sum of magnitudes"] > element.largest:
         return None
     total, magnitudes = spoken(float(terms.sum())), spoken(facts["sum of magnitudes"])
-    return Found(
+    return RuleMatch(
         "overflow", facts, f"{terms.size} terms, whose magnitudes add up to {magnitudes}, have the sum {total}"
     )
 
 
-def _matmul(element: Element) -> Found | None:
+def _matmul(element: Element) -> RuleMatch | None:
     left, right = element.array(0), element.array(1)
     if left is None or right is None:
         return None
     return _product(element, left, right)
 
 
-def _product(element: Element, left: np.ndarray, right: np.ndarray) -> Found | None:
+def _product(element: Element, left: np.ndarray, right: np.ndarray) -> RuleMatch | None:
     """Explain element (..., i, j) of a matrix product by row i and column j."""
     index = list(element.index)
     column = index.pop() if right.ndim > 1 else None
@@ -65,7 +65,7 @@ def _batch(array: np.ndarray, index: list[int]) -> np.ndarray:
     return np.asarray(array[tuple(0 if size == 1 else i for size, i in zip(array.shape, own, strict=False))])
 
 
-def _gemm(element: Element) -> Found | None:
+def _gemm(element: Element) -> RuleMatch | None:
     left, right = element.array(0), element.array(1)
     if left is None or right is None:
         return None
@@ -75,11 +75,11 @@ def _gemm(element: Element) -> Found | None:
     found = _of_terms(element, left[row] * right[:, column], left[row], right[:, column])
     bias = element.at(2)
     if (found is None or found.rule == "overflow") and bias is not None and not math.isfinite(bias):
-        return Found("carried", {"bias": bias}, f"its bias is {spoken(bias)} there")
+        return RuleMatch("carried", {"bias": bias}, f"its bias is {spoken(bias)} there")
     return found
 
 
-def _conv(element: Element) -> Found | None:
+def _conv(element: Element) -> RuleMatch | None:
     """Explain an element of a convolution by its sample, its filter, and the same sum over magnitudes."""
     data, weight = element.array(0), element.array(1)
     kernel = kernel_for("Conv")
@@ -94,14 +94,14 @@ def _conv(element: Element) -> Found | None:
         if not np.isfinite(array).all():
             bad = float(array[~np.isfinite(array)].flat[0])
             name = element.name(position)
-            return Found("carried", {name: bad}, f"its operand '{name}' holds {spoken(bad)}")
+            return RuleMatch("carried", {name: bad}, f"its operand '{name}' holds {spoken(bad)}")
     given = {**element.node.attributes, "group": 1}
     call = Call("Conv", 22, (np.abs(data), np.abs(weight), None), given)
     magnitudes = float(kernel(call)[(0, 0, *element.index[2:])])
     if not magnitudes > element.largest:
         return None
     facts = {"terms": float(weight.size), "sum of magnitudes": magnitudes}
-    return Found("overflow", facts, f"{weight.size} terms, whose magnitudes add up to {spoken(magnitudes)}")
+    return RuleMatch("overflow", facts, f"{weight.size} terms, whose magnitudes add up to {spoken(magnitudes)}")
 
 
 def _slice(element: Element) -> np.ndarray | None:
@@ -126,26 +126,26 @@ def _slice(element: Element) -> np.ndarray | None:
     return np.asarray(data[tuple(place)]).reshape(-1)
 
 
-def _reduction(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Element], Found | None]:
-    def read(element: Element) -> Found | None:
+def _reduction(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Element], RuleMatch | None]:
+    def read(element: Element) -> RuleMatch | None:
         terms = _slice(element)
         return None if terms is None else _of_terms(element, change(terms))
 
     return read
 
 
-def _log_sum(element: Element) -> Found | None:
+def _log_sum(element: Element) -> RuleMatch | None:
     terms = _slice(element)
     if terms is None:
         return None
     total = float(terms.sum())
     if total <= 0.0:
         rule = "log of 0" if total == 0.0 else "log of a negative number"
-        return Found(rule, {"sum": total}, f"log({spoken(total)}) of the sum")
+        return RuleMatch(rule, {"sum": total}, f"log({spoken(total)}) of the sum")
     return _of_terms(element, terms)
 
 
-def _softmax(element: Element) -> Found | None:
+def _softmax(element: Element) -> RuleMatch | None:
     """Explain an element of a Softmax by its slice: exp(x - max) / sum, where max - max must not be Inf - Inf."""
     data = element.array(0)
     if data is None or not data.ndim:
@@ -156,19 +156,19 @@ def _softmax(element: Element) -> Found | None:
     low, high = float(terms.min()), float(terms.max())
     facts = {"smallest": low, "largest": high}
     if np.isnan(terms).any():
-        return Found("carried", facts, "its slice holds NaN")
+        return RuleMatch("carried", facts, "its slice holds NaN")
     if low == high == -math.inf:
-        return Found("Inf - Inf", facts, "every element of its slice is -Inf, so that -Inf - (-Inf) is computed")
+        return RuleMatch("Inf - Inf", facts, "every element of its slice is -Inf, so that -Inf - (-Inf) is computed")
     if high == math.inf:
-        return Found("Inf - Inf", facts, "its slice holds Inf, so that Inf - Inf is computed")
+        return RuleMatch("Inf - Inf", facts, "its slice holds Inf, so that Inf - Inf is computed")
     if high > math.log(element.largest):
-        return Found(
+        return RuleMatch(
             "overflow", facts, f"exp({spoken(high)}), if the largest element of the slice is not subtracted first"
         )
     return None
 
 
-def _normalization(element: Element) -> Found | None:
+def _normalization(element: Element) -> RuleMatch | None:
     """Explain an element of a normalization by the slice of which mean and variance are taken."""
     data = element.array(0)
     if data is None or data.ndim < 2:
@@ -180,24 +180,24 @@ def _normalization(element: Element) -> Found | None:
         terms = data[element.index[:2]].reshape(-1)
     if not np.isfinite(terms).all():
         bad = float(terms[~np.isfinite(terms)][0])
-        return Found("carried", {element.name(0): bad}, f"the slice that is normalized holds {spoken(bad)}")
+        return RuleMatch("carried", {element.name(0): bad}, f"the slice that is normalized holds {spoken(bad)}")
     variance = float(terms.var())
     epsilon = element.node.attributes.get("epsilon", 1e-5)
     facts = {"variance": variance, "epsilon": float(epsilon) if isinstance(epsilon, int | float) else 0.0}
     if variance == 0.0:
-        return Found("0 / 0", facts, f"the slice is constant: (x - mean) / sqrt(0 + {spoken(facts['epsilon'])})")
+        return RuleMatch("0 / 0", facts, f"the slice is constant: (x - mean) / sqrt(0 + {spoken(facts['epsilon'])})")
     squares = float(np.square(terms - terms.mean()).sum())
-    return Found(
+    return RuleMatch(
         "overflow", facts | {"sum of squares": squares}, f"{terms.size} squares with the sum {spoken(squares)}"
     )
 
 
-def _pooling(element: Element) -> Found | None:
+def _pooling(element: Element) -> RuleMatch | None:
     data = element.array(0)
     return None if data is None or data.ndim < 3 else _of_terms(element, data[element.index[:2]].reshape(-1))
 
 
-SUMS: Mapping[str, Callable[[Element], Found | None]] = {
+SUMS: Mapping[str, Callable[[Element], RuleMatch | None]] = {
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Conv": _conv,

@@ -17,7 +17,7 @@ import numpy as np
 from tensortriage.compare.patterns import misplaced, narrower_format, value_relations
 from tensortriage.compare.patterns.error_places import places, spread_words
 from tensortriage.compare.patterns.error_view import Specimen, lay_out
-from tensortriage.compare.patterns.finding import Finding, energy, number, percent
+from tensortriage.compare.patterns.finding import PatternFinding, energy, number, percent
 from tensortriage.compare.patterns.nonfinite_pattern import nonfinite
 from tensortriage.errors import DataError
 from tensortriage.values.dtype import DType
@@ -48,7 +48,7 @@ class Anatomy:
         findings: Strongest first; empty when the tensors are equal, or when all is within the floor given.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PatternFinding, ...]
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -112,14 +112,14 @@ def dissect(
     return Anatomy(tuple(sorted(found, key=lambda finding: -finding.strength)))
 
 
-def _other_shape(reference: np.ndarray, target: np.ndarray) -> Iterator[Finding]:
+def _other_shape(reference: np.ndarray, target: np.ndarray) -> Iterator[PatternFinding]:
     """Describe a target of another shape: reshaped, transposed, or something else."""
     shapes = f"{list(target.shape)} instead of {list(reference.shape)}"
     facts = {"reference": list(reference.shape), "target": list(target.shape)}
     if reference.size == target.size > 0 and reference.dtype.kind not in "USOc":
         flat = reference.reshape(-1)
         if _agree(flat, target.reshape(-1)):
-            yield Finding("shape", f"the shape is {shapes}; the values agree in memory order", 1.0, facts)
+            yield PatternFinding("shape", f"the shape is {shapes}; the values agree in memory order", 1.0, facts)
             return
         for axes in misplaced.axis_orders(reference.shape):
             transposed = tuple(reference.shape[axis] for axis in axes)
@@ -127,9 +127,9 @@ def _other_shape(reference: np.ndarray, target: np.ndarray) -> Iterator[Finding]
                 sentence = (
                     f"the target is the reference transposed: axes are in the order {axes}, the shape is {shapes}"
                 )
-                yield Finding("transposition", sentence, 1.0, {**facts, "axes": list(axes)})
+                yield PatternFinding("transposition", sentence, 1.0, {**facts, "axes": list(axes)})
                 return
-    yield Finding("shape", f"the shape is {shapes}", 1.0, facts)
+    yield PatternFinding("shape", f"the shape is {shapes}", 1.0, facts)
 
 
 def _agree(reference: np.ndarray, target: np.ndarray) -> bool:
@@ -140,7 +140,7 @@ def _agree(reference: np.ndarray, target: np.ndarray) -> bool:
         return energy(np.nan_to_num(theirs - ours)) <= 1e-3 * energy(np.nan_to_num(ours - ours.mean()))
 
 
-def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Finding]:
+def _finite(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[PatternFinding]:
     """Describe the errors of the elements that are finite on both sides."""
     total = specimen.error_energy
     if not total > 0.0 or not math.isfinite(total):
@@ -169,7 +169,7 @@ _LOCAL = frozenset({"zeros"})
 """Findings about some elements, whose places are worth telling even when they explain everything."""
 
 
-def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Finding]:
+def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[PatternFinding]:
     """Try every explanation of the whole error, the simplest first, until one explains nearly all of it."""
     for question in _questions(specimen, others):
         finding = question()
@@ -180,7 +180,7 @@ def _of_the_whole(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Itera
             return
 
 
-def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Callable[[], Finding | None]]:
+def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator[Callable[[], PatternFinding | None]]:
     numeric = not specimen.text
     yield lambda: value_relations.constant(specimen)
     if numeric and (zeros := value_relations.zeroed(specimen)):
@@ -201,7 +201,7 @@ def _questions(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Iterator
         yield lambda: value_relations.scaled_slices(specimen)
 
 
-def _of_a_part(specimen: Specimen, whole: list[Finding]) -> Iterator[Finding]:
+def _of_a_part(specimen: Specimen, whole: list[PatternFinding]) -> Iterator[PatternFinding]:
     """Describe where the wrong elements are, and what they are when they are not all."""
     zeros = value_relations.zeroed(specimen) if any(finding.slug == "zeros" for finding in whole) else None
     if zeros:
@@ -224,9 +224,9 @@ def _of_a_part(specimen: Specimen, whole: list[Finding]) -> Iterator[Finding]:
         yield part
 
 
-def _noise(specimen: Specimen, relative: float) -> Finding:
+def _noise(specimen: Specimen, relative: float) -> PatternFinding:
     """Describe an error without any pattern."""
     share = float(np.count_nonzero(specimen.unequal)) / specimen.unequal.size
     which = "all elements" if share == 1.0 else f"{percent(share)} of the elements"
     sentence = f"{which} differ, without a pattern; the error is {number(relative)} of the tensor's RMS"
-    return Finding("noise", sentence, 0.2, {"share": share, "relative_rms_error": relative})
+    return PatternFinding("noise", sentence, 0.2, {"share": share, "relative_rms_error": relative})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import Finding, counted, listed, log10_binomial, percent
+from tensortriage.compare.patterns.finding import PatternFinding, counted, listed, log10_binomial, percent
 
 _NEARLY_ALL = 0.99
 _LUCK = -6.0
@@ -24,7 +24,7 @@ _FEWEST_ELEMENTS = 32
 """Of fewer elements no few can be called exceptions."""
 
 
-def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) -> list[Finding]:
+def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) -> list[PatternFinding]:
     """Describe where some elements are.
 
     Args:
@@ -36,7 +36,7 @@ def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) ->
     count = int(np.count_nonzero(wrong))
     if count == 0 or wrong.size < 2:
         return []
-    found: list[Finding] = []
+    found: list[PatternFinding] = []
     coordinates = np.nonzero(wrong)
     for axis, size in enumerate(specimen.shape):
         if size < 2:
@@ -50,7 +50,7 @@ def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) ->
     return sorted(found, key=lambda item: (-item.strength, item.evidence.get("indices_hit", 0)))
 
 
-def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> Finding | None:
+def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> PatternFinding | None:
     """Are the elements in few indices of an axis?"""
     size, count = hits.size, int(hits.sum())
     order = np.argsort(-hits, kind="stable")
@@ -73,7 +73,7 @@ def _concentrated(specimen: Specimen, hits: np.ndarray, axis: int, what: str, sh
     slug = "tail" if tail else "axis"
     where = tail or f"in {listed(chosen, length)} along axis {axis}"
     which = f"all {what}" if missed == 0 else f"{percent((count - missed) / count)} of the {what}"
-    return Finding(slug, f"{which} are {where}", held, facts)
+    return PatternFinding(slug, f"{which} are {where}", held, facts)
 
 
 def _tail_words(chosen: Sequence[int], length: int, axis: int) -> str:
@@ -93,7 +93,7 @@ def _tail_words(chosen: Sequence[int], length: int, axis: int) -> str:
     return f"{where}, beyond a multiple of {tile}{partial}"
 
 
-def _periodic(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> Finding | None:
+def _periodic(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share: float) -> PatternFinding | None:
     """Are the elements in every n-th index of an axis?"""
     size, count = hits.size, int(hits.sum())
     if not specimen.is_whole(axis) or size < 2 * _FEWEST_PERIODS:
@@ -114,7 +114,7 @@ def _periodic(specimen: Specimen, hits: np.ndarray, axis: int, what: str, share:
         )
         begin = f" (from {residues[0]} on)" if residues.size == 1 else ""
         facts = {"axis": axis, "period": period, "residues": residues[:64].tolist(), "share": share}
-        return Finding("period", f"all {what} are {which}{begin} of axis {axis}", share, facts)
+        return PatternFinding("period", f"all {what} are {which}{begin} of axis {axis}", share, facts)
     return None
 
 
@@ -124,7 +124,7 @@ def ordinal(count: int) -> str:
     return f"{count}{ending}"
 
 
-def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, share: float) -> Finding | None:
+def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, share: float) -> PatternFinding | None:
     """Are the elements within a few indices of either end of an axis, or of a pair of neighbouring axes?"""
     shape, count = specimen.shape, coordinates[0].size
     single = [(axis,) for axis in range(len(shape))]
@@ -140,11 +140,11 @@ def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, 
         if count * math.log10(1.0 - inner) + math.log10(_WIDEST_BORDER) < _LUCK:
             where = f"axis {axes[0]}" if len(axes) == 1 else f"axes {axes[0]} and {axes[1]}"
             sentence = f"all {what} are at the border, within {counted(width, 'element')} of an end of {where}"
-            return Finding("border", sentence, share, {"axes": list(axes), "width": width, "share": share})
+            return PatternFinding("border", sentence, share, {"axes": list(axes), "width": width, "share": share})
     return None
 
 
-def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Finding | None:
+def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> PatternFinding | None:
     """Describe wrong elements that are in no particular place: a few outliers, or many scattered ones."""
     count, size = int(np.count_nonzero(wrong)), wrong.size
     if size < _FEWEST_ELEMENTS:
@@ -157,9 +157,9 @@ def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> Finding
         at = ", ".join(str(list(spot)) for spot in spots) + (", ..." if count > len(spots) else "")
         looked_at = f"{size} examined" if size < specimen.whole_reference.size else str(size)
         sentence = f"{counted(count, 'element')} of {looked_at} {'is' if count == 1 else 'are'} wrong, at {at}; "
-        return Finding("outliers", sentence + "the others are within the noise", share, facts)
+        return PatternFinding("outliers", sentence + "the others are within the noise", share, facts)
     sentence = f"{percent(count / size)} of the elements are wrong, scattered without a pattern"
-    return Finding("scattered", sentence, 0.3, facts)
+    return PatternFinding("scattered", sentence, 0.3, facts)
 
 
 def position(specimen: Specimen, place: int) -> tuple[int, ...]:

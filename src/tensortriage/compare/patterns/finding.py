@@ -9,7 +9,7 @@ import numpy as np
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class PatternFinding:
     """One peculiarity of an error.
 
     Attributes:

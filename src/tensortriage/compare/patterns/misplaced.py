@@ -15,7 +15,7 @@ import numpy as np
 from tensortriage.compare.metrics import ulp
 from tensortriage.compare.metrics.random_projection import project_rows
 from tensortriage.compare.patterns.error_view import Specimen, same_box
-from tensortriage.compare.patterns.finding import Finding, counted, energy, listed, percent, support
+from tensortriage.compare.patterns.finding import PatternFinding, counted, energy, listed, percent, support
 
 _SURELY_MOVED = 0.95
 _PLACES = 16384
@@ -29,7 +29,7 @@ _MOST_SORTED = 1 << 24
 _LAYOUTS = {(0, 2, 3, 1): "NHWC data read as NCHW", (0, 3, 1, 2): "NCHW data read as NHWC"}
 
 
-def stale(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Finding | None:
+def stale(specimen: Specimen, others: Mapping[str, np.ndarray]) -> PatternFinding | None:
     """Does the target hold another tensor, in all of its elements or in the wrong ones?"""
     best, best_share = "", 0.0
     some = specimen.wrong if specimen.wrong.any() else None
@@ -42,7 +42,7 @@ def stale(specimen: Specimen, others: Mapping[str, np.ndarray]) -> Finding | Non
         return None
     which = "the target equals" if some is None or some.all() else "the wrong elements equal"
     sentence = f"{which} tensor '{best}': a stale or wrong buffer, or an op that did nothing"
-    return Finding("stale", sentence, best_share, {"tensor": best, "explained": best_share})
+    return PatternFinding("stale", sentence, best_share, {"tensor": best, "explained": best_share})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,10 +109,10 @@ def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
         return np.asarray(picked.astype(np.float64))
 
 
-def shifted(probe: Probe) -> Finding | None:
+def shifted(probe: Probe) -> PatternFinding | None:
     """Does every element hold a neighbour's value, along an axis or in memory?"""
     quick = probe.first()
-    best: Finding | None = None
+    best: PatternFinding | None = None
     for axis in [*range(len(probe.shape)), None] if len(probe.shape) > 1 else range(len(probe.shape)):
         length = probe.reference.size if axis is None else probe.shape[axis]
         steps = [sign * step for step in range(1, min(_LONGEST_SHIFT, length // 2) + 1) for sign in (1, -1)]
@@ -138,7 +138,7 @@ def _shift_sources(probe: Probe, axis: int | None, step: int) -> tuple[np.ndarra
     return probe.places + ((index - step) % length - index) * stride, inside
 
 
-def _shift_finding(axis: int | None, step: int, share: float, *, wraps: bool) -> Finding:
+def _shift_finding(axis: int | None, step: int, share: float, *, wraps: bool) -> PatternFinding:
     where = "in memory, across rows" if axis is None else f"along axis {axis}"
     around = ", wrapping around" if wraps else ""
     neighbour = "before" if step > 0 else "after"
@@ -146,20 +146,22 @@ def _shift_finding(axis: int | None, step: int, share: float, *, wraps: bool) ->
         f"every element holds the value that belongs {counted(abs(step), 'place')} {neighbour} it {where}{around}: "
         "an index is off by " + ("one" if abs(step) == 1 else str(abs(step)))
     )
-    return Finding("shift", sentence, share, {"axis": axis, "step": step, "wraps": wraps, "explained": share})
+    return PatternFinding("shift", sentence, share, {"axis": axis, "step": step, "wraps": wraps, "explained": share})
 
 
-def reversed_order(probe: Probe) -> Finding | None:
+def reversed_order(probe: Probe) -> PatternFinding | None:
     """Is the order of the elements along an axis reversed?"""
     for axis, length in enumerate(probe.shape):
         stride = math.prod(probe.shape[axis + 1 :])
         index = probe.places // stride % length
         if share := probe.support(probe.places + (length - 1 - 2 * index) * stride) if length > 1 else 0.0:
-            return Finding("reordering", f"axis {axis} is in reverse order", share, {"axis": axis, "explained": share})
+            return PatternFinding(
+                "reordering", f"axis {axis} is in reverse order", share, {"axis": axis, "explained": share}
+            )
     return None
 
 
-def transposed(probe: Probe) -> Finding | None:
+def transposed(probe: Probe) -> PatternFinding | None:
     """Does the target hold the reference with its axes in another order, under the same shape?"""
     quick, best_share = probe.first(), 0.0
     best: tuple[tuple[int, ...], bool] | None = None
@@ -177,11 +179,11 @@ def transposed(probe: Probe) -> Finding | None:
     if tuple(probe.shape[axis] for axis in axes) == probe.shape:
         moved = sorted(axis for place, axis in enumerate(axes) if place != axis)
         how = f"axes {moved[0]} and {moved[1]} are swapped" if len(moved) == 2 else f"axes are in the order {axes}"
-        return Finding("transposition", f"the target is the reference transposed: {how}", best_share, facts)
+        return PatternFinding("transposition", f"the target is the reference transposed: {how}", best_share, facts)
     seen = inverse(axes) if read_back else axes
     hint = f" ({_LAYOUTS[seen]})" if seen in _LAYOUTS else ""
     how = f"in the memory order of axes {seen}, under the shape of the original{hint}"
-    return Finding("layout", f"the target holds the reference's values {how}", best_share, facts)
+    return PatternFinding("layout", f"the target holds the reference's values {how}", best_share, facts)
 
 
 def axis_orders(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -225,9 +227,9 @@ def _transposed_sources(probe: Probe, axes: tuple[int, ...], read_back: bool) ->
     return np.ravel_multi_index([indices[place] for place in inverse(axes)], probe.shape)
 
 
-def reordered(specimen: Specimen) -> Finding | None:
+def reordered(specimen: Specimen) -> PatternFinding | None:
     """Are whole slices of an axis in another order, reversed, interleaved or repeated?"""
-    best: Finding | None = None
+    best: PatternFinding | None = None
     for axis, size in enumerate(specimen.shape):
         wide = 2 <= size <= _MOST_SLICES and specimen.reference.size // size >= _SMALLEST_SLICE
         if wide and specimen.is_whole(axis) and (found := _reordered_along(specimen, axis)):
@@ -235,7 +237,7 @@ def reordered(specimen: Specimen) -> Finding | None:
     return best
 
 
-def _reordered_along(specimen: Specimen, axis: int) -> Finding | None:
+def _reordered_along(specimen: Specimen, axis: int) -> PatternFinding | None:
     ours, theirs = (_slices(np.where(specimen.finite, side, 0.0), axis) for side in _sides(specimen))
     size = ours.shape[0]
     square = (energy_rows(ours)[None, :] + energy_rows(theirs)[:, None]) - 2.0 * theirs @ ours.T
@@ -252,8 +254,8 @@ def _reordered_along(specimen: Specimen, axis: int) -> Finding | None:
     if 2 * len(repeated) > np.count_nonzero(moved):
         origin = sorted({int(sources[index]) for index in repeated})
         sentence = f"axis {axis} has repeated slices: {listed(repeated, size)} hold copies of "
-        return Finding("duplicate", sentence + listed(origin, size), share, facts)
-    return Finding("reordering", f"slices of axis {axis} are {_order_words(sources)}", share, facts)
+        return PatternFinding("duplicate", sentence + listed(origin, size), share, facts)
+    return PatternFinding("reordering", f"slices of axis {axis} are {_order_words(sources)}", share, facts)
 
 
 def _sides(specimen: Specimen) -> tuple[np.ndarray, np.ndarray]:
@@ -290,7 +292,7 @@ def _order_words(sources: np.ndarray) -> str:
     return "in another order: " + ", ".join(shown) + (", ..." if moved.size > 4 else "")
 
 
-def permuted(specimen: Specimen) -> Finding | None:
+def permuted(specimen: Specimen) -> PatternFinding | None:
     """Are the values the same, only in another order (equal when both are sorted)?"""
     ours, theirs = specimen.whole_reference, specimen.whole_target
     if not 16 <= ours.size <= _MOST_SORTED or not specimen.all_finite:
@@ -306,7 +308,7 @@ def permuted(specimen: Specimen) -> Finding | None:
             break
     moved = float(np.count_nonzero(ours != theirs)) / ours.size
     sentence = f"the target holds the right values in wrong places{within}: equal once sorted, {percent(moved)} moved"
-    return Finding("permutation", sentence, _SURELY_MOVED, {"moved": moved})
+    return PatternFinding("permutation", sentence, _SURELY_MOVED, {"moved": moved})
 
 
 def _comparable(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import Finding, number
+from tensortriage.compare.patterns.finding import PatternFinding, number
 from tensortriage.values.dtype import DType
 
 _TF32_BITS = 13
@@ -26,7 +26,7 @@ _MOST_LEVELS = 256
 _FEWEST_VALUES = 8
 
 
-def narrowed(specimen: Specimen) -> Finding | None:
+def narrowed(specimen: Specimen) -> PatternFinding | None:
     """Does the target hold only numbers of a narrower format, and is it the reference rounded to that?"""
     if not specimen.whole_floats or not specimen.error_energy > 0.0:
         return None
@@ -42,7 +42,9 @@ def narrowed(specimen: Specimen) -> Finding | None:
         both = specimen.whole_target.dtype == np.float32 and {"float16", "TF32"} <= set(fitting)
         label = "float16 or TF32" if both else next(iter(fitting))
         facts = {"format": label, "largest_error_in_spacings": next(iter(fitting.values()))}
-        return Finding("rounding", f"the target is the reference rounded to {label}, and nothing else", 1.0, facts)
+        return PatternFinding(
+            "rounding", f"the target is the reference rounded to {label}, and nothing else", 1.0, facts
+        )
     if DType.from_numpy(specimen.whole_target.dtype) != DType.from_numpy(specimen.whole_reference.dtype):
         return None
     if np.unique(finite[: 1 << 12]).size < _FEWEST_VALUES:
@@ -55,7 +57,7 @@ def narrowed(specimen: Specimen) -> Finding | None:
                 f"every value of the target is a {label} number, with errors up to {number(largest)} spacings of it: "
                 f"computed or stored in {label}"
             )
-            return Finding("narrow-format", sentence, 0.3, facts)
+            return PatternFinding("narrow-format", sentence, 0.3, facts)
     return None
 
 
@@ -92,7 +94,7 @@ def _spacing(values: np.ndarray, kind: DType) -> np.ndarray:
     return np.asarray(np.ldexp(1.0, np.maximum(exponents, smallest) - 1 - int(finfo.nmant)))
 
 
-def quantised(specimen: Specimen) -> Finding | None:
+def quantised(specimen: Specimen) -> PatternFinding | None:
     """Does the target have at most 256 evenly spaced values, the reference many more?"""
     finite = specimen.finite
     reference, target = specimen.reference[finite], specimen.target[finite]
@@ -112,6 +114,6 @@ def quantised(specimen: Specimen) -> Finding | None:
     words = f"{levels.size} evenly spaced values, {number(step)} apart"
     if largest <= 0.505:
         sentence = f"the target is the reference rounded to {words}: 8-bit quantisation, and nothing else"
-        return Finding("rounding", sentence, 1.0, facts)
+        return PatternFinding("rounding", sentence, 1.0, facts)
     sentence = f"the target has only {words}, with errors up to {number(largest)} of them: 8-bit quantisation"
-    return Finding("narrow-format", sentence, 0.5, facts)
+    return PatternFinding("narrow-format", sentence, 0.5, facts)

@@ -6,12 +6,12 @@ import numpy as np
 
 from tensortriage.compare.patterns.error_places import places, position
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import Finding, counted, number, percent
+from tensortriage.compare.patterns.finding import PatternFinding, counted, number, percent
 
 _FEW = 3
 
 
-def nonfinite(specimen: Specimen) -> list[Finding]:
+def nonfinite(specimen: Specimen) -> list[PatternFinding]:
     """Describe the non-finite elements of the target that the reference does not have."""
     broken = specimen.broken
     count = int(np.count_nonzero(broken))
@@ -31,7 +31,7 @@ def nonfinite(specimen: Specimen) -> list[Finding]:
     verb = "is" if count == 1 or which == "every element" else "are"
     facts = {"elements": count, "of": broken.size, "share": count / broken.size} | {name: n for n, name in kinds}
     common = _common(specimen, broken)
-    found = [Finding("nonfinite", f"{which} {verb} {word} in the target only{common}", 1.0, facts)]
+    found = [PatternFinding("nonfinite", f"{which} {verb} {word} in the target only{common}", 1.0, facts)]
     if _FEW < count < broken.size:
         found += places(specimen, broken, what="NaN and Inf", share=_NEAR_ONE)
     return found

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import DECISIVE, Finding, energy, number, percent
+from tensortriage.compare.patterns.finding import DECISIVE, PatternFinding, energy, number, percent
 from tensortriage.values.dtype import DType
 
 _FEW = 3
@@ -26,18 +26,18 @@ _LIMITS = {
 } | {127.0: "the largest int8 number", 255.0: "the largest uint8 number", 32767.0: "the largest int16 number"}
 
 
-def constant(specimen: Specimen) -> Finding | None:
+def constant(specimen: Specimen) -> PatternFinding | None:
     """Does the target have one value, altogether or along an axis, where the reference varies?"""
     target, reference = specimen.target, specimen.reference
     if not specimen.all_finite or target.size < 2:
         return None
     if np.ptp(target) == 0.0 < np.ptp(reference) or _lost_variation(reference, target, None):
         value = float(target.mean())
-        return Finding("constant", f"the target is {number(value)} everywhere", 1.0, {"value": value})
+        return PatternFinding("constant", f"the target is {number(value)} everywhere", 1.0, {"value": value})
     for axis, size in enumerate(specimen.shape):
         if size > 1 and _lost_variation(reference, target, axis):
             sentence = f"the target does not vary along axis {axis}, the reference does"
-            return Finding("constant", sentence, 1.0, {"axis": axis})
+            return PatternFinding("constant", sentence, 1.0, {"axis": axis})
     return None
 
 
@@ -48,7 +48,7 @@ def _lost_variation(reference: np.ndarray, target: np.ndarray, axis: int | None)
     return theirs[0] < _NO_VARIATION * theirs[1] and ours[0] > _VARIATION * ours[1]
 
 
-def zeroed(specimen: Specimen) -> tuple[Finding, np.ndarray] | None:
+def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
     """Is the target zero where the reference is not? Returns the finding and the elements."""
     zeros = (specimen.target == 0.0) & (specimen.reference != 0.0) & specimen.finite
     count = int(np.count_nonzero(zeros))
@@ -62,15 +62,15 @@ def zeroed(specimen: Specimen) -> tuple[Finding, np.ndarray] | None:
     largest, others = float(sizes[zeros].max()), sizes[(specimen.target != 0.0) & (specimen.reference != 0.0)]
     facts = {"zeros": count, "share": count / specimen.target.size, "largest_lost": largest}
     if count == known:
-        return Finding("zeros", "the target is zero everywhere", share, facts), zeros
+        return PatternFinding("zeros", "the target is zero everywhere", share, facts), zeros
     if others.size and count >= _FEW and largest < float(others.min()):
         sentence = f"magnitudes up to {number(largest)} have become zero, larger ones have not: flushed to zero"
     else:
         sentence = f"{percent(count / known)} of the reference's non-zero elements are zero in the target"
-    return Finding("zeros", f"{sentence}; they hold {percent(share)} of the error", share, facts), zeros
+    return PatternFinding("zeros", f"{sentence}; they hold {percent(share)} of the error", share, facts), zeros
 
 
-def linear(specimen: Specimen, where: np.ndarray | None = None) -> Finding | None:
+def linear(specimen: Specimen, where: np.ndarray | None = None) -> PatternFinding | None:
     """Is ``target = factor * reference + offset``, in all elements or in some?"""
     chosen = specimen.finite if where is None else specimen.finite & where
     reference, target = specimen.reference[chosen], specimen.target[chosen]
@@ -90,7 +90,7 @@ def linear(specimen: Specimen, where: np.ndarray | None = None) -> Finding | Non
         return None
     place = "" if where is None else "in the wrong elements "
     if specimen.whole_target.dtype == np.bool_ and factor < 0.0:
-        return Finding("sign", f"{place}true and false are exchanged", share, {"explained": share})
+        return PatternFinding("sign", f"{place}true and false are exchanged", share, {"explained": share})
     return _linear_finding(factor, offset, share, place)
 
 
@@ -109,28 +109,28 @@ def _fits(reference: np.ndarray, target: np.ndarray) -> Iterator[tuple[float, fl
             yield slope, float(target.mean()) - slope * mean, 2
 
 
-def _linear_finding(factor: float, offset: float, share: float, where: str) -> Finding:
+def _linear_finding(factor: float, offset: float, share: float, where: str) -> PatternFinding:
     facts = {"factor": factor, "offset": offset, "explained": share}
     times = f"{number(factor)} times" if abs(factor - 1.0) > 1e-3 else f"(1 {factor - 1.0:+.2g}) times"
     if offset == 0.0 and abs(factor + 1.0) < 0.01:
-        return Finding("sign", f"{where}the sign is flipped", share, facts)
+        return PatternFinding("sign", f"{where}the sign is flipped", share, facts)
     if offset == 0.0:
         power = math.log2(abs(factor)) if factor else 0.0
         hint = f" (2**{round(power)})" if round(power) and abs(power - round(power)) < 1e-3 else ""
-        return Finding("scale", f"{where}the target is {times} the reference{hint}", share, facts)
+        return PatternFinding("scale", f"{where}the target is {times} the reference{hint}", share, facts)
     if factor == 1.0:
-        return Finding("offset", f"{where}the target is the reference {offset:+.4g}", share, facts)
+        return PatternFinding("offset", f"{where}the target is the reference {offset:+.4g}", share, facts)
     sentence = f"{where}the target is {times} the reference {offset:+.4g}"
-    return Finding("scale", sentence, share, facts)
+    return PatternFinding("scale", sentence, share, facts)
 
 
-def scaled_slices(specimen: Specimen) -> Finding | None:
+def scaled_slices(specimen: Specimen) -> PatternFinding | None:
     """Has every index of an axis, or every row along the last one, a factor (or an offset) of its own?"""
     rank = len(specimen.shape)
     ways: list[tuple[tuple[int, ...], str]] = [((axis,), f"index of axis {axis}") for axis in range(rank)]
     ways += [(tuple(range(rank - 1)), f"row along axis {rank - 1}")] if rank > 2 else []
     counts = [math.prod(specimen.shape[axis] for axis in kept) for kept, _ in ways]
-    best: Finding | None = None
+    best: PatternFinding | None = None
     left = math.inf
     for count, (kept, words) in sorted(zip(counts, ways, strict=True)):
         if not 2 <= count <= specimen.reference.size // 16:
@@ -141,7 +141,7 @@ def scaled_slices(specimen: Specimen) -> Finding | None:
     return best
 
 
-def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> Finding | None:
+def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> PatternFinding | None:
     reference, target = (np.where(specimen.finite, side, 0.0) for side in (specimen.reference, specimen.target))
     others = tuple(axis for axis in range(reference.ndim) if axis not in kept)
     with np.errstate(all="ignore"):
@@ -154,10 +154,10 @@ def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> Fin
     if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= 2.0 * specimen.floor:
         return None
     sentence = f"every {words} has a factor of its own, from {number(low)} to {number(high)}"
-    return Finding("slice-scale", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
+    return PatternFinding("slice-scale", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
 
 
-def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> Finding | None:
+def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> PatternFinding | None:
     others = tuple(axis for axis in range(specimen.error.ndim) if axis not in kept)
     with np.errstate(all="ignore"):
         offsets = specimen.error.mean(axis=others, keepdims=True)
@@ -166,7 +166,7 @@ def _slice_offsets(specimen: Specimen, kept: tuple[int, ...], words: str) -> Fin
         return None
     low, high = float(offsets.min()), float(offsets.max())
     sentence = f"every {words} has an offset of its own, from {number(low)} to {number(high)}"
-    return Finding("slice-offset", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
+    return PatternFinding("slice-offset", sentence, share, {"axes": list(kept), "lowest": low, "highest": high})
 
 
 def _is_common(changes: np.ndarray) -> bool:
@@ -174,7 +174,7 @@ def _is_common(changes: np.ndarray) -> bool:
     return bool(np.mean(np.abs(changes) > 0.05 * np.abs(changes).max()) > 0.5)
 
 
-def folded(specimen: Specimen) -> Finding | None:
+def folded(specimen: Specimen) -> PatternFinding | None:
     """Are negative numbers made positive (or positive ones negative)?"""
     for sign, words in (
         (1.0, "negative numbers have become positive"),
@@ -184,11 +184,11 @@ def folded(specimen: Specimen) -> Finding | None:
         share = specimen.support(-specimen.reference, where=folds)
         count = int(np.count_nonzero(folds))
         if share >= DECISIVE and count >= _FEW:
-            return Finding("sign", words, share, {"explained": share, "elements": count})
+            return PatternFinding("sign", words, share, {"explained": share, "elements": count})
     return None
 
 
-def saturated(specimen: Specimen) -> Finding | None:
+def saturated(specimen: Specimen) -> PatternFinding | None:
     """Is the target the reference clipped to the target's own smallest and largest value?"""
     finite = specimen.finite
     if not finite.any():
@@ -211,10 +211,10 @@ def saturated(specimen: Specimen) -> Finding | None:
     bound = high if beyond[0] else low
     hint = f" ({_LIMITS[abs(bound)]})" if abs(bound) in _LIMITS else ""
     facts = {"low": low, "high": high, "above": beyond[0], "below": beyond[1], "explained": share}
-    return Finding("saturation", f"the target saturates: it is {' and '.join(parts)}{hint}", share, facts)
+    return PatternFinding("saturation", f"the target saturates: it is {' and '.join(parts)}{hint}", share, facts)
 
 
-def normalised_elsewhere(specimen: Specimen) -> Finding | None:
+def normalised_elsewhere(specimen: Specimen) -> PatternFinding | None:
     """Has the reference equal sums (of values, exponentials or squares) along one axis, the target along another?"""
     axes = [axis for axis, size in enumerate(specimen.shape) if size > 1 and specimen.is_whole(axis)]
     if len(axes) < 2 or not specimen.all_finite:
@@ -235,7 +235,9 @@ def normalised_elsewhere(specimen: Specimen) -> Finding | None:
                     f"the {words} along axis {right} are equal in the reference, those along axis {taken} in the "
                     "target: normalised along the wrong axis"
                 )
-                return Finding("wrong-axis", sentence, 1.0, {"right_axis": right, "axis_taken": taken, "of": words})
+                return PatternFinding(
+                    "wrong-axis", sentence, 1.0, {"right_axis": right, "axis_taken": taken, "of": words}
+                )
     return None
 
 

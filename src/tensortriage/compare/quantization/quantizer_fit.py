@@ -25,7 +25,7 @@ _EXPLAINS = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Calibration:
+class QuantizerFit:
     """How a quantizer fits some numbers.
 
     Attributes:
@@ -70,7 +70,7 @@ def calibrate(
     axis: int,
     dtype: DType,
     symmetric: bool = False,
-) -> Calibration:
+) -> QuantizerFit:
     """Judge a quantizer by the numbers that it meets.
 
     Args:
@@ -95,7 +95,7 @@ def calibrate(
     shaped = best.astype(np.asarray(scale).dtype), best_zeros.astype(dtype.numpy)
     if not (np.isfinite(scales).all() and (scales > 0.0).all()):
         words = f"its scale {_first_bad(scales):.3g} is not a positive number"
-        return Calibration(
+        return QuantizerFit(
             "scale-not-positive", math.inf, least, 1.0, 1.0, observed, (0.0, 0.0), *shaped, words, _RECALIBRATE
         )
     error = _error(x, scales, zeros, axis, limits)
@@ -103,7 +103,7 @@ def calibrate(
     outside = (x < _spread(low - scales / 2, x, axis)) | (x > _spread(high + scales / 2, x, axis))
     squared = np.square(_passed(x, scales, zeros, axis, limits) - x)
     clipping = float(squared[outside].sum() / squared.sum()) if error else 0.0
-    fit = Calibration(
+    fit = QuantizerFit(
         "fits", error, least, float(outside.mean()) if x.size else 0.0, clipping, observed,
         (float(low.min()), float(high.max())), *shaped, "", "",
     )  # fmt: skip
@@ -183,7 +183,7 @@ def _candidates(
 
 
 def _mistake(
-    fit: Calibration,
+    fit: QuantizerFit,
     x: np.ndarray,
     scales: np.ndarray,
     zeros: np.ndarray,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.compare.patterns.finding import Finding
+from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
@@ -79,10 +79,10 @@ class Evidence:
     local: Local | None = None
     influence: Influence | None = None
     configuration: Configuration | None = None
-    moved: Mapping[str, Finding] = dataclasses.field(default_factory=dict)
+    moved: Mapping[str, PatternFinding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()
-    in_training: tuple[lint.Finding, ...] = ()
+    in_training: tuple[lint.LintFinding, ...] = ()
     asked: tuple[str, ...] = ()
     builds_compared: int = 1
 

@@ -17,7 +17,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.patterns import misplaced
 from tensortriage.compare.patterns.anatomy import dissect
 from tensortriage.compare.patterns.error_view import lay_out
-from tensortriage.compare.patterns.finding import DECISIVE, Finding
+from tensortriage.compare.patterns.finding import DECISIVE, PatternFinding
 
 ORDERS = ("transposition", "layout", "reordering", "permutation")
 """Findings that all values are there, in another order; a shift by some places is an index error instead."""
@@ -30,7 +30,7 @@ _WORDS = {
 }
 
 
-def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> Finding | None:
+def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> PatternFinding | None:
     """Return how a tensor is the reference in another order; None when it is not.
 
     Args:
@@ -50,7 +50,7 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> F
     probe = misplaced.Probe.of(specimen)
     if misplaced.shifted(probe):
         return None  # a rotation is an order as well, but made by an index
-    questions: tuple[Callable[[], Finding | None], ...] = (
+    questions: tuple[Callable[[], PatternFinding | None], ...] = (
         lambda: misplaced.reversed_order(probe),
         lambda: misplaced.transposed(probe),
         lambda: misplaced.reordered(specimen),
@@ -59,7 +59,7 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> F
     return next((found for question in questions if (found := question()) and other_order(found)), None)
 
 
-def other_order(finding: Finding) -> bool:
+def other_order(finding: PatternFinding) -> bool:
     """Say whether a finding is that all values are there, in another order or under another shape."""
     reshaped = finding.slug == "shape" and "agree in memory order" in finding.sentence
     return finding.strength >= DECISIVE and (finding.slug in ORDERS or reshaped)

@@ -28,7 +28,7 @@ def engine_class(name: str) -> Callable[..., Engine]:
     def compile_apart(self: Any, model: Path, options: Mapping[str, str]) -> IsolatedSession:
         isolated = IsolatedEngine("script", title=name, limits=self.limits)
         script = Path(__file__).with_name("in_worker.py")
-        there = {**options, "file": str(script), "attribute": "Worker", NAME: name}
+        there = {**options, "file": str(script), "attribute": "EngineInWorker", NAME: name}
         return isolated.compile(model, there, affinity=f"apart {name}")
 
     members = {"compile": compile_apart, "compile_in_place": None}

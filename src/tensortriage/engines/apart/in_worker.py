@@ -12,7 +12,7 @@ from tensortriage.engines.base import Engine, Session
 from tensortriage_worker.silence import APART
 
 
-class Worker:
+class EngineInWorker:
     """What the worker makes an engine of."""
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:

@@ -29,7 +29,13 @@ from tensortriage.engines.feed_checks import (
     without_source_place,
 )
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
-from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, Settings, nominal_precision, read_settings
+from tensortriage.engines.onnxruntime.settings import (
+    CONVERTED,
+    PRECISIONS,
+    SessionSettings,
+    nominal_precision,
+    read_settings,
+)
 from tensortriage.engines.options import read_options
 from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
 from tensortriage.values.dtype import DType, Precision
@@ -150,7 +156,7 @@ class OnnxRuntimeSession:
     def __init__(
         self,
         model: "Path | InPlace",
-        settings: Settings,
+        settings: SessionSettings,
         *,
         folder: tempfile.TemporaryDirectory[str] | None = None,
         original: Path | None = None,
@@ -220,7 +226,7 @@ class OnnxRuntimeSession:
 
 def open_rewritten(
     model: Path,
-    settings: Settings,
+    settings: SessionSettings,
     rewrite: Callable[["Model", Mapping[str, ValueSpec]], "Model"],
     *,
     engine: str,
@@ -271,7 +277,7 @@ def library() -> Any:
     return onnxruntime
 
 
-def _build(model: "Path | InPlace", settings: Settings, *, save_to: Path | None = None) -> Any:
+def _build(model: "Path | InPlace", settings: SessionSettings, *, save_to: Path | None = None) -> Any:
     ort = library()
     try:
         options = _session_options(ort, settings, save_to)
@@ -299,7 +305,7 @@ def _build(model: "Path | InPlace", settings: Settings, *, save_to: Path | None 
     return session
 
 
-def _session_options(ort: Any, settings: Settings, save_to: Path | None) -> Any:
+def _session_options(ort: Any, settings: SessionSettings, save_to: Path | None) -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = BUILD_LOG_LEVEL
     levels = ort.GraphOptimizationLevel  # older releases lack the one between extended and all

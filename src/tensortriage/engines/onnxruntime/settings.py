@@ -29,7 +29,7 @@ _LEVELS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
+class SessionSettings:
     """How to build a session; the values are checked.
 
     Attributes:
@@ -53,7 +53,7 @@ class Settings:
     custom_ops: str = ""
 
 
-UNOPTIMIZED = Settings(level=_LEVELS["none"])
+UNOPTIMIZED = SessionSettings(level=_LEVELS["none"])
 """Every node runs as written, on the CPU."""
 
 
@@ -69,7 +69,7 @@ class ProviderList(Protocol):
         ...
 
 
-def read_settings(given: Options, known: ProviderList) -> Settings:
+def read_settings(given: Options, known: ProviderList) -> SessionSettings:
     """Return the settings that option words ask for.
 
     Raises:
@@ -85,7 +85,7 @@ def read_settings(given: Options, known: ProviderList) -> Settings:
         raise UsageError(
             f"precision=tf32 has no meaning for {names[0]}", slug="engine-option-value", cure="add providers=cuda"
         )
-    return Settings(
+    return SessionSettings(
         level=given.choice("optimization", _LEVELS, _LEVELS["all"]),
         providers=((names[0], own), *((name, {}) for name in names[1:])),
         threads=given.integer("threads", 0),

@@ -23,7 +23,7 @@ from tensortriage.engines.base import Availability, Limits, Plan, Region
 from tensortriage.engines.feed_checks import build_failed, checked_feed, closed, run_failed
 from tensortriage.engines.options import read_options
 from tensortriage.engines.reference.arithmetic import EXACT, OPTIONS, Arithmetic, read_arithmetic
-from tensortriage.engines.reference.interpreter import CONTROL_FLOW, Fetch, NodeFailed, Program, Step, run
+from tensortriage.engines.reference.interpreter import CONTROL_FLOW, Fetch, NodeFailed, Program, ProgramStep, run
 from tensortriage.engines.reference.kernels import Call, Kernel, kernel_for
 from tensortriage.engines.reference.kernels.casting import WIDE, to_float64
 from tensortriage.engines.reference.typed_steps import ExactSteps, TypedSteps
@@ -197,7 +197,7 @@ class _Builder:
             [_empty(value) for value in graph.outputs],
         )
 
-    def _step(self, node: ir.Node, opsets: Mapping[str, int], given: Mapping[str, ir.Attr], depth: int) -> Step:
+    def _step(self, node: ir.Node, opsets: Mapping[str, int], given: Mapping[str, ir.Attr], depth: int) -> ProgramStep:
         attributes = {name: given.get(attr.ref_attr_name or "") if attr.is_ref() else attr for name, attr in
                       node.attributes.items()}  # fmt: skip
         present = {name: attr for name, attr in attributes.items() if attr is not None}
@@ -220,7 +220,7 @@ class _Builder:
                 NAME, f"it uses operator set {version}", cure="convert the model to operator set 13 or later"
             )
         rounded = self._steps.step(node)
-        return Step(
+        return ProgramStep(
             node=node.name or node.op_type,
             op_type=node.op_type,
             version=version,

@@ -18,7 +18,7 @@ from tensortriage.errors import EngineOutOfMemory, TriageError
 Fetch = Callable[[], np.ndarray]
 
 
-class Change(Protocol):
+class ValueChange(Protocol):
     """What is done to a value between two kernels."""
 
     def __call__(self, y: np.ndarray, exact: np.ndarray | None = None, /) -> np.ndarray:
@@ -27,7 +27,7 @@ class Change(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class ProgramStep:
     """One node.
 
     Attributes:
@@ -55,8 +55,8 @@ class Step:
     bodies: Mapping[str, "Program"]
     releases: tuple[str, ...] = ()
     arithmetic: Arithmetic = EXACT
-    operands: tuple[Change | None, ...] = ()
-    results: tuple[Change | None, ...] = ()
+    operands: tuple[ValueChange | None, ...] = ()
+    results: tuple[ValueChange | None, ...] = ()
 
     @property
     def uses(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Program:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     weights: Mapping[str, Fetch]
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     captures: tuple[str, ...]
     empty: tuple[np.ndarray, ...]
 
@@ -91,12 +91,12 @@ class Program:
         inputs: Sequence[str],
         outputs: Sequence[str],
         weights: Mapping[str, Fetch],
-        steps: Sequence[Step],
+        steps: Sequence[ProgramStep],
         empty: Sequence[np.ndarray] = (),
     ) -> "Program":
         """Return the program without steps that no output needs, with what it captures and when values are released."""
         needed = set(outputs)
-        kept: list[Step] = []
+        kept: list[ProgramStep] = []
         computed = {name for step in steps for name in step.outputs}
         last_use = {name: len(steps) for name in outputs if name not in computed}  # handed through at the end
         for index in range(len(steps) - 1, -1, -1):
@@ -177,7 +177,7 @@ def _run(program: Program, feed: Mapping[str, Any], outer: _Scope | None) -> Ite
             yield name, scope[name]
 
 
-def _step(step: Step, scope: _Scope) -> Sequence[Any]:
+def _step(step: ProgramStep, scope: _Scope) -> Sequence[Any]:
     try:
         inputs = tuple(scope[name] if name else None for name in step.inputs)
         if step.kernel is None:
@@ -205,13 +205,13 @@ def _step(step: Step, scope: _Scope) -> Sequence[Any]:
         raise NodeFailed(f"node '{step.node}' ({step.op_type}): {error or type(error).__name__}") from error
 
 
-def _changed(values: Sequence[Any], changes: Sequence[Change | None]) -> list[Any]:
+def _changed(values: Sequence[Any], changes: Sequence[ValueChange | None]) -> list[Any]:
     pairs = zip(values, changes, strict=False)  # a kernel may give fewer or more outputs than the node names
     changed = [value if change is None or value is None else change(value) for value, change in pairs]
     return [*changed, *values[len(changes) :]]
 
 
-def _amplified(values: Sequence[Any], exact: Sequence[Any], changes: Sequence[Change | None]) -> list[Any]:
+def _amplified(values: Sequence[Any], exact: Sequence[Any], changes: Sequence[ValueChange | None]) -> list[Any]:
     """Change results whose error is measured against what the kernel gives when nothing is rounded inside."""
     triples = zip(values, exact, changes, strict=False)
     changed = [v if change is None or v is None else change(v, _array(e)) for v, e, change in triples]
@@ -222,7 +222,7 @@ def _array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def _control(step: Step, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
+def _control(step: ProgramStep, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
     if "" in step.bodies:
         body = step.bodies[""]
         given = dict(zip(body.inputs, (*inputs, *[None] * len(body.inputs)), strict=False))
@@ -235,12 +235,12 @@ def _outputs(body: Program, feed: Mapping[str, Any], scope: _Scope | None) -> li
     return [found[name] for name in body.outputs]
 
 
-def _if(step: Step, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
+def _if(step: ProgramStep, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
     chosen = step.bodies["then_branch" if bool(np.reshape(inputs[0], ())) else "else_branch"]
     return _outputs(chosen, {}, scope)
 
 
-def _loop(step: Step, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
+def _loop(step: ProgramStep, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
     body = step.bodies["body"]
     limit = None if inputs[0] is None else int(np.reshape(inputs[0], ()))
     going = inputs[1] is None or bool(np.reshape(inputs[1], ()))
@@ -258,7 +258,7 @@ def _loop(step: Step, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
     return [*state, *(_stacked(row, 0, empty) for row, empty in zip(rows, body.empty[1 + len(state) :], strict=True))]
 
 
-def _scan(step: Step, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
+def _scan(step: ProgramStep, inputs: tuple[Any, ...], scope: _Scope) -> Sequence[Any]:
     body, count = step.bodies["body"], int(step.attributes["num_scan_inputs"])
     state, scanned = list(inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
     rows: list[list[Any]] = [[] for _ in body.outputs[len(state) :]]
@@ -286,7 +286,7 @@ def _stacked(rows: list[Any], axis: int, empty: np.ndarray) -> np.ndarray:
     return np.stack(rows, axis) if rows else np.moveaxis(empty[None][:0], 0, axis)
 
 
-_CONTROL: Mapping[str, Callable[[Step, tuple[Any, ...], _Scope], Sequence[Any]]] = {
+_CONTROL: Mapping[str, Callable[[ProgramStep, tuple[Any, ...], _Scope], Sequence[Any]]] = {
     "If": _if,
     "Loop": _loop,
     "Scan": _scan,

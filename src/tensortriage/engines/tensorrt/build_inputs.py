@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortriage.engines.feed_checks import build_failed
-from tensortriage.engines.tensorrt.options import AUTO, MIXED, Range, Settings, kept_words, range_words
+from tensortriage.engines.tensorrt.options import AUTO, MIXED, BuildSettings, Range, kept_words, range_words
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.values.dtype import DType, Precision
 
@@ -39,9 +39,9 @@ class Prepared:
         self,
         loaded: "Model",
         model: Path,
-        settings: Settings,
+        settings: BuildSettings,
         ranges: Mapping[str, Range],
-        features: Callable[[Settings], Mapping[str, Any]],
+        features: Callable[[BuildSettings], Mapping[str, Any]],
     ) -> None:
         self._loaded, self._model, self._settings = loaded, model, settings
         self._ranges, self._features = ranges, features
@@ -133,7 +133,7 @@ def _makers(model: "Model") -> dict[str, str]:
     return {value: node.name for node in model.graph.nodes for value in node.outputs}
 
 
-def converting(model: Path, settings: Settings, words: Mapping[str, str]) -> str:
+def converting(model: Path, settings: BuildSettings, words: Mapping[str, str]) -> str:
     """Return the command that makes the model that is really built; empty when that is the user's."""
     if words.get("model_name", str(model)) == str(model):
         return ""

@@ -25,8 +25,8 @@ from tensortriage.engines.tensorrt.options import (
     FILES,
     MIXED,
     OPTIONS,
+    BuildSettings,
     Range,
-    Settings,
     ladder,
     read_settings,
 )
@@ -188,7 +188,7 @@ class TensorRtEngine:
         settings = read_settings(read_options(options, self.options))
         return self._isolated.answer("capability", model.absolute(), settings.words)[0]
 
-    def _features(self, settings: Settings) -> Mapping[str, Any]:
+    def _features(self, settings: BuildSettings) -> Mapping[str, Any]:
         words = {key: settings.words[key] for key in ("worker", "library", "device") if key in settings.words}
         key = tuple(sorted(words.items()))
         if key not in _PROBED:
@@ -199,7 +199,9 @@ class TensorRtEngine:
         """Keep timings and perhaps engines in a folder; see `tensortriage.engines.base.KeepsEngines`."""
         self._shelf = Shelf(folder, engines=engines)
 
-    def _build(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> IsolatedSession:
+    def _build(
+        self, loaded: "Model", model: Path, settings: BuildSettings, ranges: Mapping[str, Range]
+    ) -> IsolatedSession:
         def opened(path: Path, words: Mapping[str, str]) -> IsolatedSession:
             return self._isolated.compile(
                 path,
@@ -238,7 +240,9 @@ class TensorRtEngine:
             raise
         return session
 
-    def _prepared(self, loaded: "Model", model: Path, settings: Settings, ranges: Mapping[str, Range]) -> "Prepared":
+    def _prepared(
+        self, loaded: "Model", model: Path, settings: BuildSettings, ranges: Mapping[str, Range]
+    ) -> "Prepared":
         return Prepared(loaded, model, settings, ranges, self._features)
 
 
@@ -258,12 +262,12 @@ def _taken(
     return session
 
 
-def _open_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
+def _open_inputs(model: "Model", settings: BuildSettings) -> tuple[str, ...]:
     """Return the inputs whose shapes have to come from a feed."""
     return tuple(spec.name for spec in _unranged(model, settings) if not _is_fixed(spec))
 
 
-def _shape_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
+def _shape_inputs(model: "Model", settings: BuildSettings) -> tuple[str, ...]:
     """Return the inputs whose values are shapes, which TensorRT has to know the range of."""
     shape_like = model.graph.shape_like
     return tuple(
@@ -273,7 +277,7 @@ def _shape_inputs(model: "Model", settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _unranged(model: "Model", settings: Settings) -> Sequence[ValueSpec]:
+def _unranged(model: "Model", settings: BuildSettings) -> Sequence[ValueSpec]:
     if "load_engine" in settings.words:
         return ()
     return [spec for spec in model.inputs if spec.name not in settings.ranges]
@@ -287,7 +291,7 @@ def _files(words: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in FILES if words.get(key))
 
 
-def _write(settings: Settings, info: Mapping[str, Any], fetch: Callable[[str], memoryview]) -> None:
+def _write(settings: BuildSettings, info: Mapping[str, Any], fetch: Callable[[str], memoryview]) -> None:
     """Write the files that the options name."""
     wanted = {"engine": settings.save.get("save_engine"), "timing_cache": settings.save.get("timing_cache")}
     for name, path in wanted.items():

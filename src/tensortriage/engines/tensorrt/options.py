@@ -80,7 +80,7 @@ Range = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
+class BuildSettings:
     """What the options ask for.
 
     Attributes:
@@ -100,7 +100,7 @@ class Settings:
     words: Mapping[str, str]
 
 
-def read_settings(given: Options) -> Settings:
+def read_settings(given: Options) -> BuildSettings:
     """Check options and return what they ask for.
 
     Raises:
@@ -131,7 +131,7 @@ def read_settings(given: Options) -> Settings:
     if cache:
         path = Path(cache).expanduser().absolute()
         words["timing_cache"] = str(path) if path.is_file() else ""
-    return Settings(
+    return BuildSettings(
         precision=_precision(given),
         kept=given.words("kept"),
         typing=given.choice("typing", {word: word for word in _LISTS["typing"]}, ""),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 
-class Format(enum.Enum):
+class DataFormat(enum.Enum):
     """The file formats of feeds and saved outputs; the value is the word users write."""
 
     NPZ = "npz"
@@ -60,6 +60,6 @@ class DataFile:
     """One file or directory of feeds or saved outputs, opened but not read."""
 
     path: Path
-    format: Format
+    format: DataFormat
     kind: Kind
     series: tuple[Series, ...]

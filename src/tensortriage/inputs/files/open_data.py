@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from tensortriage.errors import DataError
-from tensortriage.inputs.files.data_file import DataFile, Format, Iteration, Kind, Series
+from tensortriage.inputs.files.data_file import DataFile, DataFormat, Iteration, Kind, Series
 from tensortriage.inputs.files.npy import open_npy, open_npz
 from tensortriage.inputs.files.polygraphy import open_polygraphy
 from tensortriage.inputs.files.save_data import SERIES_NAME, StoredContents
@@ -24,9 +24,12 @@ from tensortriage.values.store import INDEX_NAME, MappedStore
 from tensortriage_worker.shards import ShardError, ShardReader
 
 _SUFFIXES = {
-    ".npz": Format.NPZ, ".npy": Format.NPY, ".json": Format.POLYGRAPHY, ".safetensors": Format.SAFETENSORS,
-}  # fmt: skip
-_MAGIC = {Format.NPZ: (b"PK",), Format.NPY: (b"\x93NUMPY",)}
+    ".npz": DataFormat.NPZ,
+    ".npy": DataFormat.NPY,
+    ".json": DataFormat.POLYGRAPHY,
+    ".safetensors": DataFormat.SAFETENSORS,
+}
+_MAGIC = {DataFormat.NPZ: (b"PK",), DataFormat.NPY: (b"\x93NUMPY",)}
 _INPUT_FILE = re.compile(r"input_(\d+)\.pb")
 _TEST_SET = re.compile(r"test_data_set_(\d+)")
 _HELP = (
@@ -59,19 +62,19 @@ def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
         ...     print({name: array.shape for name, array in iteration.tensors.items()})
     """
     found = detect(path)
-    if found is Format.POLYGRAPHY:
+    if found is DataFormat.POLYGRAPHY:
         return open_polygraphy(path)
-    if found is Format.TEST_DATA:
+    if found is DataFormat.TEST_DATA:
         return _inputs(path, found, partial(_test_data, path, specs))
-    if found is Format.NPY and path.is_dir():
+    if found is DataFormat.NPY and path.is_dir():
         return _inputs(path, found, partial(_npy_folder, path, specs))
-    if found is Format.STORE and (path / SERIES_NAME).is_file():
+    if found is DataFormat.STORE and (path / SERIES_NAME).is_file():
         return _series_of_store(path)
     stored = _stored(path, found, specs)
     return _inputs(path, found, partial(samples, stored, specs, path))
 
 
-def detect(path: Path) -> Format:
+def detect(path: Path) -> DataFormat:
     """Return the format of a file or directory; see `open_data` for the errors."""
     if not path.exists():
         raise DataError(f"{path} does not exist", slug="feed-file-missing", cure="check the path")
@@ -87,7 +90,7 @@ def detect(path: Path) -> Format:
         ) from error
     actual = next((f for f, magics in _MAGIC.items() if head.startswith(magics)), None)
     if suffix not in _SUFFIXES and suffix not in _NAMED and head.lstrip()[:1] in (b"{", b"["):
-        return Format.POLYGRAPHY  # Polygraphy writes JSON whatever a file is called
+        return DataFormat.POLYGRAPHY  # Polygraphy writes JSON whatever a file is called
     if suffix not in _SUFFIXES:
         raise DataError(
             f"{path} is {_FOREIGN.get(suffix, 'of no format that is read here')}",
@@ -107,22 +110,22 @@ def detect(path: Path) -> Format:
 def is_json(path: Path) -> bool:
     """Whether a path is a file that is read as Polygraphy's JSON."""
     try:
-        return path.is_file() and detect(path) is Format.POLYGRAPHY
+        return path.is_file() and detect(path) is DataFormat.POLYGRAPHY
     except DataError:
         return False
 
 
-def _detect_folder(path: Path) -> Format:
+def _detect_folder(path: Path) -> DataFormat:
     if (path / INDEX_NAME).is_file() and any(path.glob("shard-*.safetensors")):
-        return Format.STORE
+        return DataFormat.STORE
     names = sorted(entry.name for entry in path.iterdir())
     if any(_INPUT_FILE.fullmatch(name) or _TEST_SET.fullmatch(name) for name in names):
-        return Format.TEST_DATA
+        return DataFormat.TEST_DATA
     kinds = [
         kind
         for kind, is_present in (
-            (Format.NPY, any(name.endswith(".npy") for name in names) or _sample_folders(path)),
-            (Format.POLYGRAPHY, any(name.endswith(".json") for name in names)),
+            (DataFormat.NPY, any(name.endswith(".npy") for name in names) or _sample_folders(path)),
+            (DataFormat.POLYGRAPHY, any(name.endswith(".json") for name in names)),
         )
         if is_present
     ]
@@ -135,16 +138,16 @@ def _detect_folder(path: Path) -> Format:
     return kinds[0]
 
 
-def _inputs(path: Path, found: Format, read: "partial[Iterator[Mapping[str, np.ndarray]]]") -> DataFile:
+def _inputs(path: Path, found: DataFormat, read: "partial[Iterator[Mapping[str, np.ndarray]]]") -> DataFile:
     return DataFile(path, found, Kind.INPUTS, (Series("", lambda: map(Iteration, read())),))
 
 
-def _stored(path: Path, found: Format, specs: Sequence[ValueSpec]) -> dict[str, Stored]:
-    if found is Format.NPZ:
+def _stored(path: Path, found: DataFormat, specs: Sequence[ValueSpec]) -> dict[str, Stored]:
+    if found is DataFormat.NPZ:
         return open_npz(path, str(path))
-    if found is Format.NPY:
+    if found is DataFormat.NPY:
         return {_file_name(path, specs): open_npy(path)}
-    if found is Format.STORE:
+    if found is DataFormat.STORE:
         store = MappedStore(path)
         store.verify()
         return {name: _StoreItem(store, name) for name in store.names()}
@@ -173,7 +176,7 @@ def _series_of_store(path: Path) -> DataFile:
         Series(item.runner, partial(_iterations_of_store, store, names, place, item.seconds))
         for place, item in enumerate(contents.series)
     )
-    return DataFile(path, Format.STORE, contents.kind, series)
+    return DataFile(path, DataFormat.STORE, contents.kind, series)
 
 
 def _iterations_of_store(

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.errors import DataError, UsageError
-from tensortriage.inputs.files.data_file import DataFile, Format, Iteration, Kind, Series
+from tensortriage.inputs.files.data_file import DataFile, DataFormat, Iteration, Kind, Series
 from tensortriage.inputs.files.json_view import View, open_json
 from tensortriage.inputs.files.npy import Header, open_npz, read_header
 from tensortriage.inputs.files.stored_arrays import LazyTensors
@@ -49,10 +49,10 @@ def open_polygraphy(path: Path) -> DataFile:
             Series(runner, partial(_outputs, files, runner, runners[:index].count(runner)))
             for index, runner in enumerate(runners)
         )
-        return DataFile(path, Format.POLYGRAPHY, Kind.OUTPUTS, series)
+        return DataFile(path, DataFormat.POLYGRAPHY, Kind.OUTPUTS, series)
     if name:
         raise _not_data(files[0], f"a {name}")
-    return DataFile(path, Format.POLYGRAPHY, Kind.INPUTS, (Series("", partial(_inputs, files)),))
+    return DataFile(path, DataFormat.POLYGRAPHY, Kind.INPUTS, (Series("", partial(_inputs, files)),))
 
 
 def document_class(path: Path) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from tensortriage.errors import DataError, StoreError, UsageError
-from tensortriage.inputs.files.data_file import Format, Iteration, Kind
+from tensortriage.inputs.files.data_file import DataFormat, Iteration, Kind
 from tensortriage.inputs.files.polygraphy_write import (
     is_folder,
     new_folder,
@@ -39,11 +39,14 @@ from tensortriage_worker.shards import write_shard
 _logger = logging.getLogger(__name__)
 SERIES_NAME = "series.json"
 _BY_SUFFIX = {
-    ".json": Format.POLYGRAPHY, ".npz": Format.NPZ, ".safetensors": Format.SAFETENSORS, ".store": Format.STORE,
-}  # fmt: skip
+    ".json": DataFormat.POLYGRAPHY,
+    ".npz": DataFormat.NPZ,
+    ".safetensors": DataFormat.SAFETENSORS,
+    ".store": DataFormat.STORE,
+}
 _NO_DATA = (".onnx", ".engine", ".plan", ".trt", ".pt", ".pth", ".pt2", ".pkl", ".pb", ".npy", ".py", ".h5", ".csv")
 """Suffixes that name something else, or data that is not written as one file."""
-_FOLDERS = (Format.NPY, Format.TEST_DATA)
+_FOLDERS = (DataFormat.NPY, DataFormat.TEST_DATA)
 Named = Sequence[tuple[str, Iterable[Iteration]]]
 """Runner name (empty for inputs) and iterations."""
 
@@ -70,7 +73,7 @@ class StoredContents:
     format: str = "tensortriage.series/1"
 
 
-def format_for(path: Path, wanted: Format | None = None) -> Format:
+def format_for(path: Path, wanted: DataFormat | None = None) -> DataFormat:
     """Return the format in which a path is written.
 
     Args:
@@ -83,13 +86,13 @@ def format_for(path: Path, wanted: Format | None = None) -> Format:
     """
     by_name = _BY_SUFFIX.get(path.suffix.lower())
     if not path.suffix:
-        by_name = Format.TEST_DATA if path.name.startswith("test_data_set") else None
+        by_name = DataFormat.TEST_DATA if path.name.startswith("test_data_set") else None
     other = path.suffix.lower() in _NO_DATA
     if wanted is None:
-        wanted = by_name or (None if other else Format.POLYGRAPHY)
-    free = not path.suffix or wanted in (*_FOLDERS, Format.STORE) or (wanted is Format.POLYGRAPHY and not other)
+        wanted = by_name or (None if other else DataFormat.POLYGRAPHY)
+    free = not path.suffix or wanted in (*_FOLDERS, DataFormat.STORE) or (wanted is DataFormat.POLYGRAPHY and not other)
     fits = by_name is wanted or (by_name is None and free)
-    if wanted is None or not fits or (wanted in (Format.NPZ, Format.SAFETENSORS) and not path.suffix):
+    if wanted is None or not fits or (wanted in (DataFormat.NPZ, DataFormat.SAFETENSORS) and not path.suffix):
         raise UsageError(
             f"'{path}' does not name a file" + (f" of format {wanted.value}" if wanted else " of a known format"),
             slug="output-format",
@@ -99,7 +102,7 @@ def format_for(path: Path, wanted: Format | None = None) -> Format:
     return wanted
 
 
-def save(path: Path, series: Named, *, kind: Kind, wanted: Format | None = None) -> int:
+def save(path: Path, series: Named, *, kind: Kind, wanted: DataFormat | None = None) -> int:
     """Write feeds or saved outputs.
 
     Args:
@@ -131,7 +134,7 @@ def save(path: Path, series: Named, *, kind: Kind, wanted: Format | None = None)
     return count
 
 
-def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: Format | None = None) -> Format:
+def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: DataFormat | None = None) -> DataFormat:
     """Return the format in which a path will be written, and refuse what could not be written there.
 
     Args:
@@ -146,7 +149,7 @@ def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: Forma
             (``output-not-empty``).
     """
     found = format_for(path, wanted)
-    many = found is Format.STORE or (found is Format.POLYGRAPHY and kind is Kind.OUTPUTS)
+    many = found is DataFormat.STORE or (found is DataFormat.POLYGRAPHY and kind is Kind.OUTPUTS)
     if not many and len(runners) != 1:
         raise DataError(
             f"{len(runners)} runners do not fit into {path}: its format holds one",
@@ -154,26 +157,26 @@ def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: Forma
             cure="end it in .json or .store, or choose one with triage data --runner NAME: "
             + ", ".join(f"'{name}'" for name in runners),
         )
-    if found in _FOLDERS or (found is Format.POLYGRAPHY and is_folder(path)):
+    if found in _FOLDERS or (found is DataFormat.POLYGRAPHY and is_folder(path)):
         require_new(path)
-    elif found is Format.POLYGRAPHY and path.suffix.lower() not in _BY_SUFFIX:
+    elif found is DataFormat.POLYGRAPHY and path.suffix.lower() not in _BY_SUFFIX:
         require_ours(path)
     return found
 
 
-def _save_as(found: Format, path: Path, series: Named, kind: Kind) -> int:
-    if found is Format.POLYGRAPHY and kind is Kind.OUTPUTS:
+def _save_as(found: DataFormat, path: Path, series: Named, kind: Kind) -> int:
+    if found is DataFormat.POLYGRAPHY and kind is Kind.OUTPUTS:
         return _some(write_outputs(path, series), path)
-    if found is Format.STORE:
+    if found is DataFormat.STORE:
         return save_store(path, series)
     iterations = series[0][1]
-    if found is Format.POLYGRAPHY:
+    if found is DataFormat.POLYGRAPHY:
         return _some(write_inputs(path, iterations), path)
-    if found is Format.TEST_DATA:
+    if found is DataFormat.TEST_DATA:
         return _some(_save_test_data(path, iterations, kind), path)
-    if found is Format.NPY:
+    if found is DataFormat.NPY:
         return _some(_save_npy_folder(path, iterations), path)
-    if found is Format.NPZ:
+    if found is DataFormat.NPZ:
         return _some(_save_npz(path, iterations), path)
     return _some(_save_safetensors(path, iterations), path)
 

@@ -19,7 +19,7 @@ from tensortriage.values.spec import ValueSpec
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Source:
+class BodyInput:
     """Where an input of a body comes from in the first turn; slices of a Scan in every turn.
 
     Attributes:
@@ -56,7 +56,7 @@ class LiftedBody:
     """
 
     model: Model
-    sources: Mapping[str, Source]
+    sources: Mapping[str, BodyInput]
     own: tuple[str, ...] = ()
 
     def next_turn(self, fed: Mapping[str, np.ndarray], made: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -123,7 +123,7 @@ def lift_body(model: Model, node: str, branch: str = "", *, specs: Mapping[str, 
         spec = specs.get(value.name or "")
         stand_in.type = types.get(value, stand_in.type)
         stand_in.shape = ir.Shape(spec.shape) if spec is not None and spec.shape is not None else stand_in.shape
-        sources[stand_in.name or ""] = Source(value.name or "")
+        sources[stand_in.name or ""] = BodyInput(value.name or "")
     _declare(copy, body, holder, types)
     own = tuple(value.name or "" for value in copy.inputs[: len(body.inputs)])
     return LiftedBody(Model.from_ir(with_graph(model.ir, copy)), sources, own)
@@ -172,11 +172,11 @@ def _constant(value: ir.Value) -> ir.TensorProtocol | None:
     return tensor
 
 
-def _turn_inputs(holder: ir.Node, body: ir.Graph) -> list[Source]:
+def _turn_inputs(holder: ir.Node, body: ir.Graph) -> list[BodyInput]:
     """Return what the inputs of a body get in the first turn (onnx.ai: If, Loop, Scan)."""
-    fed = [Source("") if value is None else Source(value.name or "") for value in holder.inputs]
+    fed = [BodyInput("") if value is None else BodyInput(value.name or "") for value in holder.inputs]
     if holder.op_type == "Loop":
-        first = [Source("", np.array(0, np.int64)), Source("", np.array(True))]
+        first = [BodyInput("", np.array(0, np.int64)), BodyInput("", np.array(True))]
         return first[:1] + ([fed[1]] if len(fed) > 1 and fed[1].value else first[1:]) + fed[2:]
     if holder.op_type == "Scan":
         count = holder.attributes["num_scan_inputs"].as_int()

@@ -11,8 +11,8 @@ import numpy as np
 
 from tensortriage.model.inspect.weight_summary import blocks
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import Precision
 
 SLUGS: Mapping[str, str] = {
@@ -31,7 +31,7 @@ _EPSILONS = {"Add": (0, 1), "Max": (0, 1), "Clip": (1,)}
 _MASKING = {"Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1), "Div": (0,), "Where": (1, 2), "Max": (0, 1), "Min": (0, 1)}
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield the constants that formats cannot hold."""
     for node in subject.graph.nodes:
         if not node.domain:
@@ -40,7 +40,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from _not_a_number(subject)
 
 
-def _epsilon(subject: Subject, node: Node) -> Iterator[Finding]:
+def _epsilon(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
     for position in _EPSILONS.get(node.op_type, ()):
         value = node.inputs[position] if position < len(node.inputs) else ""
         epsilon = subject.number(value) if value else None
@@ -61,7 +61,7 @@ def _epsilon(subject: Subject, node: Node) -> Iterator[Finding]:
                 break
 
 
-def _guards(subject: Subject, node: Node, depth: int = 3) -> bool:
+def _guards(subject: LintSubject, node: Node, depth: int = 3) -> bool:
     """Whether the result becomes a divisor, or the operand of a root or logarithm, within a few nodes."""
     for user in subject.graph.consumers(node.outputs[0]):
         if user.op_type in _GUARDED and (user.op_type != "Div" or user.inputs[1] == node.outputs[0]):
@@ -71,7 +71,7 @@ def _guards(subject: Subject, node: Node, depth: int = 3) -> bool:
     return False
 
 
-def _mask(subject: Subject, node: Node) -> Iterator[Finding]:
+def _mask(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
     for position in _MASKING.get(node.op_type, ()):
         value = node.inputs[position] if position < len(node.inputs) else ""
         largest = mask_number(subject, value) if value else None
@@ -86,13 +86,13 @@ def _mask(subject: Subject, node: Node) -> Iterator[Finding]:
             yield from _beyond(subject, node, value, largest)
 
 
-def is_mask(subject: Subject, value: str) -> bool:
+def is_mask(subject: LintSubject, value: str) -> bool:
     """Whether a constant hides things rather than weighs them: it holds few numbers, and is added or the like."""
     users = subject.graph.consumers(value)
     return bool(users) and users[0].op_type in _MASKING and mask_number(subject, value) is not None
 
 
-def mask_number(subject: Subject, value: str) -> float | None:
+def mask_number(subject: LintSubject, value: str) -> float | None:
     """Return the number of largest magnitude of a floating-point constant that holds at most three; None for others."""
     array = subject.few(value)
     array = subject.constant(value) if array is None else array
@@ -106,7 +106,7 @@ def mask_number(subject: Subject, value: str) -> float | None:
     return float(numbers[np.abs(numbers).argmax()])
 
 
-def _beyond(subject: Subject, node: Node, value: str, number: float) -> Iterator[Finding]:
+def _beyond(subject: LintSubject, node: Node, value: str, number: float) -> Iterator[LintFinding]:
     for precision in subject.aims.looked_at:
         if math.isfinite(_rounded(number, precision)):
             continue
@@ -124,7 +124,7 @@ def _beyond(subject: Subject, node: Node, value: str, number: float) -> Iterator
         break
 
 
-def _not_a_number(subject: Subject) -> Iterator[Finding]:
+def _not_a_number(subject: LintSubject) -> Iterator[LintFinding]:
     for name, spec in subject.graph.constants.items():
         users = subject.graph.consumers(name)
         if spec.dtype is None or not spec.dtype.is_float or not users or users[0].op_type in _HAVE_SCALES:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 
 SLUGS: Mapping[str, str] = {
     "layernorm-decomposed": "A layer, instance or group normalization written out: its square overflows in fp16",
@@ -24,7 +24,7 @@ _CUBIC = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, arXiv:16
 _LAYERNORM, _RMSNORM = ("LayerNormalization", 17), ("RMSNormalization", 23)
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield what is written out in elementary operators."""
     yield from _normalizations(subject)
     yield from _norms(subject)
@@ -32,7 +32,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from _softmaxes(subject)
 
 
-def _normalizations(subject: Subject) -> Iterator[Finding]:
+def _normalizations(subject: LintSubject) -> Iterator[LintFinding]:
     seen: set[str] = set()
     for mean in subject.standard("ReduceMean"):
         square = _square(subject, mean.inputs[0])
@@ -59,7 +59,7 @@ def _normalizations(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _norms(subject: Subject) -> Iterator[Finding]:
+def _norms(subject: LintSubject) -> Iterator[LintFinding]:
     for node in subject.graph.nodes:
         squared = node.op_type in ("ReduceL2", "ReduceSumSquare") and not node.domain
         if node.op_type == "ReduceSum" and not node.domain:
@@ -74,7 +74,7 @@ def _norms(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _gelus(subject: Subject) -> Iterator[Finding]:
+def _gelus(subject: LintSubject) -> Iterator[LintFinding]:
     for tanh in subject.standard("Tanh"):
         scale = subject.made_by(tanh.inputs[0], "Mul")
         total = _operand_made_by(subject, scale, "Add")
@@ -91,7 +91,7 @@ def _gelus(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _softmaxes(subject: Subject) -> Iterator[Finding]:
+def _softmaxes(subject: LintSubject) -> Iterator[LintFinding]:
     for division in subject.standard("Div"):
         exp = subject.made_by(division.inputs[0], "Exp")
         total = subject.made_by(division.inputs[1], "ReduceSum")
@@ -108,7 +108,7 @@ def _softmaxes(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _square(subject: Subject, value: str) -> Node | None:
+def _square(subject: LintSubject, value: str) -> Node | None:
     """Return the node that makes a value when that squares something: Pow by 2, or a product with itself."""
     node = subject.made_by(value, "Pow", "Mul")
     if node is None or len(node.inputs) < 2:
@@ -118,7 +118,7 @@ def _square(subject: Subject, value: str) -> Node | None:
     return node if node.inputs[0] == node.inputs[1] else None
 
 
-def _leads_to_root(subject: Subject, node: Node, depth: int = 3) -> bool:
+def _leads_to_root(subject: LintSubject, node: Node, depth: int = 3) -> bool:
     """Whether a square root (or a power of -1/2) follows within a few nodes: else a mean square is only an error."""
     for user in subject.graph.consumers(node.outputs[0]):
         if user.op_type == "Sqrt" or (user.op_type == "Pow" and subject.number(user.inputs[1]) in (-0.5, 0.5)):
@@ -132,7 +132,7 @@ def _leads_to_root(subject: Subject, node: Node, depth: int = 3) -> bool:
     return False
 
 
-def _is_protected(subject: Subject, node: Node) -> bool:
+def _is_protected(subject: LintSubject, node: Node) -> bool:
     """Whether a node's operand was cast to float32 for it, which in a typed model is what keeps it safe."""
     for value in node.inputs[:1]:
         producer = subject.graph.producer(value)
@@ -144,6 +144,6 @@ def _is_protected(subject: Subject, node: Node) -> bool:
     return False
 
 
-def _operand_made_by(subject: Subject, node: Node | None, *op_types: str) -> Node | None:
+def _operand_made_by(subject: LintSubject, node: Node | None, *op_types: str) -> Node | None:
     found = (subject.made_by(value, *op_types) for value in node.inputs) if node is not None else ()
     return next(filter(None, found), None)

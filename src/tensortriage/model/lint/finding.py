@@ -29,7 +29,7 @@ class Severity(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One thing that a rule, onnx.checker or an engine found.
 
     Attributes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 
 from tensortriage.model.inspect.outline import all_nodes, bodies, op_label
-from tensortriage.model.lint.finding import Finding, Severity
+from tensortriage.model.lint.finding import LintFinding, Severity
 
 SLUGS: Mapping[str, str] = {
     "node-name-twice": "Two nodes with one name: precision settings and reports by name mean either",
@@ -20,7 +20,7 @@ SLUGS: Mapping[str, str] = {
 _MOST = 50
 
 
-def check_file(proto: onnx.ModelProto) -> Iterator[Finding]:
+def check_file(proto: onnx.ModelProto) -> Iterator[LintFinding]:
     """Yield what is wrong with names and uses in the main graph of a parsed model."""
     graph = proto.graph
     yield from _names(graph)
@@ -48,12 +48,12 @@ def check_file(proto: onnx.ModelProto) -> Iterator[Finding]:
             yield _finding("function-unused", "", "", place, "nothing calls it", "remove it from the file")
 
 
-def _names(graph: onnx.GraphProto) -> Iterator[Finding]:
+def _names(graph: onnx.GraphProto) -> Iterator[LintFinding]:
     counts = Counter(node.name for node in graph.node if node.name)
     for name, count in counts.items():
         if count > 1:
             ops = sorted({op_label(node) for node in graph.node if node.name == name})
-            yield Finding(
+            yield LintFinding(
                 "node-name-twice",
                 Severity.PROBLEM,
                 name,
@@ -76,8 +76,8 @@ def _names(graph: onnx.GraphProto) -> Iterator[Finding]:
         )
 
 
-def _finding(slug: str, node: str, op_type: str, value: str, why: str, cure: str) -> Finding:
-    return Finding(slug, Severity.HINT, node, op_type, value, "", why, cure, "onnx_loader")
+def _finding(slug: str, node: str, op_type: str, value: str, why: str, cure: str) -> LintFinding:
+    return LintFinding(slug, Severity.HINT, node, op_type, value, "", why, cure, "onnx_loader")
 
 
 def _node_lists(proto: onnx.ModelProto) -> Iterator[list[onnx.NodeProto]]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType
 
 SLUGS: Mapping[str, str] = {
@@ -22,7 +22,7 @@ _ENDS = {"Slice": (1, 2), "Clip": (1, 2)}
 """Operands whose extreme values only say "to the end"; engines clamp them."""
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield the constants that do not survive narrowing, and one node that computes in float64."""
     for name, spec in subject.graph.constants.items():
         if spec.dtype in (DType.INT64, DType.UINT64, DType.UINT32):
@@ -32,7 +32,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from _computed_in_double(subject)
 
 
-def _integer(subject: Subject, name: str) -> Iterator[Finding]:
+def _integer(subject: LintSubject, name: str) -> Iterator[LintFinding]:
     array = subject.constant(name)
     limits = np.iinfo(np.int32)
     if array is None or not array.size or (int(array.max()) <= limits.max and int(array.min()) >= limits.min):
@@ -54,7 +54,7 @@ def _integer(subject: Subject, name: str) -> Iterator[Finding]:
         return
 
 
-def _double(subject: Subject, name: str) -> Iterator[Finding]:
+def _double(subject: LintSubject, name: str) -> Iterator[LintFinding]:
     array, users = subject.constant(name), subject.graph.consumers(name)
     if array is None or not users:
         return
@@ -72,7 +72,7 @@ def _double(subject: Subject, name: str) -> Iterator[Finding]:
         )
 
 
-def _computed_in_double(subject: Subject) -> Iterator[Finding]:
+def _computed_in_double(subject: LintSubject) -> Iterator[LintFinding]:
     nodes = [
         node
         for node in subject.graph.nodes

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType
 
 SLUGS: Mapping[str, str] = {
@@ -35,7 +35,7 @@ _WEIGHT_AXES = {"Conv": (1, 0), "ConvTranspose": (1, 1), "MatMul": (1, -1), "Gem
 _INTEGER_USERS = frozenset({"ConvInteger", "MatMulInteger", "DequantizeLinear"})
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield what is wrong with the quantizers of a graph."""
     for node in subject.standard(*_QUANTIZERS):
         if len(node.inputs) < 2:
@@ -48,7 +48,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from _unreached(subject)
 
 
-def _scale(subject: Subject, node: Node, scale: np.ndarray) -> Iterator[Finding]:
+def _scale(subject: LintSubject, node: Node, scale: np.ndarray) -> Iterator[LintFinding]:
     bad = ~(np.isfinite(scale) & (scale > 0))
     if bad.any():
         yield subject.finding(
@@ -84,7 +84,7 @@ def _axis_of(node: Node, shape: tuple[int | str | None, ...] | None) -> int | No
     return axis if 0 <= axis < len(shape) else None
 
 
-def _weight(subject: Subject, node: Node, scale: np.ndarray | None) -> Iterator[Finding]:
+def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Iterator[LintFinding]:
     """Look at the integers of a quantized weight: do they use their range, are they cut off."""
     if node.op_type != "DequantizeLinear":
         return
@@ -117,7 +117,7 @@ def _weight(subject: Subject, node: Node, scale: np.ndarray | None) -> Iterator[
         )
 
 
-def _axis(subject: Subject, node: Node) -> Iterator[Finding]:
+def _axis(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
     """Compare the axis of a dequantized weight with the output channels of what uses it."""
     scale_shape, shape = subject.shape(node.inputs[1]), subject.shape(node.inputs[0])
     axis = _axis_of(node, shape)
@@ -145,7 +145,7 @@ def _axis(subject: Subject, node: Node) -> Iterator[Finding]:
             )
 
 
-def _unreached(subject: Subject) -> Iterator[Finding]:
+def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
     for node in subject.standard("QuantizeLinear", "DynamicQuantizeLinear"):
         users = subject.graph.consumers(node.outputs[0])
         if not users or node.op_type == "DynamicQuantizeLinear" or subject.is_output(node.outputs[0]):

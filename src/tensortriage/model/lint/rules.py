@@ -16,11 +16,11 @@ from tensortriage.model.lint import (
     versions,
     weights,
 )
-from tensortriage.model.lint.finding import Aims, Finding, Severity
-from tensortriage.model.lint.subject import Subject, subjects
+from tensortriage.model.lint.finding import Aims, LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject, subjects
 from tensortriage.model.model import Model
 
-FAMILIES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+FAMILIES: tuple[Callable[[LintSubject], Iterator[LintFinding]], ...] = (
     training.check,
     decomposed.check,
     constants.check,
@@ -48,7 +48,7 @@ SLUGS: Mapping[str, str] = MappingProxyType(
 """Every rule: its name and one line; docs/lint.md has a section for each."""
 
 
-def lint(model: Model, message: Message, aims: Aims) -> Iterator[Finding]:
+def lint(model: Model, message: Message, aims: Aims) -> Iterator[LintFinding]:
     """Yield everything that can be found without running the model.
 
     Args:
@@ -60,7 +60,7 @@ def lint(model: Model, message: Message, aims: Aims) -> Iterator[Finding]:
     try:
         model.check()
     except ModelError as error:
-        yield Finding(
+        yield LintFinding(
             CHECKER, Severity.EXCEPTION, "", "", "", "", error.message.removeprefix("onnx.checker refuses the model: "),
             "export the model again, or with another opset", "onnx_checker",
         )  # fmt: skip

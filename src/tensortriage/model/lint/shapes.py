@@ -8,8 +8,8 @@ become 0), Model-Optimizer pull request 1628 (Resize scales must stay float32).
 from collections.abc import Iterator, Mapping
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType
 
 SLUGS: Mapping[str, str] = {
@@ -22,7 +22,7 @@ _HALF = {DType.FLOAT16: 2048, DType.BFLOAT16: 256}
 _NEAR = 6
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield whole numbers that are computed in floating point."""
     for node in subject.standard("Cast"):
         yield from _shape(subject, node)
@@ -40,7 +40,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     yield from _positions(subject)
 
 
-def _shape(subject: Subject, cast: Node) -> Iterator[Finding]:
+def _shape(subject: LintSubject, cast: Node) -> Iterator[LintFinding]:
     """Look at a Cast from floating point to integer whose result decides a shape."""
     source, made = subject.dtype(cast.inputs[0]), subject.dtype(cast.outputs[0])
     if made is None or not made.is_integer or cast.outputs[0] not in subject.graph.shape_like:
@@ -61,7 +61,7 @@ def _shape(subject: Subject, cast: Node) -> Iterator[Finding]:
     )
 
 
-def _positions(subject: Subject) -> Iterator[Finding]:
+def _positions(subject: LintSubject) -> Iterator[LintFinding]:
     """Find the Casts from integer behind Sin and Cos."""
     told: set[str] = set()
     for node in subject.standard("Sin", "Cos"):
@@ -78,7 +78,7 @@ def _positions(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _integer_source(subject: Subject, node: Node) -> Node | None:
+def _integer_source(subject: LintSubject, node: Node) -> Node | None:
     pending, seen = [(node, 0)], {node.name}
     while pending:
         current, distance = pending.pop(0)

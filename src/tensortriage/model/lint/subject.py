@@ -8,7 +8,7 @@ import onnx_ir as ir
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.ir.specs import value_spec
-from tensortriage.model.lint.finding import Aims, Finding, Severity
+from tensortriage.model.lint.finding import Aims, LintFinding, Severity
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType
@@ -18,7 +18,7 @@ _PASS_ON = frozenset({"Cast", "CastLike", "Identity", "Unsqueeze", "Squeeze", "R
 _FEW = 16
 
 
-class Subject:
+class LintSubject:
     """One graph of a model: the main graph, a body, or a function.
 
     Args:
@@ -40,7 +40,7 @@ class Subject:
         aims: Aims,
         outputs: Iterable[str],
         where: str = "",
-        outer: "Subject | None" = None,
+        outer: "LintSubject | None" = None,
     ) -> None:
         self.graph = graph
         self.opset = opset
@@ -103,19 +103,21 @@ class Subject:
         numbers = array.astype(np.float64).ravel()
         return float(numbers[0]) if (numbers == numbers[0]).all() else None
 
-    def finding(self, slug: str, severity: Severity, node: Node, why: str, cure: str, *, value: str = "") -> Finding:
+    def finding(
+        self, slug: str, severity: Severity, node: Node, why: str, cure: str, *, value: str = ""
+    ) -> LintFinding:
         """Return a finding about a node of this graph."""
-        return Finding(slug, severity, node.name, node.op_type, value, self.where, why, cure)
+        return LintFinding(slug, severity, node.name, node.op_type, value, self.where, why, cure)
 
     def _spec(self, value: str) -> ValueSpec | None:
         spec = self._specs.get(value)
         return spec if spec is not None or self._outer is None else self._outer._spec(value)
 
 
-def subjects(model: Model, aims: Aims) -> Iterator[Subject]:
+def subjects(model: Model, aims: Aims) -> Iterator[LintSubject]:
     """Yield the main graph of a model, its functions, and the bodies in all of them."""
     outputs = [spec.name for spec in model.outputs]
-    main = Subject(model.graph, value_specs(model), opset=model.opset, aims=aims, outputs=outputs)
+    main = LintSubject(model.graph, value_specs(model), opset=model.opset, aims=aims, outputs=outputs)
     yield main
     yield from _bodies(model.ir.graph, model.ir, main)
     for function in model.ir.functions.values():
@@ -126,7 +128,7 @@ def subjects(model: Model, aims: Aims) -> Iterator[Subject]:
         yield from _bodies(function.graph, model.ir, subject)
 
 
-def _bodies(graph: ir.Graph, model: ir.Model, outer: Subject) -> Iterator[Subject]:
+def _bodies(graph: ir.Graph, model: ir.Model, outer: LintSubject) -> Iterator[LintSubject]:
     for node in graph:
         for number, body in enumerate(bodies(node)):
             place = f"{node.name or node.op_type}/{body.name or number}"
@@ -136,9 +138,11 @@ def _bodies(graph: ir.Graph, model: ir.Model, outer: Subject) -> Iterator[Subjec
             yield from _bodies(body, model, subject)
 
 
-def _inner(graph: ir.Graph, model: ir.Model, aims: Aims, *, opset: int, where: str, outer: Subject | None) -> Subject:
+def _inner(
+    graph: ir.Graph, model: ir.Model, aims: Aims, *, opset: int, where: str, outer: LintSubject | None
+) -> LintSubject:
     values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
     specs = {value.name: value_spec(value) for value in values if value.name}
     index = Graph(ir.Model(graph, ir_version=model.ir_version))
     outputs = [value.name or "" for value in graph.outputs]
-    return Subject(index, specs, opset=opset, aims=aims, outputs=outputs, where=where, outer=outer)
+    return LintSubject(index, specs, opset=opset, aims=aims, outputs=outputs, where=where, outer=outer)

@@ -8,8 +8,8 @@ nothing.
 from collections.abc import Iterator, Mapping
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Aims, Finding, Severity
-from tensortriage.model.lint.subject import Subject, subjects
+from tensortriage.model.lint.finding import Aims, LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject, subjects
 from tensortriage.model.model import Model
 
 SLUGS: Mapping[str, str] = {
@@ -20,7 +20,7 @@ SLUGS: Mapping[str, str] = {
 _EXPORT = "call eval() on the network before it is exported"
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield the nodes of a graph that are in training mode."""
     for node in subject.standard("BatchNormalization"):
         if normalizes_by_batch(node, subject.opset):
@@ -43,7 +43,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def in_training(model: Model) -> tuple[Finding, ...]:
+def in_training(model: Model) -> tuple[LintFinding, ...]:
     """Return the nodes of a model, its bodies and functions included, that are in training mode."""
     return tuple(finding for subject in subjects(model, Aims()) for finding in check(subject))
 
@@ -61,7 +61,7 @@ def normalizes_by_batch(node: Node, opset: int) -> bool:
     return node.attributes.get("is_test", 0) == 0
 
 
-def _drops(subject: Subject, node: Node) -> bool:
+def _drops(subject: LintSubject, node: Node) -> bool:
     """Say whether a Dropout zeroes anything: by an operand from opset 12 on, by ``is_test`` before 7."""
     if subject.opset < 7:
         return node.attributes.get("is_test", 0) == 0 and node.attributes.get("ratio", 0.5) != 0.0

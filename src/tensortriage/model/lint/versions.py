@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 
 SLUGS: Mapping[str, str] = {
     "layernorm-before-opset-17": "LayerNormalization at an opset that does not have it: only ONNX Runtime accepts that",
@@ -18,7 +18,7 @@ WIDE = 1024
 _SOFTMAXES = ("Softmax", "LogSoftmax", "Hardmax")
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield operators that the opset makes doubtful."""
     for node in subject.standard("LayerNormalization"):
         if subject.opset < 17:
@@ -35,7 +35,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _softmax(subject, node, shape)
 
 
-def _softmax(subject: Subject, node: Node, shape: tuple[int | str | None, ...]) -> Iterator[Finding]:
+def _softmax(subject: LintSubject, node: Node, shape: tuple[int | str | None, ...]) -> Iterator[LintFinding]:
     rank = len(shape)
     given = node.attributes.get("axis", 1 if subject.opset < 13 else -1)
     axis = given + rank if isinstance(given, int) and given < 0 else given

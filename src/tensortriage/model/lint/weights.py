@@ -13,8 +13,8 @@ import numpy as np
 
 from tensortriage.model.inspect.weight_summary import blocks
 from tensortriage.model.lint.constants import is_mask
-from tensortriage.model.lint.finding import Finding, Severity
-from tensortriage.model.lint.subject import Subject
+from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.model.lint.subject import LintSubject
 from tensortriage.values.dtype import DType, Precision
 
 SLUGS: Mapping[str, str] = {
@@ -40,7 +40,7 @@ class _Fit:
     loss: float = 0.0
 
 
-def check(subject: Subject) -> Iterator[Finding]:
+def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield the weights that formats cannot hold."""
     for name, spec in subject.graph.constants.items():
         count = math.prod(dim for dim in spec.shape or () if isinstance(dim, int))
@@ -52,7 +52,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _judged(subject, name, precision, fit)
 
 
-def _judged(subject: Subject, name: str, precision: Precision, fit: _Fit) -> Iterator[Finding]:
+def _judged(subject: LintSubject, name: str, precision: Precision, fit: _Fit) -> Iterator[LintFinding]:
     user = subject.graph.consumers(name)[0]
     word = precision.value
     if fit.beyond:

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.similarity.changes import Change, ChangeKind
+from tensortriage.model.similarity.changes import ChangeKind, NodeDifference
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 from tensortriage.model.transforms.training_mode import trains
 
@@ -21,7 +21,7 @@ _BY_BATCH = "it normalizes by the mean and variance of the batch it is given, no
 _AT_RANDOM = "it zeroes elements at random"
 
 
-def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir.Attr | None) -> Change:
+def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir.Attr | None) -> NodeDifference:
     """Return what it means that an attribute of a node is another one.
 
     Args:
@@ -33,15 +33,17 @@ def attribute_change(node: ir.Node, name: str, before: ir.Attr | None, after: ir
     words = f"has {name} {say(after)} instead of {say(before)}"
     if name == "training_mode" and is_standard(node, "BatchNormalization"):
         if trains(node):
-            return Change(ChangeKind.TRAINING_MODE, f"is in training mode: {_BY_BATCH}")
-        return Change(ChangeKind.TRAINING_MODE, "is no longer in training mode, as it is in the reference's model")
+            return NodeDifference(ChangeKind.TRAINING_MODE, f"is in training mode: {_BY_BATCH}")
+        return NodeDifference(
+            ChangeKind.TRAINING_MODE, "is no longer in training mode, as it is in the reference's model"
+        )
     if name == "epsilon":
-        return Change(ChangeKind.EPSILON, f"has another epsilon: {say(after)} instead of {say(before)}")
+        return NodeDifference(ChangeKind.EPSILON, f"has another epsilon: {say(after)} instead of {say(before)}")
     if name in _RESAMPLING and is_standard(node, *_RESAMPLES):
-        return Change(ChangeKind.RESAMPLING, f"resamples in another way: {words}")
+        return NodeDifference(ChangeKind.RESAMPLING, f"resamples in another way: {words}")
     if name in _PADDING:
-        return Change(ChangeKind.PADDING, words)
-    return Change(ChangeKind.STRIDES if name in _STRIDES else ChangeKind.ATTRIBUTE, words)
+        return NodeDifference(ChangeKind.PADDING, words)
+    return NodeDifference(ChangeKind.STRIDES if name in _STRIDES else ChangeKind.ATTRIBUTE, words)
 
 
 def training_words(node: ir.Node) -> str:

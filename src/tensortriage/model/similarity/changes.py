@@ -44,7 +44,7 @@ _CAUSES = frozenset(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class NodeDifference:
     """One difference between two nodes that correspond.
 
     Attributes:

@@ -17,7 +17,7 @@ from onnx_ir.passes.common import AddDefaultAttributesPass
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
 from tensortriage.model.similarity.attribute_changes import attribute_change, training_words
-from tensortriage.model.similarity.changes import Change, ChangeKind, NodeChange
+from tensortriage.model.similarity.changes import ChangeKind, NodeChange, NodeDifference
 from tensortriage.model.similarity.node_matching import (
     Pairs,
     Side,
@@ -159,16 +159,18 @@ class _Owners:
         return f"{found.op_type} {found.name!r}" if found is not None and found is not besides else ""
 
 
-def _differences(old: ir.Node, new: ir.Node, left: Side, right: Side, pairs: Pairs, owner: _Owners) -> Iterator[Change]:
+def _differences(
+    old: ir.Node, new: ir.Node, left: Side, right: Side, pairs: Pairs, owner: _Owners
+) -> Iterator[NodeDifference]:
     if (old.domain, old.op_type) != (new.domain, new.op_type):
-        yield Change(ChangeKind.OP_TYPE, f"is {_operator(new)} instead of {_operator(old)}")
+        yield NodeDifference(ChangeKind.OP_TYPE, f"is {_operator(new)} instead of {_operator(old)}")
     elif left.keys.function(old) != right.keys.function(new):
-        yield Change(ChangeKind.OP_TYPE, f"calls another function of the name {_operator(new)}")
+        yield NodeDifference(ChangeKind.OP_TYPE, f"calls another function of the name {_operator(new)}")
     for word in sorted({*old.attributes, *new.attributes}):
         if left.keys.attribute(old, word) != right.keys.attribute(new, word):
             yield attribute_change(new, word, old.attributes.get(word), new.attributes.get(word))
     if is_standard(new, "Dropout") and trains(new) and not trains(old):
-        yield Change(ChangeKind.TRAINING_MODE, training_words(new))
+        yield NodeDifference(ChangeKind.TRAINING_MODE, training_words(new))
         return
     before_operands, after_operands = left.operands(old), right.operands(new)
     for index in range(max(len(before_operands), len(after_operands))):
@@ -184,7 +186,9 @@ def _differences(old: ir.Node, new: ir.Node, left: Side, right: Side, pairs: Pai
             found = weight_change(now.name or "", old_tensor, new_tensor, owner=elsewhere)
             if found.kind is not ChangeKind.WEIGHT_ROUNDED and _is_epsilon(new, now):
                 epsilons = [f"{float(tensor.numpy().ravel()[0]):.3g}" for tensor in (new_tensor, old_tensor)]
-                found = Change(ChangeKind.EPSILON, f"has another epsilon: {epsilons[0]} instead of {epsilons[1]}")
+                found = NodeDifference(
+                    ChangeKind.EPSILON, f"has another epsilon: {epsilons[0]} instead of {epsilons[1]}"
+                )
         if found is not None:
             yield found
 
@@ -202,15 +206,15 @@ def _is_epsilon(node: ir.Node, value: ir.Value) -> bool:
 
 def _rewired(
     index: int, was: ir.Value | None, now: ir.Value | None, left: Side, right: Side, pairs: Pairs
-) -> Change | None:
+) -> NodeDifference | None:
     if was is None or now is None:
         if was is now:
             return None
         said = [f"{v.name!r}" if v is not None else "nothing" for v in (now, was)]
-        return Change(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
+        return NodeDifference(ChangeKind.WIRING, f"reads {said[0]} instead of {said[1]} as operand {index}")
     if counterpart_of(was, left, right, pairs) is now or is_beside_unpaired(was, now, pairs):
         return None  # of an added or removed node that node tells
-    return Change(ChangeKind.WIRING, f"reads {now.name!r} instead of {was.name!r} as operand {index}")
+    return NodeDifference(ChangeKind.WIRING, f"reads {now.name!r} instead of {was.name!r} as operand {index}")
 
 
 def _operator(node: ir.Node) -> str:

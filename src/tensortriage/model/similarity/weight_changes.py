@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.model.similarity.changes import Change, ChangeKind
+from tensortriage.model.similarity.changes import ChangeKind, NodeDifference
 from tensortriage.values.dtype import Precision
 
 ROUNDING = 2.0**-20
@@ -25,7 +25,7 @@ Owner = Callable[[np.ndarray], str]
 """Returns the place of the reference's model where an array stands; empty when there is none."""
 
 
-def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda array: "") -> Change:
+def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda array: "") -> NodeDifference:
     """Return what happened to a constant operand.
 
     Args:
@@ -38,23 +38,23 @@ def weight_change(name: str, before: Any, after: Any, *, owner: Owner = lambda a
     old, new = before.numpy(), after.numpy()
     if not _is_float(old) or not _is_float(new):
         if before.dtype != after.dtype or old.shape != new.shape:
-            return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
-        return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(old, new)}")
+            return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
+        return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(old, new)}")
     was, now = old.astype(np.float64), new.astype(np.float64)
     if was.shape == now.shape and is_rounded(was, now):
-        return Change(ChangeKind.WEIGHT_ROUNDED, f"has its constant {name!r} rounded")
+        return NodeDifference(ChangeKind.WEIGHT_ROUNDED, f"has its constant {name!r} rounded")
     unit = rounding_unit(new)
     for axes in _orders(was, now.shape):
         if _differ(was.transpose(axes), now) <= unit:
             how = "" if was.ndim == 2 else f", axes {list(axes)}"
-            return Change(ChangeKind.WEIGHT_TRANSPOSED, f"has its weight {name!r} transposed{how}")
+            return NodeDifference(ChangeKind.WEIGHT_TRANSPOSED, f"has its weight {name!r} transposed{how}")
     if was.size > 1 and (place := owner(new)):
-        return Change(ChangeKind.WEIGHT_OF_ANOTHER_NODE, f"has the weight of {place} as its {name!r}")
+        return NodeDifference(ChangeKind.WEIGHT_OF_ANOTHER_NODE, f"has the weight of {place} as its {name!r}")
     if was.shape != now.shape:
-        return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
+        return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {retyped}")
     if factor := _factor(was, now):
-        return Change(ChangeKind.WEIGHT_RESCALED, f"has its weight {name!r} multiplied by {factor:.6g}")
-    return Change(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(was, now)}")
+        return NodeDifference(ChangeKind.WEIGHT_RESCALED, f"has its weight {name!r} multiplied by {factor:.6g}")
+    return NodeDifference(ChangeKind.WEIGHT, f"has another constant {name!r}: {_counted(was, now)}")
 
 
 def _is_float(array: np.ndarray) -> bool:

@@ -89,7 +89,7 @@ class QuantizeOptions:
             )
 
 
-class Quantizer(Protocol):
+class ModelQuantizer(Protocol):
     """Quantizes one model by one calibration, for any choice of nodes."""
 
     nodes: tuple[str, ...]

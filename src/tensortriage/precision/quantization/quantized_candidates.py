@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Reading
-from tensortriage.precision.quantization.calibrated_model import Quantizer
-from tensortriage.precision.selection.typed_candidates import Bench, Candidates, deployed
+from tensortriage.precision.goal import GoalReading
+from tensortriage.precision.quantization.calibrated_model import ModelQuantizer
+from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup, deployed
 from tensortriage.runs.capabilities.plan_audit import PlanAudit
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -45,7 +45,9 @@ class QuantizedCandidates(Candidates):
         before: Models built to decide on this quantizer.
     """
 
-    def __init__(self, stage: QuantizedStage, quantizer: Quantizer, *, bench: Bench, before: int = 0) -> None:
+    def __init__(
+        self, stage: QuantizedStage, quantizer: ModelQuantizer, *, bench: EngineSetup, before: int = 0
+    ) -> None:
         super().__init__(stage.precision, bench=bench, spec=_builder(bench.spec))
         self._stage = stage
         self._before = before
@@ -55,7 +57,7 @@ class QuantizedCandidates(Candidates):
         """See `Candidates`; with every node kept it is the float model itself."""
         return self._stage.model if self._is_float(kept) else self._quantizer.quantized(kept)
 
-    def as_asked(self) -> Reading:
+    def as_asked(self) -> GoalReading:
         """Return the reading of the model with every node quantized: the float one says nothing about 8 bits."""
         return self.read(())
 

@@ -10,9 +10,9 @@ from typing import Self
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq_pairs import switch_quantizers
-from tensortriage.precision.goal import Goal, Reading, Sample
+from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
 from tensortriage.precision.selection.influence import Influences, influences
-from tensortriage.precision.selection.node_choice import Choice, choose
+from tensortriage.precision.selection.node_choice import KeptNodes, choose
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 
@@ -29,15 +29,17 @@ class QuantizedNodes:
         workspace: For the model file.
     """
 
-    def __init__(self, model: Model, samples: Sequence[Sample], goal: Goal, *, workspace: Workspace) -> None:
+    def __init__(
+        self, model: Model, samples: Sequence[GoalSample], goal: PrecisionGoal, *, workspace: Workspace
+    ) -> None:
         self._switched = switch_quantizers(model)
         self._samples = tuple(samples)
-        self._known: dict[frozenset[str], Reading] = {}
+        self._known: dict[frozenset[str], GoalReading] = {}
         self._runner = Runner(PLAIN, self._switched.model, workspace=workspace)
         self.items = tuple(self._switched.nodes)
         self.goal = goal
 
-    def read(self, kept: Collection[str]) -> Reading:
+    def read(self, kept: Collection[str]) -> GoalReading:
         """Return the reading when some nodes read unquantized operands."""
         wanted = frozenset(kept)
         if wanted not in self._known:
@@ -46,7 +48,7 @@ class QuantizedNodes:
             self._known[wanted] = self.goal.judge(self._samples, results)
         return self._known[wanted]
 
-    def only(self, low: Collection[str]) -> Reading:
+    def only(self, low: Collection[str]) -> GoalReading:
         """Return the reading when nothing but some nodes reads quantized operands."""
         return self.read(frozenset(self.items).difference(low))
 
@@ -54,10 +56,10 @@ class QuantizedNodes:
         """Return what quantizing each node alone does."""
         return influences(self.items, self.only, relative=not self.goal.limits)
 
-    def fewest(self) -> Choice | None:
+    def fewest(self) -> KeptNodes | None:
         """Return the fewest nodes to leave unquantized; None when not even leaving all of them is enough."""
         if self.read(()).within:
-            return Choice((), self.read(()))
+            return KeptNodes((), self.read(()))
         return choose(self.influences(), self.read, limited=self.goal.limits)
 
     @property

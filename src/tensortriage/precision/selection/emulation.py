@@ -12,7 +12,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.mixed_precision.switchable_rounding import Switched
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
-from tensortriage.precision.goal import Goal, Reading, Sample
+from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
 from tensortriage.precision.selection.pass_through_nodes import Islands
 from tensortriage.runs.check_cache import CheckCache, digest
 from tensortriage.runs.runner import Runner
@@ -42,8 +42,8 @@ class Emulation:
         islands: Islands,
         *,
         fixed: Collection[str],
-        samples: Sequence[Sample],
-        goal: Goal,
+        samples: Sequence[GoalSample],
+        goal: PrecisionGoal,
         workspace: Workspace,
         cache: CheckCache,
         identity: str,
@@ -59,18 +59,18 @@ class Emulation:
         self._cache = cache
         self._identity = identity
         self._heard = heard
-        self._known: dict[frozenset[str], Reading] = {}
+        self._known: dict[frozenset[str], GoalReading] = {}
         outputs = list(samples[0].outputs)
         own: Model = switched.model
         model = own if [spec.name for spec in own.outputs] == outputs else select_outputs(own, outputs)
         self._runner = Runner(PLAIN, model, workspace=workspace)
 
-    def read(self, kept: Collection[str]) -> Reading:
+    def read(self, kept: Collection[str]) -> GoalReading:
         """Return the reading of a set of kept nodes."""
         wanted = frozenset(kept)
         if wanted not in self._known:
             key = digest(self._identity, "emulated", sorted(wanted))
-            found = self._cache.get(key, Reading)
+            found = self._cache.get(key, GoalReading)
             if found is None:
                 started = time.perf_counter()
                 found = self._run(wanted)
@@ -81,11 +81,11 @@ class Emulation:
             self._known[wanted] = found
         return self._known[wanted]
 
-    def only(self, low: Collection[str]) -> Reading:
+    def only(self, low: Collection[str]) -> GoalReading:
         """Return the reading when nothing but some nodes computes in the format."""
         return self.read(frozenset(self.items).difference(low))
 
-    def _run(self, kept: frozenset[str]) -> Reading:
+    def _run(self, kept: frozenset[str]) -> GoalReading:
         wide = kept | self._fixed
         switches = self._switched.feed(wide | self._islands.carriers(wide))
         results = [self._runner.run({**sample.feed.tensors, **switches}) for sample in self._samples]

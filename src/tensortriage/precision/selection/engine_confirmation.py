@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from tensortriage.compare.judgement.relative_error import decibels, gap_allowance_db
 from tensortriage.errors import EngineError
-from tensortriage.precision.goal import Reading
-from tensortriage.precision.selection.node_choice import Choice
+from tensortriage.precision.goal import GoalReading
+from tensortriage.precision.selection.node_choice import KeptNodes
 from tensortriage.precision.selection.node_groups import Groups
 
 STRICTER = 2
@@ -48,8 +48,8 @@ class Settled:
     """
 
     kept: tuple[str, ...]
-    reading: Reading
-    predicted: Reading
+    reading: GoalReading
+    predicted: GoalReading
     tried_without: frozenset[str]
     complete: bool
     interrupted: bool = False
@@ -72,9 +72,9 @@ class Questions:
         builds_left: Builds that may still be made.
     """
 
-    engine: Callable[[frozenset[str]], Reading]
-    emulated: Callable[[frozenset[str]], Reading]
-    stricter: Callable[[float], Choice | None]
+    engine: Callable[[frozenset[str]], GoalReading]
+    emulated: Callable[[frozenset[str]], GoalReading]
+    stricter: Callable[[float], KeptNodes | None]
     items: Sequence[str]
     suspicion: Callable[[str], float]
     limited: bool
@@ -84,7 +84,7 @@ class Questions:
     builds_left: Callable[[], int]
 
 
-def gap_db(measured: Reading, predicted: Reading) -> float | None:
+def gap_db(measured: GoalReading, predicted: GoalReading) -> float | None:
     """Return by how many dB a measured error exceeds its prediction; None where one of them is not a number."""
     if not (math.isfinite(measured.error) and math.isfinite(predicted.error)):
         return None
@@ -93,7 +93,7 @@ def gap_db(measured: Reading, predicted: Reading) -> float | None:
     return decibels(measured.error / predicted.error)
 
 
-def explained(measured: Reading, predicted: Reading) -> bool:
+def explained(measured: GoalReading, predicted: GoalReading) -> bool:
     """Whether rounding to the format explains what an engine does: at most 3 dB more than the emulation.
 
     For outputs of few elements, whose errors scatter, it may be more; see `gap_allowance_db`.
@@ -104,7 +104,7 @@ def explained(measured: Reading, predicted: Reading) -> bool:
     return gap is None or gap <= gap_allowance_db(max(measured.elements, 1))
 
 
-def settle(first: Choice, ask: Questions) -> Settled:
+def settle(first: KeptNodes, ask: Questions) -> Settled:
     """Confirm a choice on the engine, enlarge it as far as needed, and thin it out.
 
     Raises:
@@ -117,7 +117,7 @@ def settle(first: Choice, ask: Questions) -> Settled:
         return _settled(kept, ask, frozenset(), interrupted=True)
 
 
-def _enough(first: Choice, ask: Questions) -> list[str]:
+def _enough(first: KeptNodes, ask: Questions) -> list[str]:
     """Return nodes that are enough on the engine."""
     kept = list(first.kept)
     reading = ask.engine(frozenset(kept))
@@ -144,7 +144,7 @@ def _if_enough(enlarged: list[str], kept: Sequence[str], ask: Questions) -> list
     return enlarged if len(enlarged) > len(kept) and ask.engine(frozenset(enlarged)).within else None
 
 
-def _stricter(kept: Sequence[str], reading: Reading, ask: Questions) -> list[str] | None:
+def _stricter(kept: Sequence[str], reading: GoalReading, ask: Questions) -> list[str] | None:
     """Return what the emulation chooses under a limit as much stricter as the engine misses it; None if not enough."""
     strict = 1.0
     for _ in range(STRICTER):
@@ -160,7 +160,7 @@ def _stricter(kept: Sequence[str], reading: Reading, ask: Questions) -> list[str
     return None
 
 
-def not_precision(everything: Reading, where: str) -> NotPrecisionError:
+def not_precision(everything: GoalReading, where: str) -> NotPrecisionError:
     """Return the error for outputs that are not good enough with every node in the higher precision."""
     how = everything.failure or f"error {everything.error:.1e}"
     return NotPrecisionError(

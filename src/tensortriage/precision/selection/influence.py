@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.precision.goal import Reading
+from tensortriage.precision.goal import GoalReading
 
 COARSE = 0.1
 """Ratio (20 dB below the limit) up to which a group is not looked into: a hundred of them fill the limit."""
@@ -68,7 +68,7 @@ class Influences:
 
 def influences(
     items: Sequence[str],
-    only: Callable[[Sequence[str]], Reading],
+    only: Callable[[Sequence[str]], GoalReading],
     *,
     coarse: float = COARSE,
     relative: bool = False,
@@ -88,7 +88,7 @@ def influences(
     power: dict[str, np.ndarray] = {}
     alone: set[str] = set()
     count = itertools.count()
-    heap: list[tuple[float, int, tuple[str, ...], Reading]] = []
+    heap: list[tuple[float, int, tuple[str, ...], GoalReading]] = []
     runs = 0
     scale = 0.0
 
@@ -119,7 +119,7 @@ def influences(
     return Influences({node: power[node] for node in items}, frozenset(alone), runs)
 
 
-def _together(reading: Reading, heap: Sequence[tuple[float, int, tuple[str, ...], Reading]]) -> float:
+def _together(reading: GoalReading, heap: Sequence[tuple[float, int, tuple[str, ...], GoalReading]]) -> float:
     """Return the ratio that some groups cause together."""
     rows = [np.square(np.asarray(known.ratios)) for known in (reading, *(entry[3] for entry in heap))]
     return math.sqrt(float(np.max(np.sum(rows, axis=0))))

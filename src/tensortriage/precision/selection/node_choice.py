@@ -10,16 +10,16 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from tensortriage.precision.goal import Reading
+from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.influence import Influences
 
-READ = Callable[[frozenset[str]], Reading]
+READ = Callable[[frozenset[str]], GoalReading]
 DOUBT = 2.0
 """A node whose rounding alone exceeds the limit by this (6 dB) is needed; no reading is spent on doubting it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Choice:
+class KeptNodes:
     """A set of nodes to keep.
 
     Attributes:
@@ -28,20 +28,20 @@ class Choice:
     """
 
     kept: tuple[str, ...]
-    reading: Reading
+    reading: GoalReading
 
 
-def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: bool = True) -> Choice | None:
+def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: bool = True) -> KeptNodes | None:
     """Return the smallest set found that is good enough; None when even keeping everything is not.
 
     Args:
         influences: What nodes do alone.
         read: Reading of a set of kept nodes.
         strict: Good enough is a ratio of 1 / this: above 1 for an engine that does worse than its emulation.
-        limited: Whether ratios are relative to a limit; else only `Reading.within` counts.
+        limited: Whether ratios are relative to a limit; else only `GoalReading.within` counts.
     """
 
-    def enough(reading: Reading) -> bool:
+    def enough(reading: GoalReading) -> bool:
         return reading.within and (not limited or reading.ratio * strict <= 1.0)
 
     order = influences.order()
@@ -54,7 +54,7 @@ def choose(influences: Influences, read: READ, *, strict: float = 1.0, limited: 
     kept = prune(
         order[:length], lambda tried: enough(read(frozenset(tried))), needed=_needed(influences, strict, limited)
     )
-    return Choice(tuple(kept), read(frozenset(kept)))
+    return KeptNodes(tuple(kept), read(frozenset(kept)))
 
 
 def prune(

@@ -19,7 +19,7 @@ from tensortriage.errors import EngineError
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Arrays, Goal, Reading, Sample, failed
+from tensortriage.precision.goal import Arrays, GoalReading, GoalSample, PrecisionGoal, failed
 from tensortriage.precision.selection.node_groups import fused_nodes
 from tensortriage.precision.selection.pass_through_nodes import Islands
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
@@ -37,7 +37,7 @@ WARM_UP, TIMED, TIMED_SECONDS = 3, 50, 2.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Bench:
+class EngineSetup:
     """What is needed to run anything on the engine.
 
     Attributes:
@@ -54,8 +54,8 @@ class Bench:
     """
 
     spec: EngineSpec
-    samples: Sequence[Sample]
-    goal: Goal
+    samples: Sequence[GoalSample]
+    goal: PrecisionGoal
     workspace: Workspace
     limits: Limits
     cache: CheckCache
@@ -64,10 +64,10 @@ class Bench:
     latency: bool = False
     heard: Callable[[str], None] = lambda text: None
 
-    def read(self, spec: EngineSpec, model: Callable[[], Model], what: str, *key: object) -> Reading:
+    def read(self, spec: EngineSpec, model: Callable[[], Model], what: str, *key: object) -> GoalReading:
         """Return the reading of a model on an engine, from the cache when it is there."""
         name = digest(self.identity, engine_identity(spec), self.latency, self.goal.words, *key)
-        found = self.cache.get(name, Reading)
+        found = self.cache.get(name, GoalReading)
         if found is None:
             self.heard(f"building and running {what} on {spec}")
             started = time.perf_counter()
@@ -103,7 +103,7 @@ class Bench:
         finally:
             self.workspace.release(path)
 
-    def _run(self, spec: EngineSpec, model: Model) -> Reading:
+    def _run(self, spec: EngineSpec, model: Model) -> GoalReading:
         try:
             with Runner(spec, model, workspace=self.workspace, limits=self.limits, tally=self.tally) as runner:
                 wanted = list(self.samples[0].outputs)
@@ -119,7 +119,7 @@ class Bench:
             return failed(error.message)
 
 
-def timed(runner: Runner, sample: Sample) -> float:
+def timed(runner: Runner, sample: GoalSample) -> float:
     """Return the median time of a run in ms."""
     for _ in range(WARM_UP):
         runner.run(sample.feed)
@@ -140,9 +140,9 @@ class Candidates(abc.ABC):
         spec: The engine as candidates want it.
     """
 
-    def __init__(self, precision: Precision, *, bench: Bench, spec: EngineSpec) -> None:
+    def __init__(self, precision: Precision, *, bench: EngineSetup, spec: EngineSpec) -> None:
         self.bench = bench
-        self.read_sets: dict[frozenset[str], Reading] = {}
+        self.read_sets: dict[frozenset[str], GoalReading] = {}
         self.spec = spec
         self._precision = precision
 
@@ -151,7 +151,7 @@ class Candidates(abc.ABC):
         """Return the model in which some nodes, and what lies between them, compute in float32."""
 
     @abc.abstractmethod
-    def as_asked(self) -> Reading:
+    def as_asked(self) -> GoalReading:
         """Return the reading of the model in which nothing is kept, as the user asked for it."""
 
     @property
@@ -171,7 +171,7 @@ class Candidates(abc.ABC):
         """Return the nodes that the engine executes as one when none is kept; empty when it does not tell."""
         return ()
 
-    def read(self, kept: Collection[str]) -> Reading:
+    def read(self, kept: Collection[str]) -> GoalReading:
         """Return the reading of a set of kept nodes; one build and one run per sample unless it is known."""
         wanted = frozenset(kept)
         if wanted not in self.read_sets:
@@ -201,7 +201,13 @@ class TypedCandidates(Candidates):
     """
 
     def __init__(
-        self, model: Model, precision: Precision, islands: Islands, *, specs: Mapping[str, ValueSpec], bench: Bench
+        self,
+        model: Model,
+        precision: Precision,
+        islands: Islands,
+        *,
+        specs: Mapping[str, ValueSpec],
+        bench: EngineSetup,
     ) -> None:
         super().__init__(precision, bench=bench, spec=deployed(bench.spec))
         self._model = model
@@ -218,7 +224,7 @@ class TypedCandidates(Candidates):
         """See `Candidates`."""
         return frozenset(kept) | self._islands.carriers(kept)
 
-    def as_asked(self) -> Reading:
+    def as_asked(self) -> GoalReading:
         """Return the reading of the original on the engine as the user named it."""
         return self.bench.read(self.bench.spec, lambda: self._model, "the model as it is", "as asked")
 

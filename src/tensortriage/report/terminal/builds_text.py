@@ -3,17 +3,17 @@
 import shlex
 from collections.abc import Iterator
 
-from tensortriage.builds.study_result import Blame, BuildStudy, Deployed, Pinned, SuspectChoice
-from tensortriage.builds.trial import Judgement
+from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
+from tensortriage.builds.trial import BuildJudgement
 from tensortriage.report.text import count, duration
-from tensortriage.search.statistics.stop_rule import Stop
+from tensortriage.search.statistics.stop_rule import RepeatStop
 
-WORDS = {Judgement.GOOD: "good", Judgement.BAD: "bad", Judgement.OTHER: "cannot be told"}
+WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "cannot be told"}
 MOST_SHOWN = 5
 _ENDED = {
-    Stop.MOST_RUNS.value: "; stopped at the most builds allowed",
-    Stop.BUDGET.value: "; stopped by the budget",
-    Stop.INTERRUPTED.value: "; interrupted",
+    RepeatStop.MOST_RUNS.value: "; stopped at the most builds allowed",
+    RepeatStop.BUDGET.value: "; stopped by the budget",
+    RepeatStop.INTERRUPTED.value: "; interrupted",
 }
 
 
@@ -76,7 +76,7 @@ def _deployed(deployed: Deployed) -> str:
     )
 
 
-def _suspects(suspects: tuple[SuspectChoice, ...], blame: Blame | None) -> Iterator[str]:
+def _suspects(suspects: tuple[SuspectChoice, ...], blame: TacticBlame | None) -> Iterator[str]:
     if not suspects or (blame is not None and blame.guilty):
         return
     yield "choices that bad builds share (bad/good builds with it, without it; chance to be the cause):"
@@ -89,7 +89,7 @@ def _suspects(suspects: tuple[SuspectChoice, ...], blame: Blame | None) -> Itera
         yield f"  ... and {len(suspects) - MOST_SHOWN} more"
 
 
-def _blame(blame: Blame) -> Iterator[str]:
+def _blame(blame: TacticBlame) -> Iterator[str]:
     if not blame.guilty:
         yield f"no guilty choice: {blame.reason}"
         return

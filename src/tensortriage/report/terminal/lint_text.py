@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from tensortriage.model.lint.finding import Finding, Severity
+from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.report.text import count, printable
 
 MOST_PLACES = 3
@@ -12,9 +12,9 @@ MOST_PLACES = 3
 _LEVELS = {Severity.EXCEPTION: "exception", Severity.PROBLEM: "warning", Severity.HINT: "info"}
 
 
-def finding_lines(findings: Sequence[Finding]) -> Iterator[tuple[Severity, str]]:
+def finding_lines(findings: Sequence[LintFinding]) -> Iterator[tuple[Severity, str]]:
     """Yield lines, each with the severity of what it tells; the first of a paragraph starts at the margin."""
-    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    groups: dict[tuple[Severity, str], list[LintFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.slug), []).append(finding)
     for (severity, slug), group in groups.items():
@@ -33,7 +33,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[tuple[Severity, str]]
 
 
 def closing_line(
-    findings: Sequence[Finding], *, target: str, formats: Sequence[str], passing: int, failing: int, skipped: int
+    findings: Sequence[LintFinding], *, target: str, formats: Sequence[str], passing: int, failing: int, skipped: int
 ) -> str:
     """Return the last line: what was found, and what was run."""
     numbers = [(count(sum(f.severity is severity for f in findings), severity.value)) for severity in Severity]
@@ -45,7 +45,7 @@ def closing_line(
     return text
 
 
-def polygraphy_report(findings: Sequence[Finding], *, passing: Sequence[str], failing: Sequence[str]) -> str:
+def polygraphy_report(findings: Sequence[LintFinding], *, passing: Sequence[str], failing: Sequence[str]) -> str:
     """Return the findings in the JSON of ``polygraphy check lint -o`` (version 0.53)."""
     entries = []
     for finding in findings:
@@ -58,7 +58,7 @@ def polygraphy_report(findings: Sequence[Finding], *, passing: Sequence[str], fa
     return json.dumps({"summary": summary, "lint_entries": entries}, ensure_ascii=False, indent=1)
 
 
-def _place(finding: Finding) -> str:
+def _place(finding: LintFinding) -> str:
     parts = [f"{printable(finding.op_type)} '{printable(finding.node)}'"] if finding.node else []
     if finding.value:
         parts.append(f"value '{printable(finding.value)}'")

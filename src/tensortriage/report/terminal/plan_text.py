@@ -5,16 +5,16 @@ from collections.abc import Iterable, Iterator
 
 from tensortriage.report.terminal.model_text import table
 from tensortriage.report.text import count, printable, shorten
-from tensortriage.runs.capabilities.plan_audit import AuditedRegion, Match, PlanAudit
+from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 
 MARK = "!"
 """Starts the line of a region that is not what was asked for."""
 
 _MOST_NAMES = 8
 _MEANING = {
-    Match.WIDER: "wider than asked for",
-    Match.NARROWER: "narrower than asked for",
-    Match.OTHER: "other than asked for",
+    PrecisionMatch.WIDER: "wider than asked for",
+    PrecisionMatch.NARROWER: "narrower than asked for",
+    PrecisionMatch.OTHER: "other than asked for",
 }
 
 
@@ -39,7 +39,7 @@ def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator
 def closing_lines(audit: PlanAudit) -> Iterator[str]:
     """Yield what the plan amounts to."""
     placed = sum(len(region.nodes) for region in audit.regions)
-    judged = [region for region in audit.regions if region.match is not Match.NOT_JUDGED]
+    judged = [region for region in audit.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     asked = f"{audit.requested} asked for" if audit.requested else "the types of the model asked for"
     yield (
         f"{printable(audit.target)}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "

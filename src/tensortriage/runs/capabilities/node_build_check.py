@@ -18,7 +18,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.cut_units import inseparable_units
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.ir.graph import Node
-from tensortriage.model.lint.finding import Finding, Severity
+from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.outcome import OK, Outcome, OutcomeKind
@@ -61,7 +61,7 @@ class NodeCheck:
     passing: tuple[str, ...]
     failing: tuple[str, ...]
     skipped: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
 
 
 def check_nodes(
@@ -110,7 +110,7 @@ class _Walk:
         self.passing: list[str] = []
         self.failing: list[str] = []
         self.skipped: list[str] = []
-        self.findings: list[Finding] = []
+        self.findings: list[LintFinding] = []
         self.values: dict[str, np.ndarray] = {}
         self._model = model
         self._spec = spec
@@ -154,7 +154,7 @@ class _Walk:
         slug, said = _SLUG_OF[outcome.kind], outcome.message
         cure = outcome.cure or "replace the operator, use another opset, or file it with the engine"
         first = unit[0]
-        finding = Finding(slug, Severity.EXCEPTION, first.name, first.op_type, "", "", said, cure, self._spec.name)
+        finding = LintFinding(slug, Severity.EXCEPTION, first.name, first.op_type, "", "", said, cure, self._spec.name)
         self.findings.append(finding)
 
     def _drop(self, unit: tuple[Node, ...]) -> None:
@@ -165,9 +165,9 @@ class _Walk:
                     self.values.pop(value, None)
 
 
-def _whole_model(spec: EngineSpec, outcome: Outcome, *, skipped: int) -> Finding:
+def _whole_model(spec: EngineSpec, outcome: Outcome, *, skipped: int) -> LintFinding:
     alone = "every node runs by itself" if not skipped else f"the nodes that could be tried run, {skipped} could not"
-    return Finding(
+    return LintFinding(
         _SLUG_OF[outcome.kind],
         Severity.EXCEPTION,
         "",

@@ -27,7 +27,7 @@ _ROUNDS_NOTHING = MOVES_DATA | {
 }  # fmt: skip
 
 
-class Match(enum.Enum):
+class PrecisionMatch(enum.Enum):
     """How what was built compares with what was asked for; the value is the word in documents."""
 
     AS_ASKED = "as-asked"
@@ -39,7 +39,7 @@ class Match(enum.Enum):
     @property
     def is_finding(self) -> bool:
         """Whether the engine did something else than it was asked to."""
-        return self in (Match.WIDER, Match.NARROWER, Match.OTHER)
+        return self in (PrecisionMatch.WIDER, PrecisionMatch.NARROWER, PrecisionMatch.OTHER)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class AuditedRegion:
     op_types: tuple[str, ...]
     asked: str
     built: str
-    match: Match
+    match: PrecisionMatch
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,12 +166,12 @@ def _multiplied(node: Node, pairs: Mapping[str, DType]) -> DType | None:
     return pairs[node.inputs[0]]
 
 
-def _compared_with_pairs(asked: DType, built: DType | None) -> Match:
+def _compared_with_pairs(asked: DType, built: DType | None) -> PrecisionMatch:
     """Compare with what quantizers ask for; of integers the engine may choose the sign."""
     if built is None:
-        return Match.NOT_JUDGED
+        return PrecisionMatch.NOT_JUDGED
     same = built is asked or (built.is_integer and asked.is_integer and built.bits == asked.bits)
-    return Match.AS_ASKED if same else Match.WIDER
+    return PrecisionMatch.AS_ASKED if same else PrecisionMatch.WIDER
 
 
 def _computed_in(node: Node, model: Model, specs: Mapping[str, ValueSpec]) -> DType | None:
@@ -192,16 +192,16 @@ def _parsed(label: str) -> DType | None:
         return None
 
 
-def _compared(asked: DType | None, built: DType | None, *, quantized: bool) -> Match:
+def _compared(asked: DType | None, built: DType | None, *, quantized: bool) -> PrecisionMatch:
     if asked is None or built is None:
-        return Match.NOT_JUDGED
+        return PrecisionMatch.NOT_JUDGED
     if asked is built:
-        return Match.AS_ASKED
+        return PrecisionMatch.AS_ASKED
     if not built.is_float:  # without quantizers: the label of a kernel whose first operand is a mask or an index
-        return Match.AS_ASKED if quantized and built.is_integer else Match.NOT_JUDGED
+        return PrecisionMatch.AS_ASKED if quantized and built.is_integer else PrecisionMatch.NOT_JUDGED
     if not asked.is_float:  # int8 was asked for: what the quantizers leave in floating point is not for a plan to judge
-        return Match.NOT_JUDGED
+        return PrecisionMatch.NOT_JUDGED
     wider, narrower = (built.finfo, asked.finfo) if built.bits > asked.bits else (asked.finfo, built.finfo)
     if wider.nmant >= narrower.nmant and wider.max >= narrower.max:
-        return Match.WIDER if built.bits > asked.bits else Match.NARROWER
-    return Match.OTHER
+        return PrecisionMatch.WIDER if built.bits > asked.bits else PrecisionMatch.NARROWER
+    return PrecisionMatch.OTHER

@@ -15,7 +15,7 @@ from tensortriage.runs.commands.failure_rules import Rules, Ruling
 from tensortriage.runs.commands.process import Processes
 
 
-class Shown(enum.Enum):
+class ShownOutput(enum.Enum):
     """Whose output is shown; the value is the word in files."""
 
     FAILURES = "failures"
@@ -41,7 +41,7 @@ class CheckSpec:
     timeout_seconds: float | None = None
     artifacts: Artifacts = dataclasses.field(default_factory=Artifacts)
     iteration_info: Path | None = None
-    shown: Shown = Shown.FAILURES
+    shown: ShownOutput = ShownOutput.FAILURES
 
     def identity(self, files: Iterable[str] = ()) -> str:
         """Return a digest of all that an answer depends on: the command, the rules, and the content of these files."""
@@ -96,7 +96,11 @@ class Checker:
                 info.unlink(missing_ok=True)
         ruling = self.spec.rules.judge(finished)
         _logger.info("check %d%s: %s", iteration, f" {label}" if label else "", ruling.reason)
-        wanted = {Shown.EVERYTHING: True, Shown.NOTHING: False, Shown.FAILURES: ruling.failed is not False}
+        wanted = {
+            ShownOutput.EVERYTHING: True,
+            ShownOutput.NOTHING: False,
+            ShownOutput.FAILURES: ruling.failed is not False,
+        }
         if wanted[self.spec.shown] and finished.printed.nbytes:
             self._tell(finished.printed.text.rstrip("\n"))
         if ruling.failed and (words := finished.printed.last_words()):

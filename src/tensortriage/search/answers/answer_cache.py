@@ -7,8 +7,8 @@ to questions it may ask next are fetched meanwhile, when the executor has room, 
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from tensortriage.search.execution.executors import Answer, Executor, Question
-from tensortriage.search.problem import T, Verdict
+from tensortriage.search.execution.executors import Executor, OracleAnswer, OracleQuestion
+from tensortriage.search.problem import OracleVerdict, T
 
 Kind = TypeVar("Kind")
 
@@ -38,21 +38,21 @@ class Desk(Generic[T]):
         self._executor = executor
         self._cache = cache
         self._key = key
-        self._answers: dict[Question[T], Answer] = {}
-        self._under_way: set[Question[T]] = set()
+        self._answers: dict[OracleQuestion[T], OracleAnswer] = {}
+        self._under_way: set[OracleQuestion[T]] = set()
         self.fresh = 0
         self.fresh_seconds = 0.0
 
-    def known(self, question: Question[T]) -> Answer | None:
+    def known(self, question: OracleQuestion[T]) -> OracleAnswer | None:
         """Return the answer when it is there already."""
         answer = self._answers.get(question)
         if answer is None and self._cache is not None and question not in self._under_way:
-            verdict = self._cache.get(self._name(question), Verdict)
+            verdict = self._cache.get(self._name(question), OracleVerdict)
             if verdict is not None:
-                answer = self._answers[question] = Answer(verdict, 0.0, cached=True)
+                answer = self._answers[question] = OracleAnswer(verdict, 0.0, cached=True)
         return answer
 
-    def answer(self, question: Question[T], ahead: Iterator[Question[T]]) -> Answer:
+    def answer(self, question: OracleQuestion[T], ahead: Iterator[OracleQuestion[T]]) -> OracleAnswer:
         """Return the answer to a question, and begin with those ``ahead`` while waiting and there is room."""
         while (answer := self.known(question)) is None:
             if question not in self._under_way:
@@ -62,7 +62,7 @@ class Desk(Generic[T]):
                 self._take(done, given)
         return answer
 
-    def _fill(self, ahead: Iterator[Question[T]]) -> None:
+    def _fill(self, ahead: Iterator[OracleQuestion[T]]) -> None:
         while self._executor.idle() > 0:
             question = next(ahead, None)
             if question is None:
@@ -70,11 +70,11 @@ class Desk(Generic[T]):
             if question not in self._under_way and self.known(question) is None:
                 self._submit(question)
 
-    def _submit(self, question: Question[T]) -> None:
+    def _submit(self, question: OracleQuestion[T]) -> None:
         self._under_way.add(question)
         self._executor.submit(question)
 
-    def _take(self, question: Question[T], answer: Answer) -> None:
+    def _take(self, question: OracleQuestion[T], answer: OracleAnswer) -> None:
         self._under_way.discard(question)
         self._answers[question] = answer
         self.fresh += 1
@@ -83,6 +83,6 @@ class Desk(Generic[T]):
             text = f"{len(question.candidate)} items, attempt {question.attempt}"
             self._cache.put(self._name(question), text, answer.verdict, seconds=answer.seconds)
 
-    def _name(self, question: Question[T]) -> str:
+    def _name(self, question: OracleQuestion[T]) -> str:
         key = self._key(question.candidate)
         return f"{key}#{question.attempt}"

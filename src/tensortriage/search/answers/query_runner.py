@@ -13,9 +13,9 @@ from typing import Generic
 from tensortriage.errors import UsageError
 from tensortriage.search.answers.answer_cache import Desk
 from tensortriage.search.dialogue import Ask, Care
-from tensortriage.search.execution.executors import Question
-from tensortriage.search.problem import Outcome, Problem, T, Verdict
-from tensortriage.search.search_result import Budget, Interesting, Progress, Step, Stop
+from tensortriage.search.execution.executors import OracleQuestion
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem, T
+from tensortriage.search.search_result import Interesting, Progress, SearchBudget, SearchStep, SearchStop
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, Repeats, runs_needed
 
 Candidate = frozenset[T]
@@ -24,7 +24,7 @@ Candidate = frozenset[T]
 class StoppedError(Exception):
     """The budget is used up; caught by the driver."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: SearchStop) -> None:
         super().__init__(stop.value)
         self.stop = stop
 
@@ -42,10 +42,10 @@ class Interview(Generic[T]):
 
     def __init__(
         self,
-        problem: Problem[T],
+        problem: SearchProblem[T],
         desk: Desk[T],
         *,
-        budget: Budget,
+        budget: SearchBudget,
         repeats: Repeats,
         observe: Callable[[Progress[T]], None] | None,
     ) -> None:
@@ -55,13 +55,13 @@ class Interview(Generic[T]):
         self._repeats = repeats
         self._observe = observe
         self._started = time.monotonic()
-        self._runs: dict[Candidate[T], list[Verdict]] = {}
+        self._runs: dict[Candidate[T], list[OracleVerdict]] = {}
         self._rates: dict[Candidate[T], Rate] = {}
         self._measuring = frozenset(problem.items)
         self._final_runs: dict[Candidate[T], int] = {}
         self._quick_runs = 1
         self._checks_left = 0.0
-        self.history: list[Step] = []
+        self.history: list[SearchStep] = []
         self.cache_hits = 0
         self.best: Candidate[T] | None = None
         self.others: dict[str, Interesting[T]] = {}
@@ -87,14 +87,14 @@ class Interview(Generic[T]):
         """Return how often a candidate fails: measured itself, else as the whole."""
         return self._rates.get(candidate, self.rate)
 
-    def verdict(self, candidate: Candidate[T]) -> Verdict | None:
+    def verdict(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return what is known about a candidate, without asking."""
         runs = self._runs.get(candidate)
         return _overall(runs) if runs else None
 
-    def expect(self, candidate: Candidate[T]) -> Verdict | None:
+    def expect(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict that asking will give, where that is known already."""
-        answer = self._desk.known(Question(self._problem.ordered(candidate), 0))
+        answer = self._desk.known(OracleQuestion(self._problem.ordered(candidate), 0))
         verdict = answer.verdict if answer else None
         return verdict if verdict is not None and (verdict.same or self.rate.always) else None
 
@@ -117,7 +117,7 @@ class Interview(Generic[T]):
             self._rates[whole] = self.rate
             self._quick_runs = runs_needed(self.rate.estimate, QUICK_RISK, limit=self._repeats.limit)
 
-    def answer(self, ask: Ask[T], ahead: Iterator[Candidate[T]], *, checks_left: float) -> tuple[Verdict, ...]:
+    def answer(self, ask: Ask[T], ahead: Iterator[Candidate[T]], *, checks_left: float) -> tuple[OracleVerdict, ...]:
         """Return the verdicts on the candidates of one question of a pass.
 
         Args:
@@ -140,16 +140,16 @@ class Interview(Generic[T]):
             self._conclude(ask, verdicts)
         return verdicts
 
-    def _remaining(self, candidates: Sequence[Candidate[T]], totals: Sequence[int]) -> Iterator[Question[T]]:
+    def _remaining(self, candidates: Sequence[Candidate[T]], totals: Sequence[int]) -> Iterator[OracleQuestion[T]]:
         """Yield the questions that these candidates need if none of them fails: one of each, then another of each."""
         starts = [len(self._runs.get(candidate, ())) for candidate in candidates]
         for attempt in range(max(totals, default=0)):
             for candidate, start, total in zip(candidates, starts, totals, strict=True):
                 if start <= attempt < total:
-                    yield Question(self._problem.ordered(candidate), attempt)
+                    yield OracleQuestion(self._problem.ordered(candidate), attempt)
 
-    def _first(self, candidates: Iterator[Candidate[T]]) -> Iterator[Question[T]]:
-        return (Question(self._problem.ordered(candidate), 0) for candidate in candidates)
+    def _first(self, candidates: Iterator[Candidate[T]]) -> Iterator[OracleQuestion[T]]:
+        return (OracleQuestion(self._problem.ordered(candidate), 0) for candidate in candidates)
 
     def _runs_wanted(self, candidate: Candidate[T], ask: Ask[T]) -> int:
         """Return how many runs settle a candidate, those made included, unless one of them fails the same way."""
@@ -184,18 +184,20 @@ class Interview(Generic[T]):
             new = self._runs[candidate][made:]
             self._rates[candidate] = Rate(sum(verdict.same for verdict in new), len(new))
 
-    def _conclude(self, ask: Ask[T], verdicts: Sequence[Verdict]) -> None:
+    def _conclude(self, ask: Ask[T], verdicts: Sequence[OracleVerdict]) -> None:
         """State the confidence of a round of final answers: none of those that pass fails after all."""
         if self.rate.always or any(verdict.same for verdict in verdicts):
             return
-        told = [c for c in ask.candidates if self._runs[c][-1].outcome is not Outcome.UNRESOLVED]
+        told = [c for c in ask.candidates if self._runs[c][-1].outcome is not CandidateOutcome.UNRESOLVED]
         missed = sum((1.0 - self._final_rate) ** self._final_runs[candidate] for candidate in told)
         self.confidence = max(0.0, 1.0 - self._final_risk - missed)
 
-    def _run(self, candidate: Candidate[T], total: int, ahead: Iterator[Question[T]]) -> Verdict:
+    def _run(self, candidate: Candidate[T], total: int, ahead: Iterator[OracleQuestion[T]]) -> OracleVerdict:
         """Make the runs that are missing to a total until one settles it, and return the verdict of all there are."""
         runs = self._runs.setdefault(candidate, [])
-        while len(runs) < total and not (runs and (_overall(runs).same or runs[-1].outcome is Outcome.UNRESOLVED)):
+        while len(runs) < total and not (
+            runs and (_overall(runs).same or runs[-1].outcome is CandidateOutcome.UNRESOLVED)
+        ):
             self._use(candidate, ahead)
         return _overall(runs)
 
@@ -206,14 +208,14 @@ class Interview(Generic[T]):
         while len(runs) < total:
             self._use(candidate, ahead)
 
-    def _use(self, candidate: Candidate[T], ahead: Iterator[Question[T]]) -> None:
+    def _use(self, candidate: Candidate[T], ahead: Iterator[OracleQuestion[T]]) -> None:
         """Get the answer to the next run of a candidate, and record it."""
-        question = Question(self._problem.ordered(candidate), len(self._runs[candidate]))
+        question = OracleQuestion(self._problem.ordered(candidate), len(self._runs[candidate]))
         if self._budget.checks is not None and len(self.history) >= self._budget.checks:
-            raise StoppedError(Stop.CHECK_BUDGET)
+            raise StoppedError(SearchStop.CHECK_BUDGET)
         late = self._budget.seconds is not None and self.seconds >= self._budget.seconds
         if late and self._desk.known(question) is None:
-            raise StoppedError(Stop.TIME_BUDGET)
+            raise StoppedError(SearchStop.TIME_BUDGET)
         answer = self._desk.answer(question, ahead)
         if answer.error is not None:
             raise answer.error
@@ -221,11 +223,17 @@ class Interview(Generic[T]):
         self._record(candidate, question, answer.verdict, cached=answer.cached, seconds=answer.seconds)
 
     def _record(
-        self, candidate: Candidate[T], question: Question[T], verdict: Verdict, *, cached: bool, seconds: float
+        self,
+        candidate: Candidate[T],
+        question: OracleQuestion[T],
+        verdict: OracleVerdict,
+        *,
+        cached: bool,
+        seconds: float,
     ) -> None:
         self._runs[candidate].append(verdict)
         kept = self.best or frozenset(self._problem.items)
-        step = Step(len(candidate), question.attempt, verdict.outcome, cached, seconds, len(kept))
+        step = SearchStep(len(candidate), question.attempt, verdict.outcome, cached, seconds, len(kept))
         self.history.append(step)
         self.cache_hits += cached
         self._checks_left = max(0.0, self._checks_left - 1.0)
@@ -234,12 +242,14 @@ class Interview(Generic[T]):
             if self.best is None or self._problem.size(candidate) < self._problem.size(self.best):
                 self.best = candidate
         known = self.others.get(verdict.signature)
-        if verdict.outcome is Outcome.OTHER and (known is None or len(candidate) < len(known.candidate)):
+        if verdict.outcome is CandidateOutcome.OTHER and (known is None or len(candidate) < len(known.candidate)):
             self.others[verdict.signature] = Interesting(question.candidate, verdict)
         if self._observe is not None:
             self._observe(self._progress(question, verdict, step, kept))
 
-    def _progress(self, question: Question[T], verdict: Verdict, step: Step, kept: Candidate[T]) -> Progress[T]:
+    def _progress(
+        self, question: OracleQuestion[T], verdict: OracleVerdict, step: SearchStep, kept: Candidate[T]
+    ) -> Progress[T]:
         mean = self._desk.fresh_seconds / self._desk.fresh if self._desk.fresh else None
         return Progress(
             candidate=question.candidate,
@@ -254,18 +264,18 @@ class Interview(Generic[T]):
         )
 
 
-def _overall(runs: Sequence[Verdict]) -> Verdict:
+def _overall(runs: Sequence[OracleVerdict]) -> OracleVerdict:
     """Return the verdict of several runs of one candidate: one failure is enough."""
-    for wanted in (Outcome.SAME, Outcome.OTHER, Outcome.PASS):
+    for wanted in (CandidateOutcome.SAME, CandidateOutcome.OTHER, CandidateOutcome.PASS):
         for verdict in runs:
             if verdict.outcome is wanted:
                 return verdict
     return runs[-1]
 
 
-def _premise_error(runs: Sequence[Verdict]) -> UsageError:
+def _premise_error(runs: Sequence[OracleVerdict]) -> UsageError:
     detail = next((f" ({verdict.detail})" for verdict in runs if verdict.detail), "")
-    if all(verdict.outcome is Outcome.UNRESOLVED for verdict in runs):
+    if all(verdict.outcome is CandidateOutcome.UNRESOLVED for verdict in runs):
         return UsageError(
             f"whether the whole fails could not be told in {len(runs)} runs{detail}",
             slug="premise-unresolved",

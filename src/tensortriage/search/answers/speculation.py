@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeAlias
 
 from tensortriage.search.dialogue import Ask, Dialogue
-from tensortriage.search.problem import Outcome, T, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, T
 
-Answers: TypeAlias = tuple[Verdict, ...]
+Answers: TypeAlias = tuple[OracleVerdict, ...]
 FARTHEST = 64
 """Guessed continuations that are looked at for one question, at most."""
 MOSTLY = 0.8
@@ -27,7 +27,7 @@ class Foresight(Generic[T]):
         known: Verdict of a candidate that is there already.
     """
 
-    def __init__(self, begin: Callable[[], Dialogue[T]], known: Callable[[frozenset[T]], Verdict | None]) -> None:
+    def __init__(self, begin: Callable[[], Dialogue[T]], known: Callable[[frozenset[T]], OracleVerdict | None]) -> None:
         self._begin = begin
         self._known = known
 
@@ -50,12 +50,12 @@ class Foresight(Generic[T]):
     def _answers(self, ask: Ask[T]) -> list[tuple[float, Answers]]:
         """Return guesses of the answers with their chance; known answers are not guessed."""
         known = [self._known(candidate) for candidate in ask.candidates]
-        usual = tuple(verdict or Verdict(Outcome.PASS) for verdict in known)
+        usual = tuple(verdict or OracleVerdict(CandidateOutcome.PASS) for verdict in known)
         if None not in known:
             return [(1.0, usual)]
         if len(known) > 1:
             return [(MOSTLY, usual)]
-        return [(0.5, usual), (0.5, (Verdict(Outcome.SAME),))]
+        return [(0.5, usual), (0.5, (OracleVerdict(CandidateOutcome.SAME),))]
 
     def _replay(self, history: Sequence[Answers]) -> Ask[T] | None:
         """Return what is asked after these answers; None when the search is then at its end."""

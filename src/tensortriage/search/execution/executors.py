@@ -5,11 +5,11 @@ import dataclasses
 import time
 from typing import Generic, Protocol
 
-from tensortriage.search.problem import Oracle, T, Verdict
+from tensortriage.search.problem import Oracle, OracleVerdict, T
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Question(Generic[T]):
+class OracleQuestion(Generic[T]):
     """One run of the oracle: a candidate in the order of the problem, and the how-manieth time it is asked about."""
 
     candidate: tuple[T, ...]
@@ -17,7 +17,7 @@ class Question(Generic[T]):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class OracleAnswer:
     """What a run of the oracle gave.
 
     Attributes:
@@ -27,7 +27,7 @@ class Answer:
         error: What the oracle raised.
     """
 
-    verdict: Verdict | None
+    verdict: OracleVerdict | None
     seconds: float
     cached: bool = False
     error: BaseException | None = None
@@ -36,7 +36,7 @@ class Answer:
 class Executor(Protocol[T]):
     """Runs checks. The search never depends on the order in which they end."""
 
-    def submit(self, question: Question[T], /) -> None:
+    def submit(self, question: OracleQuestion[T], /) -> None:
         """Take a question; never waits."""
         ...
 
@@ -44,7 +44,7 @@ class Executor(Protocol[T]):
         """Return how many more questions could start at once."""
         ...
 
-    def wait(self) -> list[tuple[Question[T], Answer]]:
+    def wait(self) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
         """Wait until at least one submitted question is answered, and return all that are."""
         ...
 
@@ -54,9 +54,9 @@ class InProcess(Generic[T]):
 
     def __init__(self, oracle: Oracle[T]) -> None:
         self._oracle = oracle
-        self._queue: collections.deque[Question[T]] = collections.deque()
+        self._queue: collections.deque[OracleQuestion[T]] = collections.deque()
 
-    def submit(self, question: Question[T], /) -> None:
+    def submit(self, question: OracleQuestion[T], /) -> None:
         """Take a question."""
         self._queue.append(question)
 
@@ -64,9 +64,9 @@ class InProcess(Generic[T]):
         """Return 0 as soon as there is one question: a second could not run beside it."""
         return 0 if self._queue else 1
 
-    def wait(self) -> list[tuple[Question[T], Answer]]:
+    def wait(self) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
         """Answer the question that was submitted first; what the oracle raises comes through."""
         question = self._queue.popleft()
         started = time.perf_counter()
         verdict = self._oracle(question.candidate, question.attempt)
-        return [(question, Answer(verdict, time.perf_counter() - started))]
+        return [(question, OracleAnswer(verdict, time.perf_counter() - started))]

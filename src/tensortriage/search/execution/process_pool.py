@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Generic, Self
 
 from tensortriage.errors import EngineCrashed, UsageError
-from tensortriage.search.execution.executors import Answer, Question
-from tensortriage.search.problem import Oracle, Outcome, T, Verdict
+from tensortriage.search.execution.executors import OracleAnswer, OracleQuestion
+from tensortriage.search.problem import CandidateOutcome, Oracle, OracleVerdict, T
 
 START_SECONDS = 120.0
 """Longest time for a process to import what the oracle needs."""
@@ -36,7 +36,7 @@ class _Worker(Generic[T]):
     lifeline: Connection
     deadline: float
     ready: bool = False
-    question: Question[T] | None = None
+    question: OracleQuestion[T] | None = None
     begun: float = 0.0
 
 
@@ -66,7 +66,7 @@ class ProcessPool(Generic[T]):
         self._limit = workers
         self._timeout = timeout_seconds
         self._workers: list[_Worker[T]] = []
-        self._queue: collections.deque[Question[T]] = collections.deque()
+        self._queue: collections.deque[OracleQuestion[T]] = collections.deque()
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +76,7 @@ class ProcessPool(Generic[T]):
     ) -> None:
         self.close()
 
-    def submit(self, question: Question[T], /) -> None:
+    def submit(self, question: OracleQuestion[T], /) -> None:
         """Take a question; it starts as soon as a process is free."""
         self._queue.append(question)
         free = sum(worker.question is None for worker in self._workers)
@@ -89,13 +89,13 @@ class ProcessPool(Generic[T]):
         busy = sum(worker.question is not None for worker in self._workers)
         return self._limit - busy - len(self._queue)
 
-    def wait(self) -> list[tuple[Question[T], Answer]]:
+    def wait(self) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
         """Wait until at least one question is answered, and return all that are.
 
         Raises:
             EngineCrashed: When a process ends before it could take a question (``check-worker-died``).
         """
-        answered: list[tuple[Question[T], Answer]] = []
+        answered: list[tuple[OracleQuestion[T], OracleAnswer]] = []
         while not answered:
             seconds = min(worker.deadline for worker in self._workers) - time.monotonic()
             heard = wait([worker.pipe for worker in self._workers], min(max(seconds, 0.0), LOOK_SECONDS))
@@ -133,7 +133,7 @@ class ProcessPool(Generic[T]):
                 with contextlib.suppress(OSError):  # likewise
                     worker.pipe.send((worker.question.candidate, worker.question.attempt))
 
-    def _hear(self, worker: _Worker[T]) -> list[tuple[Question[T], Answer]]:
+    def _hear(self, worker: _Worker[T]) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
         try:
             told = worker.pipe.recv()
         except Exception:  # closed, or what came cannot be read; either way this process is of no more use
@@ -148,10 +148,10 @@ class ProcessPool(Generic[T]):
         question, worker.question = worker.question, None
         seconds = time.monotonic() - worker.begun
         if isinstance(told, BaseException):
-            return [(question, Answer(None, seconds, error=told))]
-        return [(question, Answer(told, seconds))]
+            return [(question, OracleAnswer(None, seconds, error=told))]
+        return [(question, OracleAnswer(told, seconds))]
 
-    def _lose(self, worker: _Worker[T], reason: str) -> list[tuple[Question[T], Answer]]:
+    def _lose(self, worker: _Worker[T], reason: str) -> list[tuple[OracleQuestion[T], OracleAnswer]]:
         """Give up a process, and replace it while there is work."""
         self._workers.remove(worker)
         _kill(worker)
@@ -165,8 +165,8 @@ class ProcessPool(Generic[T]):
             self._start()
         if worker.question is None:
             return []
-        verdict = Verdict(Outcome.UNRESOLVED, detail=f"the process of the check {reason}")
-        return [(worker.question, Answer(verdict, time.monotonic() - worker.begun))]
+        verdict = OracleVerdict(CandidateOutcome.UNRESOLVED, detail=f"the process of the check {reason}")
+        return [(worker.question, OracleAnswer(verdict, time.monotonic() - worker.begun))]
 
 
 def _reason(code: int | None) -> str:

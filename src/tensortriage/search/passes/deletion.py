@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from tensortriage.search.dialogue import Dialogue, Reduction
-from tensortriage.search.problem import Problem, T
+from tensortriage.search.dialogue import Dialogue, SearchState
+from tensortriage.search.problem import SearchProblem, T
 
 FIRST_DELETION = 2.0
 """Delta debugging starts from a chance of 2 / N that an item is needed, that is with blocks of about N / 2."""
@@ -12,7 +12,7 @@ GROWTH = 1.0 / (1.0 - 1.0 / math.e)
 """Factor by which that chance grows with every round of the counter form (arXiv:2408.04735)."""
 
 
-def sweep(state: Reduction[T]) -> Dialogue[T]:
+def sweep(state: SearchState[T]) -> Dialogue[T]:
     """Go once through the items that nothing is known of, when `narrow` left them because many may be needed.
 
     Takes as many at once as are free of needed ones with a chance of one half, by the share of needed ones so far, and
@@ -36,7 +36,7 @@ def sweep(state: Reduction[T]) -> Dialogue[T]:
             seen, needed, tainted = seen + 1, needed + 1, 0
 
 
-def delta_debug(state: Reduction[T]) -> Dialogue[T]:
+def delta_debug(state: SearchState[T]) -> Dialogue[T]:
     """Remove blocks, one attempt each, in sizes that shrink from half of all to one.
 
     The counter form of probabilistic delta debugging with blocks of equal weight (arXiv:2411.19410). Needs no
@@ -54,7 +54,7 @@ def delta_debug(state: Reduction[T]) -> Dialogue[T]:
         chance = min(1.0, chance * GROWTH)
 
 
-def blocks(problem: Problem[T], items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
+def blocks(problem: SearchProblem[T], items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
     """Cut a sequence into blocks of at most the weight of ``size`` average items; a heavier item is its own block.
 
     Blocks of size 1 are single items, whatever they weigh.

@@ -7,7 +7,7 @@ then removed together, or as much of it as can be.
 import math
 from collections.abc import Sequence
 
-from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reduction, Reply
+from tensortriage.search.dialogue import Ask, Care, Dialogue, Minimality, Reply, SearchState
 from tensortriage.search.passes.deletion import blocks
 from tensortriage.search.problem import T
 
@@ -15,13 +15,13 @@ FEW = 16
 """Up to so many items, asking about each is not dear."""
 
 
-def one_minimal(state: Reduction[T]) -> Dialogue[T]:
+def one_minimal(state: SearchState[T]) -> Dialogue[T]:
     """Remove single items until none can be removed."""
     yield from _settle(state, 1)
     state.minimality = Minimality.ONE_MINIMAL
 
 
-def block_minimal(state: Reduction[T]) -> Dialogue[T]:
+def block_minimal(state: SearchState[T]) -> Dialogue[T]:
     """Remove blocks until none can be removed, for faults that need many items.
 
     A block holds about the square root of their number; of a few items each is a block.
@@ -33,7 +33,7 @@ def block_minimal(state: Reduction[T]) -> Dialogue[T]:
     state.block_items = size
 
 
-def _settle(state: Reduction[T], size: int) -> Dialogue[T]:
+def _settle(state: SearchState[T], size: int) -> Dialogue[T]:
     """Remove blocks until no single one can be removed from what is then left; sure answers, being dear, come last."""
     while True:
         while (yield from _round(state, size, Care.QUICK)):
@@ -43,7 +43,7 @@ def _settle(state: Reduction[T], size: int) -> Dialogue[T]:
             return
 
 
-def _round(state: Reduction[T], size: int, care: Care) -> Reply[T]:
+def _round(state: SearchState[T], size: int, care: Care) -> Reply[T]:
     """Ask about removing every block, remove what can be, and say whether there was any."""
     base = state.current
     parts = [frozenset(block) for block in blocks(state.problem, state.problem.ordered(base), size)]
@@ -57,7 +57,7 @@ def _round(state: Reduction[T], size: int, care: Care) -> Reply[T]:
     return bool(removable)
 
 
-def _remove(state: Reduction[T], parts: Sequence[frozenset[T]]) -> Dialogue[T]:
+def _remove(state: SearchState[T], parts: Sequence[frozenset[T]]) -> Dialogue[T]:
     """Remove parts together that can be removed one by one; when they cannot, as many of the first as can be."""
     base = state.current
     state.adopt(base.difference(parts[0]))

@@ -13,7 +13,7 @@ log2 C(N, d) for d known), for d neighbours about log2(N) + 4 d.
 
 from collections.abc import Sequence
 
-from tensortriage.search.dialogue import Dialogue, Reduction
+from tensortriage.search.dialogue import Dialogue, SearchState
 from tensortriage.search.passes.bisection import PrefixSearch, Trust
 from tensortriage.search.passes.ranking import FIRST_SHARES, Ranking, rank
 from tensortriage.search.problem import T
@@ -26,7 +26,7 @@ SMALL = 8
 """Pools up to this size are never left to the next pass."""
 
 
-def narrow(state: Reduction[T]) -> Dialogue[T]:
+def narrow(state: SearchState[T]) -> Dialogue[T]:
     """Shrink to the items that are probably needed; cheap, and right unless cuts hid the fault."""
     shares, gaps = FIRST_SHARES, list[int]()
     trust = Trust(state.false_pass)
@@ -52,7 +52,7 @@ def narrow(state: Reduction[T]) -> Dialogue[T]:
         state.believed.append(ranking.items[search.end - 1])
 
 
-def _shortest(state: Reduction[T], ranking: Ranking[T], search: PrefixSearch) -> Dialogue[T]:
+def _shortest(state: SearchState[T], ranking: Ranking[T], search: PrefixSearch) -> Dialogue[T]:
     believed = frozenset(state.believed)
     while (cut := search.next_cut()) is not None:
         state.checks_left = search.end.bit_length() + 2.0 * (len(believed) + 1)

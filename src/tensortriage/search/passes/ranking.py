@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic
 
-from tensortriage.search.problem import Problem, T
+from tensortriage.search.problem import SearchProblem, T
 
 FALL = 1.5
 """The chance at rank r is proportional to r to the power of minus this; above 1, or most of it would lie far away."""
@@ -23,7 +23,7 @@ LATEST = 4
 """So many of the items found last say what lies between them; a walk through the graph for each."""
 
 
-class Reading(enum.Enum):
+class PointerReading(enum.Enum):
     """What may point at the next needed item."""
 
     NEAR = "near"
@@ -31,8 +31,8 @@ class Reading(enum.Enum):
     ANYWHERE = "anywhere"
 
 
-Shares = Mapping[Reading, float]
-FIRST_SHARES: Shares = {Reading.NEAR: 0.4, Reading.SUSPECT: 0.3, Reading.ANYWHERE: 0.3}
+Shares = Mapping[PointerReading, float]
+FIRST_SHARES: Shares = {PointerReading.NEAR: 0.4, PointerReading.SUSPECT: 0.3, PointerReading.ANYWHERE: 0.3}
 """Chance that each reading is the right one, before anything is known."""
 
 
@@ -48,7 +48,7 @@ class Ranking(Generic[T]):
 
     items: tuple[T, ...]
     chances: tuple[float, ...]
-    parts: Mapping[Reading, tuple[float, ...]]
+    parts: Mapping[PointerReading, tuple[float, ...]]
 
     def learn(self, shares: Shares, place: int) -> Shares:
         """Return the chances of the readings after the needed item was found at a place of this ranking."""
@@ -59,7 +59,7 @@ class Ranking(Generic[T]):
         return {**shares, **posterior}
 
 
-def rank(problem: Problem[T], pool: Iterable[T], found: Sequence[T], shares: Shares = FIRST_SHARES) -> Ranking[T]:
+def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], shares: Shares = FIRST_SHARES) -> Ranking[T]:
     """Return the items of ``pool`` by their chance to be needed.
 
     Args:
@@ -70,11 +70,11 @@ def rank(problem: Problem[T], pool: Iterable[T], found: Sequence[T], shares: Sha
     """
     ordered = problem.ordered(pool)
     weights = [problem.weight(item) for item in ordered]
-    said = {Reading.ANYWHERE: _normal(weights)}
+    said = {PointerReading.ANYWHERE: _normal(weights)}
     if found:
-        said[Reading.NEAR] = _by_nearness(problem, ordered, found)
+        said[PointerReading.NEAR] = _by_nearness(problem, ordered, found)
     if any(problem.suspected(item) > 0.0 for item in ordered):
-        said[Reading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
+        said[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
     total = math.fsum(shares[reading] for reading in said)
     parts = {reading: [shares[reading] / total * value for value in values] for reading, values in said.items()}
     chances = [math.fsum(values) for values in zip(*parts.values(), strict=True)]
@@ -87,7 +87,7 @@ def rank(problem: Problem[T], pool: Iterable[T], found: Sequence[T], shares: Sha
     )
 
 
-def distances(problem: Problem[T], sources: Sequence[T]) -> dict[T, int]:
+def distances(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
     """Return the number of steps from the nearest source, for every item that can be reached."""
     steps = dict.fromkeys(sources, 0)
     edge = list(sources)
@@ -102,7 +102,7 @@ def distances(problem: Problem[T], sources: Sequence[T]) -> dict[T, int]:
     return steps
 
 
-def _by_nearness(problem: Problem[T], items: Sequence[T], found: Sequence[T]) -> list[float]:
+def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[T]) -> list[float]:
     """Return chances by steps from what was found, then suspicion, then distance in the order of the problem.
 
     Of items as near, those between what was found come before those on its far sides: the end of the shortest failing

@@ -20,7 +20,7 @@ class Until(enum.Enum):
     """A number of times."""
 
 
-class Stop(enum.Enum):
+class RepeatStop(enum.Enum):
     """Why it stopped; the value is the word in files."""
 
     REACHED = "reached"

@@ -27,9 +27,9 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.testing.fault import Fault
 from tensortriage.testing.faulty_engine import FaultyEngine, misbehave_in_run, wrong_value
-from tensortriage.testing.simulated.formats import Format, flushed, rounded
+from tensortriage.testing.simulated.formats import SimulatedFormat, flushed, rounded
 from tensortriage.testing.simulated.freedoms import RESULTS, Freedoms
-from tensortriage.testing.simulated.steps import Step, Stretch, Values, divided
+from tensortriage.testing.simulated.steps import SimulatedStep, Stretch, Values, divided
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -57,7 +57,7 @@ class AcceleratorSession:
         self.outputs: Sequence[ValueSpec] = model.outputs
         self._model, self._freedoms, self._fault, self._specs = model, freedoms, fault, specs
         _check(model)
-        narrow = freedoms.result is not Format.FP32 or freedoms.flush
+        narrow = freedoms.result is not SimulatedFormat.FP32 or freedoms.flush
         self._stored: dict[str, np.ndarray] = {}
         self._steps = [
             (step, None if step.kernel else Stretch(model, step.nodes, self._weight))
@@ -89,7 +89,7 @@ class AcceleratorSession:
                 self._spoil(fault, step.nodes[0], values)
         return {spec.name: np.array(self._read(spec.name, values), order="C") for spec in self.outputs}
 
-    def _computed(self, step: Step, values: Values) -> Values:
+    def _computed(self, step: SimulatedStep, values: Values) -> Values:
         node = step.nodes[0]
         assert step.kernel is not None
         with np.errstate(all="ignore"):
@@ -117,7 +117,7 @@ class AcceleratorSession:
         """Return a value as it lies in memory; only float32 ones change."""
         if not isinstance(array, np.ndarray) or array.dtype != np.float32:
             return array
-        if self._freedoms.result is not Format.FP32:
+        if self._freedoms.result is not SimulatedFormat.FP32:
             array = rounded(array, self._freedoms.result)
         return flushed(array, self._freedoms.result) if self._freedoms.flush else array
 

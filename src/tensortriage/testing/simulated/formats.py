@@ -10,7 +10,7 @@ import enum
 import numpy as np
 
 
-class Format(enum.Enum):
+class SimulatedFormat(enum.Enum):
     """A number format; the value is the word in options."""
 
     FP64 = "fp64"
@@ -20,18 +20,18 @@ class Format(enum.Enum):
     BF16 = "bf16"
 
 
-_DROPPED_BITS = {Format.TF32: 13, Format.FP16: 13, Format.BF16: 16}
+_DROPPED_BITS = {SimulatedFormat.TF32: 13, SimulatedFormat.FP16: 13, SimulatedFormat.BF16: 16}
 """Low bits of a float32 that the format lacks."""
 
 SMALLEST_NORMAL = {
-    Format.FP32: 2.0**-126,
-    Format.TF32: 2.0**-126,
-    Format.BF16: 2.0**-126,
-    Format.FP16: 2.0**-14,
+    SimulatedFormat.FP32: 2.0**-126,
+    SimulatedFormat.TF32: 2.0**-126,
+    SimulatedFormat.BF16: 2.0**-126,
+    SimulatedFormat.FP16: 2.0**-14,
 }
 
 
-def rounded(array: np.ndarray, to: Format, *, toward_zero: bool = False) -> np.ndarray:
+def rounded(array: np.ndarray, to: SimulatedFormat, *, toward_zero: bool = False) -> np.ndarray:
     """Round to a format.
 
     Args:
@@ -42,22 +42,22 @@ def rounded(array: np.ndarray, to: Format, *, toward_zero: bool = False) -> np.n
     Returns:
         The same shape; float64 for fp64, otherwise float32 that the format holds exactly.
     """
-    if to is Format.FP64:
+    if to is SimulatedFormat.FP64:
         return array.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        if to is Format.FP16 and toward_zero:
+        if to is SimulatedFormat.FP16 and toward_zero:
             return _not_beyond(array.astype(np.float16), array).astype(np.float32)
         single = array.astype(np.float32)
         if toward_zero:
             single = _not_beyond(single, array)
-        if to is Format.FP16:
+        if to is SimulatedFormat.FP16:
             return _to_half(single)
-    if to is Format.FP32:
+    if to is SimulatedFormat.FP32:
         return single
     return _without_low_bits(single, _DROPPED_BITS[to], toward_zero=toward_zero)
 
 
-def flushed(array: np.ndarray, held_in: Format) -> np.ndarray:
+def flushed(array: np.ndarray, held_in: SimulatedFormat) -> np.ndarray:
     """Return the array with what is too small for a normal number of the format as zero."""
     return np.where(np.abs(array) < SMALLEST_NORMAL[held_in], np.zeros((), array.dtype), array)
 
@@ -65,8 +65,8 @@ def flushed(array: np.ndarray, held_in: Format) -> np.ndarray:
 def _to_half(single: np.ndarray) -> np.ndarray:
     """Round float32 to what fp16 holds; several times faster than numpy's own conversion there and back."""
     size = np.abs(single)
-    result = _without_low_bits(single, _DROPPED_BITS[Format.FP16], toward_zero=False)
-    small = size < SMALLEST_NORMAL[Format.FP16]
+    result = _without_low_bits(single, _DROPPED_BITS[SimulatedFormat.FP16], toward_zero=False)
+    small = size < SMALLEST_NORMAL[SimulatedFormat.FP16]
     if small.any():  # multiples of 2^-24, which is the last bit of 0.75
         result = np.where(small, (single + np.float32(0.75)) - np.float32(0.75), result)
     return np.where(size >= 65520.0, np.copysign(np.float32(np.inf), single), result)

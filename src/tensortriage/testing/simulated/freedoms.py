@@ -7,7 +7,7 @@ from typing import ClassVar
 from tensortriage.engines.options import Options
 from tensortriage.errors import UsageError
 from tensortriage.testing.simulated.approximations import APPROXIMATIONS, Approximation, sized
-from tensortriage.testing.simulated.formats import Format
+from tensortriage.testing.simulated.formats import SimulatedFormat
 from tensortriage.values.dtype import Precision
 
 OPERANDS = ("fp32", "tf32", "tf32-truncated", "fp16", "bf16", "bf16x3")
@@ -33,9 +33,9 @@ class Freedoms:
         functions: Approximations by operator type.
     """
 
-    result: Format = Format.FP32
+    result: SimulatedFormat = SimulatedFormat.FP32
     operands: str = "fp32"
-    accumulator: Format = Format.FP32
+    accumulator: SimulatedFormat = SimulatedFormat.FP32
     block: int = 0
     toward_zero: bool = False
     order: str = "whole"
@@ -64,7 +64,7 @@ class Freedoms:
     def plain_products(self) -> bool:
         """Whether products are summed as any float32 engine may do it."""
         given = (self.operands, self.accumulator, self.order, self.block, self.toward_zero)
-        return given == ("fp32", Format.FP32, "whole", 0, False)
+        return given == ("fp32", SimulatedFormat.FP32, "whole", 0, False)
 
     @classmethod
     def read(cls, given: Options) -> "Freedoms":
@@ -74,13 +74,16 @@ class Freedoms:
             UsageError: For a value that is not understood.
         """
         precision = given.precision("precision", RESULTS, Precision.FP32)
-        narrow = {Precision.FP16: Format.FP16, Precision.BF16: Format.BF16}
+        narrow = {Precision.FP16: SimulatedFormat.FP16, Precision.BF16: SimulatedFormat.BF16}
         operands = "tf32" if precision is Precision.TF32 else "fp32"
-        sums = {each.value: each for each in (Format.FP64, Format.FP32, Format.FP16, Format.BF16)}
+        sums = {
+            each.value: each
+            for each in (SimulatedFormat.FP64, SimulatedFormat.FP32, SimulatedFormat.FP16, SimulatedFormat.BF16)
+        }
         return cls(
-            result=narrow.get(precision, Format.FP32),
+            result=narrow.get(precision, SimulatedFormat.FP32),
             operands=given.choice("operands", {word: word for word in OPERANDS}, operands),
-            accumulator=given.choice("accumulator", sums, Format.FP32),
+            accumulator=given.choice("accumulator", sums, SimulatedFormat.FP32),
             block=given.integer("block", 0),
             toward_zero=given.choice("rounding", {"nearest": False, "zero": True}, False),
             order=given.choice("order", {word: word for word in ORDERS}, ORDERS[0]),

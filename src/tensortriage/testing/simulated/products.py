@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.testing.simulated import winograd
-from tensortriage.testing.simulated.formats import Format, rounded
+from tensortriage.testing.simulated.formats import SimulatedFormat, rounded
 from tensortriage.testing.simulated.freedoms import Freedoms
 
 
@@ -26,18 +26,18 @@ def _operands(left: np.ndarray, right: np.ndarray, how: str) -> list[tuple[np.nd
     if how == "fp32":
         return [(left, right)]
     if how == "bf16x3":  # high and low halves; the product of the low ones is dropped
-        high, other_high = rounded(left, Format.BF16), rounded(right, Format.BF16)
-        low, other_low = rounded(left - high, Format.BF16), rounded(right - other_high, Format.BF16)
+        high, other_high = rounded(left, SimulatedFormat.BF16), rounded(right, SimulatedFormat.BF16)
+        low, other_low = rounded(left - high, SimulatedFormat.BF16), rounded(right - other_high, SimulatedFormat.BF16)
         return [(high, other_high), (high, other_low), (low, other_high)]
     word, _, truncated = how.partition("-")
-    to = Format(word)
+    to = SimulatedFormat(word)
     return [(rounded(left, to, toward_zero=bool(truncated)), rounded(right, to, toward_zero=bool(truncated)))]
 
 
 def _summed(left: np.ndarray, right: np.ndarray, freedoms: Freedoms) -> np.ndarray:
     depth = left.shape[-1]
     block = 1 if freedoms.order == "sequential" else freedoms.block or depth
-    exact = freedoms.accumulator is Format.FP64 or freedoms.toward_zero
+    exact = freedoms.accumulator is SimulatedFormat.FP64 or freedoms.toward_zero
     if exact:
         left, right = left.astype(np.float64), right.astype(np.float64)
     starts = list(range(0, depth, max(1, block)))

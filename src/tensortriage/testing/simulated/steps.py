@@ -45,7 +45,7 @@ _DIFFERENT_WHERE: Mapping[str, Callable[[Freedoms], bool]] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class SimulatedStep:
     """One node in numpy, or several in ONNX Runtime.
 
     Attributes:
@@ -61,7 +61,7 @@ class Step:
 
 def divided(
     model: Model, freedoms: Freedoms, specs: Mapping[str, ValueSpec], *, apart: str, narrow: bool
-) -> list[Step]:
+) -> list[SimulatedStep]:
     """Divide a model's main graph into steps.
 
     Args:
@@ -72,21 +72,23 @@ def divided(
         narrow: Whether results are changed when they are stored.
     """
     outputs = {spec.name for spec in model.outputs}
-    found: list[Step] = []
+    found: list[SimulatedStep] = []
     stretch: list[Node] = []
     for node in model.graph.nodes:
         kernel = _kernel(model, node, freedoms, specs)
         if stretch and (kernel is not None or node.name == apart):
-            found.append(Step(tuple(stretch), None))
+            found.append(SimulatedStep(tuple(stretch), None))
             stretch = []
         if kernel is not None:
-            found.append(Step((node,), kernel, node.name != apart and _goes_on(model, node, freedoms, outputs)))
+            found.append(
+                SimulatedStep((node,), kernel, node.name != apart and _goes_on(model, node, freedoms, outputs))
+            )
         elif node.name == apart or (narrow and node.op_type not in MOVING):
-            found.append(Step((*stretch, node), None))
+            found.append(SimulatedStep((*stretch, node), None))
             stretch = []
         elif node.op_type != "Constant":
             stretch.append(node)
-    return [*found, Step(tuple(stretch), None)] if stretch else found
+    return [*found, SimulatedStep(tuple(stretch), None)] if stretch else found
 
 
 def _goes_on(model: Model, node: Node, freedoms: Freedoms, outputs: set[str]) -> bool:

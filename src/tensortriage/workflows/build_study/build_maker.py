@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tensortriage.builds.trial import BuildTrial, Difference, Judgement
+from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.soundness import mismatched
@@ -40,13 +40,13 @@ CACHE_OPTION = "timing_cache"
 class Judged:
     """What a judge says of a build: its judgement, how it failed, a line for people, its largest relative error."""
 
-    judgement: Judgement
+    judgement: BuildJudgement
     signature: str = ""
     reason: str = ""
     error: float | None = None
 
 
-class Judge(Protocol):
+class BuildJudge(Protocol):
     """Says whether a build is good."""
 
     feeds: Sequence[Feed]
@@ -78,14 +78,14 @@ class NumbersJudge:
             golden = self.inv.golden_outputs(feed)
             expected = {spec.name: golden[spec.name] for spec in self.inv.model.outputs if spec.name in golden}
             if problem := mismatched(expected, built.outputs[feed.name]):
-                return Judged(Judgement.BAD, "other outputs", problem)
+                return Judged(BuildJudgement.BAD, "other outputs", problem)
             figures = {output: measure(right, built.outputs[feed.name][output]) for output, right in expected.items()}
             failing = self.outputs.failing(figures)
             rows = [(name in failing, self.outputs.error(one), name, _kind(one)) for name, one in figures.items()]
             worst = max(worst, *rows)
         failed, error, output, kind = worst
         reason = f"largest relative error {error:.2g}" + (f", at output '{output}'" if output else "")
-        return Judged(Judgement.BAD if failed else Judgement.GOOD, kind if failed else "", reason, error)
+        return Judged(BuildJudgement.BAD if failed else BuildJudgement.GOOD, kind if failed else "", reason, error)
 
 
 @dataclasses.dataclass
@@ -105,7 +105,7 @@ class CommandJudge:
         iteration = self.checker.next_iteration()
         ruling = self.checker.check(iteration)
         self.checker.sort(verdict_word(ruling.failed), iteration, label=name)
-        words = {True: Judgement.BAD, False: Judgement.GOOD, None: Judgement.OTHER}
+        words = {True: BuildJudgement.BAD, False: BuildJudgement.GOOD, None: BuildJudgement.OTHER}
         return Judged(words[ruling.failed], ruling.signature if ruling.failed else "", ruling.reason)
 
 
@@ -128,7 +128,7 @@ def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None
 
 
 class EngineBench:
-    """Makes builds on an engine; see `tensortriage.builds.trial.Bench`.
+    """Makes builds on an engine; see `tensortriage.builds.trial.BuildMaker`.
 
     Args:
         inv: Model, case, limits and accounts.
@@ -145,7 +145,7 @@ class EngineBench:
         self,
         inv: Investigation,
         spec: EngineSpec,
-        judge: Judge,
+        judge: BuildJudge,
         *,
         base: Sequence[Choice] = (),
         engine_file: Path | None = None,
@@ -227,7 +227,10 @@ class EngineBench:
         )
         if not built.outcome.ok:
             return BuildTrial(
-                name=name, judgement=Judgement.OTHER, signature=built.outcome.kind.value, reason=built.outcome.message
+                name=name,
+                judgement=BuildJudgement.OTHER,
+                signature=built.outcome.kind.value,
+                reason=built.outcome.message,
             )
         tactics = TacticRecord(str(self._spec), built.choices)
         if self._tactics_file is not None and built.choices:
@@ -274,7 +277,7 @@ class EngineBench:
         return EngineSpec(self._spec.name, dict(options))
 
     def _sorted(
-        self, name: str, judgement: Judgement, record: TacticRecord, made: Mapping[str, Path | None]
+        self, name: str, judgement: BuildJudgement, record: TacticRecord, made: Mapping[str, Path | None]
     ) -> dict[str, str]:
         """Keep a build's files in the case, in the folder of its judgement."""
         folder = self._inv.case.folder / judgement.value

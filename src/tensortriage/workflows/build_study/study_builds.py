@@ -22,7 +22,13 @@ from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
-from tensortriage.workflows.build_study.build_maker import CommandJudge, EngineBench, Judge, NumbersJudge, check_ability
+from tensortriage.workflows.build_study.build_maker import (
+    BuildJudge,
+    CommandJudge,
+    EngineBench,
+    NumbersJudge,
+    check_ability,
+)
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.output_files import check_output
@@ -131,7 +137,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
 @contextlib.contextmanager
 def _judging(
     request: BuildRequest, target: EngineSpec, model: Model, case: Case, listener: BuildListener
-) -> Iterator[tuple[Investigation, Judge, str]]:
+) -> Iterator[tuple[Investigation, BuildJudge, str]]:
     """Give the investigation, the judge, and the digest of all that a judgement depends on."""
     reference = EngineSpec.parse(request.reference)
     samples = () if request.check is not None else tuple(feeds(request.feeding, model))

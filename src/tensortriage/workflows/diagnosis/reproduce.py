@@ -18,7 +18,7 @@ from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.repro_case import Repro, ReproSample, failure_of
 from tensortriage.reduce.repro_pack import write_pack
-from tensortriage.reduce.sample import Sample, agreed, recorded
+from tensortriage.reduce.sample import GoldenSample, agreed, recorded
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
 from tensortriage.workflows.reduction.by_engine import absolute, fails_again
@@ -91,7 +91,7 @@ def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> R
     Raises:
         ModelError: When the type of an input is not known.
     """
-    sample = Sample(evidence.feed, inv.golden(evidence.feed))
+    sample = GoldenSample(evidence.feed, inv.golden(evidence.feed))
     declared = value_specs(inv.model)
     symbols = frozenset(size for spec in inv.model.inputs for size in spec.shape or () if isinstance(size, str))
     specs = {**declared, **recorded((sample,), declared, symbols)}

@@ -161,7 +161,7 @@ class FormatJudge:
         return round_results(self._model, self._precision, specs=_specs(self._model), kept=names)
 
     def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
-        """See `tensortriage.workflows.edits.verify_edit.Judge`.
+        """See `tensortriage.workflows.edits.verify_edit.EditJudge`.
 
         Raises:
             ModelError: When the format cannot hold a value on the way to an output (``verify-failed``).

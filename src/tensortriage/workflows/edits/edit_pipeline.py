@@ -10,7 +10,7 @@ from tensortriage.model.io.save import EMBED_LIMIT_BYTES
 from tensortriage.model.io.serialize import TRAINING
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 from tensortriage.workflows.common.output_files import check_output
-from tensortriage.workflows.edits.verify_edit import Proof, ProofRequest, Stage, prove, weight_bytes
+from tensortriage.workflows.edits.verify_edit import EditStage, Proof, ProofRequest, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]
 """Name of a pass, and what it does."""
@@ -124,11 +124,11 @@ class SurgeryResult:
     format: str = "tensortriage.surgery/1"
 
 
-def apply_passes(model: Model, passes: Sequence[Pass]) -> list[Stage]:
+def apply_passes(model: Model, passes: Sequence[Pass]) -> list[EditStage]:
     """Return the model as it was and as each pass left it."""
-    stages = [Stage("load", model)]
+    stages = [EditStage("load", model)]
     for name, change in passes:
-        stages.append(Stage(name, change(stages[-1].model)))
+        stages.append(EditStage(name, change(stages[-1].model)))
     return stages
 
 
@@ -158,7 +158,7 @@ def operate(
     return result_of(command, source, target, stages, proof)
 
 
-def result_of(command: str, source: Source, target: Target, stages: Sequence[Stage], proof: Proof) -> SurgeryResult:
+def result_of(command: str, source: Source, target: Target, stages: Sequence[EditStage], proof: Proof) -> SurgeryResult:
     """Return the result that stages and their proof amount to."""
     sizes = [(len(stage.model.ir.graph), weight_bytes(stage.model)) for stage in stages]
     return SurgeryResult(
@@ -176,7 +176,7 @@ def result_of(command: str, source: Source, target: Target, stages: Sequence[Sta
     )
 
 
-def _notices(source: Source, target: Target, stages: Sequence[Stage]) -> Iterator[str]:
+def _notices(source: Source, target: Target, stages: Sequence[EditStage]) -> Iterator[str]:
     """Say what a user may not expect of the file that was written."""
     before, after = stages[0].model.ir, stages[-1].model.ir
     if absent_weights(after) and source.path.resolve().parent != target.path.resolve().parent:

@@ -32,9 +32,9 @@ from tensortriage.workflows.edits.verify_edit import (
     LARGE_BYTES,
     MOST_FEEDS,
     PLAIN,
+    EditStage,
     OutputProof,
     Proof,
-    Stage,
     Verify,
     weight_bytes,
 )
@@ -113,7 +113,7 @@ class _Extracting:
             boundary, request.inputs, request.outputs,
         )  # fmt: skip
         proof = self._prove(boundary, result)
-        stages = [Stage("load", self.model), Stage("extract", result)]
+        stages = [EditStage("load", self.model), EditStage("extract", result)]
         request.target.write(result)
         done = result_of("surgeon extract", request.source, request.target, stages, proof)
         files = self._write_data(boundary, result) if request.keep_data else ()

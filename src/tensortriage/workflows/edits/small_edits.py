@@ -14,7 +14,7 @@ from tensortriage.model.transforms.insert_node import NewNode, insert_node, is_c
 from tensortriage.model.transforms.strip_weights import reconstruct_weights, strip_weights
 from tensortriage.values.files import read_regular
 from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
-from tensortriage.workflows.edits.verify_edit import Proof, ProofRequest, Stage, Verify, prove
+from tensortriage.workflows.edits.verify_edit import EditStage, Proof, ProofRequest, Verify, prove
 
 
 def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, request: ProofRequest) -> SurgeryResult:
@@ -25,9 +25,9 @@ def insert(source: Source, target: Target, new: NewNode, *, infer_shapes: bool, 
         TriageError: For whatever else is wrong; nothing is written then.
     """
     model = load(source, target)
-    stages = [Stage("load", model), Stage("insert", insert_node(model, new))]
+    stages = [EditStage("load", model), EditStage("insert", insert_node(model, new))]
     if infer_shapes:
-        stages.append(Stage("shape-inference", with_inferred_shapes(stages[-1].model)))
+        stages.append(EditStage("shape-inference", with_inferred_shapes(stages[-1].model)))
     result = stages[-1].model
     if is_custom(new.domain, new.op_type) and request.verify is Verify.AUTO:
         proof = Proof(False, f"ONNX has no operator {new.op_type}: it is taken as one of a plugin")
@@ -56,7 +56,7 @@ def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryRe
             cure="these are floating-point constants of Conv, Gemm and MatMul whose summed axis has a length that four "
             "divides; fold constants first",
         )  # fmt: skip
-    stages = [Stage("load", model), Stage("prune", pruned)]
+    stages = [EditStage("load", model), EditStage("prune", pruned)]
     proof = prove(stages, dataclasses.replace(request, outputs=()))
     target.write(pruned)
     done = result_of("surgeon prune", source, target, stages, proof)
@@ -77,7 +77,7 @@ def weight_strip(source: Source, target: Target, *, exclude_list: Path | None) -
     exclude = _lines(exclude_list) if exclude_list is not None else ()
     model = load(source, target)
     stripped, names = strip_weights(model, exclude=exclude)
-    stages = [Stage("load", model), Stage("weight-strip", stripped)]
+    stages = [EditStage("load", model), EditStage("weight-strip", stripped)]
     target.write(stripped)
     done = result_of("surgeon weight-strip", source, target, stages, Proof(False, "a model without weights cannot run"))
     return _noting(done, f"stripped {_weights(len(names))}")
@@ -92,10 +92,10 @@ def weight_reconstruct(source: Source, target: Target, *, seed: int, request: Pr
     model = load(source, target)
     filled, names = reconstruct_weights(model, seed=seed)
     proof = prove(
-        [Stage("load", filled), Stage("weight-reconstruct", filled)], dataclasses.replace(request, outputs=())
+        [EditStage("load", filled), EditStage("weight-reconstruct", filled)], dataclasses.replace(request, outputs=())
     )
     target.write(filled)
-    stages = [Stage("load", model), Stage("weight-reconstruct", filled)]
+    stages = [EditStage("load", model), EditStage("weight-reconstruct", filled)]
     done = result_of("surgeon weight-reconstruct", source, target, stages, proof)
     return _noting(done, f"made up {_weights(len(names))}")
 

@@ -47,7 +47,7 @@ class Verify(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Stage:
+class EditStage:
     """A model as one pass left it.
 
     Attributes:
@@ -98,7 +98,7 @@ class Proof:
     outputs: tuple[OutputProof, ...] = ()
 
 
-class Judge(Protocol):
+class EditJudge(Protocol):
     """Decides how far outputs may move."""
 
     def judge(self, feed: Feed, metrics: Mapping[str, Metrics], references: Arrays) -> Mapping[str, Judgement]:
@@ -122,14 +122,14 @@ class ProofRequest:
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
     outputs: Sequence[str] | None = None
     engines: Sequence[EngineSpec] = (PLAIN,)
-    judge: Callable[[Model, Workspace], Judge] | None = None
+    judge: Callable[[Model, Workspace], EditJudge] | None = None
 
 
 class _Unprovable(Exception):
     """Nothing can be proven; the message says why."""
 
 
-def prove(stages: Sequence[Stage], request: ProofRequest) -> Proof:
+def prove(stages: Sequence[EditStage], request: ProofRequest) -> Proof:
     """Compare the last stage with the first.
 
     Args:
@@ -175,7 +175,7 @@ def _check_size(model: Model) -> None:
 class _Proving:
     """One proof in progress."""
 
-    def __init__(self, stages: Sequence[Stage], request: ProofRequest, workspace: Workspace) -> None:
+    def __init__(self, stages: Sequence[EditStage], request: ProofRequest, workspace: Workspace) -> None:
         self._stages = stages
         self._request = request
         self._workspace = workspace
@@ -202,7 +202,7 @@ class _Proving:
             "real" if "real" in origins else "random", tuple(moved.values()),
         )  # fmt: skip
 
-    def _floors(self, before: Model) -> Judge:
+    def _floors(self, before: Model) -> EditJudge:
         return FloorJudge(before, reference=PLAIN, target=PLAIN, folder=self._workspace.folder)
 
     def _take_feeds(self, model: Model) -> list[Feed]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tensortriage.builds.study import suspects
 from tensortriage.builds.study_result import TacticDiff
-from tensortriage.builds.trial import BuildTrial, Judgement
+from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.errors import DataError, UsageError
 from tensortriage.runs.tactics import features, load_record
 
@@ -23,10 +23,10 @@ def diff_tactics(good: Sequence[Path], bad: Sequence[Path]) -> TacticDiff:
     """
     skipped: list[str] = []
     trials = [
-        *_trials(good, Judgement.GOOD, skipped),
-        *_trials(bad, Judgement.BAD, skipped),
+        *_trials(good, BuildJudgement.GOOD, skipped),
+        *_trials(bad, BuildJudgement.BAD, skipped),
     ]
-    names = {j: tuple(t.name for t in trials if t.judgement is j) for j in (Judgement.GOOD, Judgement.BAD)}
+    names = {j: tuple(t.name for t in trials if t.judgement is j) for j in (BuildJudgement.GOOD, BuildJudgement.BAD)}
     for judgement, found in names.items():
         if not found:
             raise UsageError(
@@ -36,15 +36,15 @@ def diff_tactics(good: Sequence[Path], bad: Sequence[Path]) -> TacticDiff:
             )
     ranked = suspects(trials)
     return TacticDiff(
-        good=names[Judgement.GOOD],
-        bad=names[Judgement.BAD],
+        good=names[BuildJudgement.GOOD],
+        bad=names[BuildJudgement.BAD],
         skipped=tuple(skipped),
         only_bad=tuple(sorted((one for one in ranked if not one.good_with), key=lambda one: -one.bad_with)),
         suspects=ranked,
     )
 
 
-def _trials(paths: Iterable[Path], judgement: Judgement, skipped: list[str]) -> Iterable[BuildTrial]:
+def _trials(paths: Iterable[Path], judgement: BuildJudgement, skipped: list[str]) -> Iterable[BuildTrial]:
     for path in paths:
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         for file in files:

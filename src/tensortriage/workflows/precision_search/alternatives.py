@@ -12,7 +12,7 @@ from tensortriage.errors import TriageError
 from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constants, fuse_layer_norms, scale_query
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.precision.plan import Remedy
+from tensortriage.precision.plan import PrecisionAlternative
 from tensortriage.precision.selection.node_choice import choose
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -31,7 +31,7 @@ def other_ways(
     *,
     fewer_than: int,
     output: Path | None,
-) -> tuple[Remedy, ...]:
+) -> tuple[PrecisionAlternative, ...]:
     """Return the remedies that were seen to work with fewer nodes kept.
 
     Args:
@@ -75,7 +75,7 @@ def _tried(
     what: str,
     fewer_than: int,
     output: Path | None,
-) -> Remedy | None:
+) -> PrecisionAlternative | None:
     """Return a remedy when it works with fewer nodes."""
     able = raised(model, precision)
     names = {node_output for node in able.graph.nodes for node_output in node.outputs}
@@ -101,4 +101,4 @@ def _tried(
     if output is not None:
         file = str(output.with_name(f"{output.stem}_{name}{output.suffix}"))
         candidates.model(kept).save(file)
-    return Remedy(name, what, len(kept), reading.error, file)
+    return PrecisionAlternative(name, what, len(kept), reading.error, file)

@@ -24,8 +24,13 @@ from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.engine_specs import usable
 from tensortriage.workflows.common.feed_request import feeds
-from tensortriage.workflows.precision_search.command_candidates import Shown, shown
-from tensortriage.workflows.precision_search.request import Mode, PrecisionListener, PrecisionRequest, load_model
+from tensortriage.workflows.precision_search.command_candidates import CommandCandidates, shown
+from tensortriage.workflows.precision_search.request import (
+    PrecisionListener,
+    PrecisionMode,
+    PrecisionRequest,
+    load_model,
+)
 from tensortriage.workflows.precision_search.shared_parts import (
     Watch,
     casts_in,
@@ -38,7 +43,7 @@ NOT_FOUND = ("exit code 127", "exit code 126")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """What the command said of a candidate."""
 
     passed: bool
@@ -120,7 +125,7 @@ class Command:
         self._cache = case.checks
         self._replay = None if request.save_replay is None else Replay(request.save_replay, self._identity)
         entries = () if request.load_replay is None else load_replay(request.load_replay, self._identity)
-        self._loaded = {entry.candidate: Answer(entry.success, "from the replay") for entry in entries}
+        self._loaded = {entry.candidate: CommandAnswer(entry.success, "from the replay") for entry in entries}
 
     def passes(self, made: Model, whole: Sequence[str], count: int) -> bool:
         """Return whether the command accepts a candidate; what it cannot tell counts as a failure.
@@ -132,7 +137,7 @@ class Command:
         """
         key = digest(self._identity, sorted(whole))
         entry = Entry(self.asked, "", key, 0, count, False, "other")
-        known = self._loaded.get(key) or self._cache.get(key, Answer)
+        known = self._loaded.get(key) or self._cache.get(key, CommandAnswer)
         if known is None:
             if self._replay is not None:
                 self._replay.about_to_check(entry)
@@ -148,7 +153,7 @@ class Command:
             self._replay.add(dataclasses.replace(entry, success=known.passed, outcome=word))
         return known.passed
 
-    def _ask(self, made: Model) -> Answer:
+    def _ask(self, made: Model) -> CommandAnswer:
         iteration = self._checker.next_iteration()
         with self._stages.show(made) as stage:
             ruling = self._checker.check(iteration, folder=stage.folder)
@@ -159,7 +164,7 @@ class Command:
                     cure="name a program on the PATH, or give its path",
                 )
             self._checker.sort(verdict_word(ruling.failed), iteration, folder=stage.folder)
-        return Answer(ruling.failed is False, ruling.reason)
+        return CommandAnswer(ruling.failed is False, ruling.reason)
 
     def close(self) -> None:
         """Kill what is running, and remove temporary files."""
@@ -178,7 +183,7 @@ class _Search:
         inv: Investigation,
         case: Case,
         listener: PrecisionListener,
-        candidates: Shown,
+        candidates: CommandCandidates,
         command: Command,
     ) -> None:
         self._request = request
@@ -202,12 +207,12 @@ class _Search:
                     slug="precision-not-the-cause",
                     cure="find it with triage debug reduce and the same --check",
                 )
-            if self._request.mode is Mode.AUTO:
+            if self._request.mode is PrecisionMode.AUTO:
                 found = self._influences()
                 kept = self._searched(found)
             else:
                 items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
-                kept = (bisected if self._request.mode is Mode.BISECT else linear)(items, self._enough)
+                kept = (bisected if self._request.mode is PrecisionMode.BISECT else linear)(items, self._enough)
         return self._finished(kept, found)
 
     def _enough(self, kept: Sequence[str]) -> bool:
@@ -251,8 +256,9 @@ class _Search:
             precision=stage.precision.value,
             higher=Precision.FP32.value,
             asked="check",
-            mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
-            minimality="one-minimal" if request.mode is Mode.AUTO else "prefix",
+            mode=request.mode.value
+            + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else ""),
+            minimality="one-minimal" if request.mode is PrecisionMode.AUTO else "prefix",
             nodes=tuple(dataclasses.replace(node, without=self._seen()) for node in nodes),
             candidates=len(stage.items),
             fixed=stage.fixed,
@@ -269,4 +275,4 @@ class _Search:
         )
 
     def _seen(self) -> str:
-        return "fails" if self._request.mode is Mode.AUTO else ""
+        return "fails" if self._request.mode is PrecisionMode.AUTO else ""

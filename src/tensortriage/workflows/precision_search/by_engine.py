@@ -10,16 +10,16 @@ from tensortriage.diagnose.measurements.local_errors.local import local_errors, 
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
-from tensortriage.precision.goal import Reading
+from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.low_precision_work import low_share
-from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionPlan, Remedy
+from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
 from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
 from tensortriage.precision.selection.engine_confirmation import Questions, Settled, explained, not_precision, settle
 from tensortriage.precision.selection.influence import Influences
-from tensortriage.precision.selection.node_choice import Choice, choose
+from tensortriage.precision.selection.node_choice import KeptNodes, choose
 from tensortriage.precision.selection.node_groups import Groups, groups_of
 from tensortriage.precision.selection.prefixes import bisected, linear
-from tensortriage.precision.selection.typed_candidates import Bench, Candidates
+from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.runner import Tally
@@ -30,8 +30,8 @@ from tensortriage.workflows.precision_search.alternatives import other_ways
 from tensortriage.workflows.precision_search.outcome import facts, minimality, point, read_back
 from tensortriage.workflows.precision_search.quantized import QUANTIZED, doubting, held_out, open_quantized
 from tensortriage.workflows.precision_search.request import (
-    Mode,
     PrecisionListener,
+    PrecisionMode,
     PrecisionRequest,
     load_model,
     low_precision,
@@ -127,7 +127,7 @@ class _Search:
         self._goal = goal_of(request.goal, inv, self._samples, precision)
         model = raised(inv.model, precision)
         self._watch = Watch(listener)
-        bench = Bench(
+        bench = EngineSetup(
             spec=self._target,
             samples=self._samples,
             goal=self._goal,
@@ -177,15 +177,15 @@ class _Search:
         settled = self._settled(asked)
         return self._finished(asked, settled, explains=reason and explained(settled.reading, settled.predicted))
 
-    def _say(self, reading: Reading) -> str:
+    def _say(self, reading: GoalReading) -> str:
         if reading.failure:
             return f"failed: {reading.failure}"
         number = "NaN or Inf" if math.isinf(reading.error) else f"error {reading.error:.1e} ({reading.sqnr_db:.1f} dB)"
         metric = "" if reading.metric is None else f", metric {reading.metric:.6g}"
         return number + metric + (", good enough" if reading.within else ", not good enough")
 
-    def _settled(self, asked: Reading) -> Settled:
-        if self._request.mode is not Mode.AUTO:
+    def _settled(self, asked: GoalReading) -> Settled:
+        if self._request.mode is not PrecisionMode.AUTO:
             return self._prefix()
         nothing = frozenset[str]()
         if asked.within and self._engine(nothing).within:
@@ -213,9 +213,9 @@ class _Search:
             ),
         )
 
-    def _chosen(self, strict: float) -> Choice | None:
+    def _chosen(self, strict: float) -> KeptNodes | None:
         if self.emulation.read(frozenset()).within and strict == 1.0:
-            return Choice((), self.emulation.read(frozenset()))
+            return KeptNodes((), self.emulation.read(frozenset()))
         return choose(self.influences, self.emulation.read, strict=strict, limited=self._goal.limits)
 
     def _suspects(self) -> list[str]:
@@ -240,7 +240,7 @@ class _Search:
         self._listener.tell(f"these nodes alone do not do: trying what belongs together, {len(found.sets)} groups")
         return found
 
-    def _engine(self, kept: frozenset[str]) -> Reading:
+    def _engine(self, kept: frozenset[str]) -> GoalReading:
         known = kept in self._candidates.read_sets
         reading = self._candidates.read(kept)
         if not known:
@@ -254,14 +254,14 @@ class _Search:
         if not self._engine(frozenset()).within:
             if not (everything := self._engine(frozenset(items))).within:
                 raise not_precision(everything, "on the target")
-            find = bisected if self._request.mode is Mode.BISECT else linear
+            find = bisected if self._request.mode is PrecisionMode.BISECT else linear
             kept = find(items, lambda prefix: self._engine(frozenset(prefix)).within)
         chosen = frozenset(kept)
         return Settled(tuple(kept), self._engine(chosen), self.emulation.read(chosen), frozenset(), complete=False)
 
     # -- putting together ----------------------------------------------------------------------------------------
 
-    def _finished(self, asked: Reading, settled: Settled, *, explains: bool) -> PrecisionPlan:
+    def _finished(self, asked: GoalReading, settled: Settled, *, explains: bool) -> PrecisionPlan:
         request, stage = self._request, self._stage
         rounding = set(settled.kept)
         whole = in_order(stage.model, self._candidates.complete(rounding))
@@ -282,7 +282,8 @@ class _Search:
             precision=self._precision.value,
             higher=Precision.FP32.value,
             asked="engine",
-            mode=request.mode.value + (" reverse" if request.reverse and request.mode is not Mode.AUTO else ""),
+            mode=request.mode.value
+            + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else ""),
             minimality=minimality(request.mode, settled),
             nodes=self._nodes(settled),
             candidates=len(stage.items),
@@ -315,7 +316,7 @@ class _Search:
             (f for f in self._inv.question.feeds if f.name == self.emulation.read(frozenset()).sample),
             self._inv.question.feeds[0],
         )
-        found = self.influences if self._request.mode is Mode.AUTO and settled.kept else None
+        found = self.influences if self._request.mode is PrecisionMode.AUTO and settled.kept else None
         made = keepings(
             self._stage,
             settled.kept,
@@ -334,14 +335,14 @@ class _Search:
 
         return tuple(dataclasses.replace(keeping, without=seen(keeping.node)) for keeping in made)
 
-    def _pareto(self, asked: Reading, settled: Settled) -> tuple[Point, ...]:
+    def _pareto(self, asked: GoalReading, settled: Settled) -> tuple[Point, ...]:
         """Return every choice measured on the engine, and the emulated curve in between."""
         request = self._request
         if request.latency:  # the two ends of the curve
             for end in (frozenset[str](), frozenset(self._stage.items)):
                 self._engine(end)
         points = [point(len(kept), reading, measured=True) for kept, reading in self._candidates.read_sets.items()]
-        if request.mode is Mode.AUTO and not settled.interrupted and settled.kept:
+        if request.mode is PrecisionMode.AUTO and not settled.interrupted and settled.kept:
             order = self.influences.order()
             for count in CURVE:
                 if count < len(order):
@@ -361,7 +362,7 @@ class _Search:
             )
         )
 
-    def _remedies(self, settled: Settled) -> tuple[Remedy, ...]:
+    def _remedies(self, settled: Settled) -> tuple[PrecisionAlternative, ...]:
         request = self._request
         if not request.remedies or not settled.kept or self._precision not in TYPED or settled.interrupted:
             return ()

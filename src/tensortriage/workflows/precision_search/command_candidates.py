@@ -6,7 +6,7 @@ from typing import Protocol
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Goal
+from tensortriage.precision.goal import PrecisionGoal
 from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
@@ -18,7 +18,7 @@ from tensortriage.workflows.precision_search.quantized import QUANTIZED, best_qu
 from tensortriage.workflows.precision_search.shared_parts import (
     Choosable,
     Emulated,
-    Stage,
+    SwitchableModel,
     Watch,
     emulation_of,
     identity_of,
@@ -29,7 +29,7 @@ from tensortriage.workflows.precision_search.shared_parts import (
 )
 
 
-class Shown(Protocol):
+class CommandCandidates(Protocol):
     """The candidates of one model in one lower format."""
 
     @property
@@ -53,7 +53,7 @@ class Shown(Protocol):
         """Return the candidate in which some nodes are kept."""
         ...
 
-    def emulation(self, goal: Goal, case: Case, watch: Watch) -> Emulated:
+    def emulation(self, goal: PrecisionGoal, case: Case, watch: Watch) -> Emulated:
         """Return who tells what each node does (to be closed)."""
         ...
 
@@ -62,7 +62,7 @@ class Shown(Protocol):
         ...
 
 
-def shown(inv: Investigation, precision: Precision, tell: Callable[[str], None]) -> Shown:
+def shown(inv: Investigation, precision: Precision, tell: Callable[[str], None]) -> CommandCandidates:
     """Return the candidates that a format takes; those with Q/DQ pairs are calibrated on the feeds."""
     if precision in QUANTIZED:
         return QuantizedShown(inv, precision, tell)
@@ -70,7 +70,7 @@ def shown(inv: Investigation, precision: Precision, tell: Callable[[str], None])
 
 
 class TypedShown:
-    """Candidates of which types say what computes in what; see `Shown`."""
+    """Candidates of which types say what computes in what; see `CommandCandidates`."""
 
     identity = ""
     scaled = False
@@ -78,19 +78,19 @@ class TypedShown:
     def __init__(self, inv: Investigation, precision: Precision) -> None:
         self._inv = inv
         model = raised(inv.model, precision)
-        self.stage: Stage = stage_of(model, precision, inv.specs(inv.question.feeds[0]), typed=True)
+        self.stage: SwitchableModel = stage_of(model, precision, inv.specs(inv.question.feeds[0]), typed=True)
 
     def whole(self, kept: Sequence[str]) -> tuple[str, ...]:
-        """See `Shown`; with what lies between them."""
+        """See `CommandCandidates`; with what lies between them."""
         return in_order(self.stage.model, {*kept, *self.stage.islands.carriers(kept)})
 
     def model(self, kept: Sequence[str]) -> Model:
-        """See `Shown`."""
+        """See `CommandCandidates`."""
         stage = self.stage
         return convert(stage.model, stage.precision, specs=stage.specs, kept_nodes=self.whole(kept))
 
-    def emulation(self, goal: Goal, case: Case, watch: Watch) -> Emulated:
-        """See `Shown`."""
+    def emulation(self, goal: PrecisionGoal, case: Case, watch: Watch) -> Emulated:
+        """See `CommandCandidates`."""
         inv, stage = self._inv, self.stage
         identity = identity_of(stage.model, inv.question.feeds, stage.precision, goal, str(inv.question.reference))
         return emulation_of(
@@ -98,12 +98,12 @@ class TypedShown:
         )
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
-        """See `Shown`."""
+        """See `CommandCandidates`."""
         return settings_for(self.stage.model.graph, whole, self.stage.precision)
 
 
 class QuantizedShown:
-    """Candidates with Q/DQ pairs at all nodes but those kept; see `Shown`."""
+    """Candidates with Q/DQ pairs at all nodes but those kept; see `CommandCandidates`."""
 
     scaled = True
 
@@ -121,18 +121,18 @@ class QuantizedShown:
         )
 
     def whole(self, kept: Sequence[str]) -> tuple[str, ...]:
-        """See `Shown`."""
+        """See `CommandCandidates`."""
         return in_order(self.stage.model, kept)
 
     def model(self, kept: Sequence[str]) -> Model:
-        """See `Shown`; with every node kept it is the float model itself."""
+        """See `CommandCandidates`; with every node kept it is the float model itself."""
         return self.stage.model if set(self.stage.items) <= set(kept) else self._quantizer.quantized(kept)
 
-    def emulation(self, goal: Goal, case: Case, watch: Watch) -> Emulated:
-        """See `Shown`."""
+    def emulation(self, goal: PrecisionGoal, case: Case, watch: Watch) -> Emulated:
+        """See `CommandCandidates`."""
         whole = self._quantizer.quantized(float_weights=True)
         return QuantizedNodes(whole, self._judging, goal, workspace=self._inv.workspace)
 
     def settings(self, whole: Sequence[str]) -> Mapping[str, str]:
-        """See `Shown`."""
+        """See `CommandCandidates`."""
         return quantizer_settings(whole, self.stage.precision)

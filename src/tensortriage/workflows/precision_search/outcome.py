@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Sequence
 
-from tensortriage.precision.goal import Goal, MetricGoal, Reading, Sample, mean_metric
+from tensortriage.precision.goal import GoalReading, GoalSample, MetricGoal, PrecisionGoal, mean_metric
 from tensortriage.precision.plan import ErrorFacts, Honoured, Point
 from tensortriage.precision.selection.engine_confirmation import Settled, gap_db
-from tensortriage.runs.capabilities.plan_audit import Match, PlanAudit
-from tensortriage.workflows.precision_search.request import Mode
+from tensortriage.runs.capabilities.plan_audit import PlanAudit, PrecisionMatch
+from tensortriage.workflows.precision_search.request import PrecisionMode
 
 
-def facts(asked: Reading, settled: Settled, goal: Goal, samples: Sequence[Sample], *, explains: bool) -> ErrorFacts:
+def facts(
+    asked: GoalReading, settled: Settled, goal: PrecisionGoal, samples: Sequence[GoalSample], *, explains: bool
+) -> ErrorFacts:
     """Return how good the outputs are.
 
     Args:
@@ -36,22 +38,22 @@ def facts(asked: Reading, settled: Settled, goal: Goal, samples: Sequence[Sample
     )
 
 
-def minimality(mode: Mode, settled: Settled) -> str:
+def minimality(mode: PrecisionMode, settled: Settled) -> str:
     """Return what is known of whether a kept node can be left out, in the word of documents."""
-    if mode is not Mode.AUTO:
+    if mode is not PrecisionMode.AUTO:
         return "prefix"
     return "one-minimal" if settled.complete and not settled.interrupted else "budget"
 
 
-def point(count: int, reading: Reading, *, measured: bool) -> Point:
+def point(count: int, reading: GoalReading, *, measured: bool) -> Point:
     """Return a point of the curve of accuracy against number of kept nodes."""
     return Point(count, reading.error, reading.sqnr_db, reading.within, measured, reading.latency_ms, reading.metric)
 
 
 def read_back(found: PlanAudit, kept: frozenset[str], *, lowered: Collection[str] = ()) -> Honoured:
     """Return what an audit says of kept and lowered nodes; without the latter, of all that are not kept."""
-    judged = [region for region in found.regions if region.match is not Match.NOT_JUDGED]
-    narrower = [n for region in judged if region.match is Match.NARROWER for n in region.nodes if n in kept]
-    wider = [n for region in judged if region.match is Match.WIDER for n in region.nodes if n not in kept]
+    judged = [region for region in found.regions if region.match is not PrecisionMatch.NOT_JUDGED]
+    narrower = [n for region in judged if region.match is PrecisionMatch.NARROWER for n in region.nodes if n in kept]
+    wider = [n for region in judged if region.match is PrecisionMatch.WIDER for n in region.nodes if n not in kept]
     own = [name for name in wider if (name in lowered if lowered else not name.startswith("cast::"))]
     return Honoured(any(region.built for region in found.regions), len(judged), tuple(narrower), tuple(own))

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Sample
-from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.goal import GoalSample
+from tensortriage.precision.quantization.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.precision.selection.engine_confirmation import explained
-from tensortriage.precision.selection.typed_candidates import Bench
+from tensortriage.precision.selection.typed_candidates import EngineSetup
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
@@ -28,7 +28,7 @@ QUANTIZED = (Precision.INT8, Precision.FP8E4M3)
 """Formats that a model is written in by Q/DQ pairs."""
 
 
-Samples = tuple[Sample, ...]
+Samples = tuple[GoalSample, ...]
 
 
 def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Samples]:
@@ -47,14 +47,14 @@ def held_out(samples: Samples, tell: Callable[[str], None]) -> tuple[Samples, Sa
 def best_quantizer(
     model: Model,
     precision: Precision,
-    calibrating: Sequence[Sample],
-    judging: Sequence[Sample],
+    calibrating: Sequence[GoalSample],
+    judging: Sequence[GoalSample],
     workspace: Workspace,
     *,
     metric: Metric | None = None,
     progress: Callable[[str], None],
     tell: Callable[[str], None],
-) -> tuple[str, Quantizer]:
+) -> tuple[str, ModelQuantizer]:
     """Return the best way to calibrate a model, by its word and as quantizer.
 
     Args:
@@ -93,9 +93,9 @@ def open_quantized(
     model: Model,
     precision: Precision,
     specs: Mapping[str, ValueSpec],
-    bench: Bench,
+    bench: EngineSetup,
     *,
-    calibrating: Sequence[Sample],
+    calibrating: Sequence[GoalSample],
     metric: Metric | None,
     tell: Callable[[str], None],
 ) -> Opened:
@@ -144,9 +144,9 @@ def _opened(
     model: Model,
     precision: Precision,
     specs: Mapping[str, ValueSpec],
-    bench: Bench,
+    bench: EngineSetup,
     word: str,
-    quantizer: Quantizer,
+    quantizer: ModelQuantizer,
     *,
     reduce_range: bool = False,
 ) -> Opened:

@@ -25,7 +25,7 @@ Metric = Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
 MAX_BUILDS = 10
 
 
-class Mode(enum.Enum):
+class PrecisionMode(enum.Enum):
     """How nodes are chosen; the value is the word on the command line."""
 
     AUTO = "auto"
@@ -110,7 +110,7 @@ class PrecisionRequest:
     check: CheckSpec | None = None
     reference: str = REFERENCE
     low: Precision | None = None
-    mode: Mode = Mode.AUTO
+    mode: PrecisionMode = PrecisionMode.AUTO
     reverse: bool = False
     goal: GoalRequest = dataclasses.field(default_factory=GoalRequest)
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)

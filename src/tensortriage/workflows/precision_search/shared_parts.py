@@ -18,13 +18,21 @@ from tensortriage.model.mixed_precision.switchable_rounding import Switched, swi
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.opset_upgrade import require_opset
-from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Reading, Sample, ToleranceGoal, mean_metric
+from tensortriage.precision.goal import (
+    ErrorGoal,
+    GoalReading,
+    GoalSample,
+    MetricGoal,
+    PrecisionGoal,
+    ToleranceGoal,
+    mean_metric,
+)
 from tensortriage.precision.plan import Keeping
 from tensortriage.precision.reasons import reason_for
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.influence import Influences, influences
 from tensortriage.precision.selection.pass_through_nodes import Islands
-from tensortriage.precision.selection.typed_candidates import Bench, Candidates, TypedCandidates
+from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup, TypedCandidates
 from tensortriage.report.text import duration
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
@@ -58,7 +66,7 @@ def raised(model: Model, precision: Precision) -> Model:
 
 
 class Choosable(Protocol):
-    """What can be chosen in a model: `Stage` where candidates are typed, else where they have Q/DQ pairs."""
+    """What can be chosen in a model: `SwitchableModel` where candidates are typed, else where they have Q/DQ pairs."""
 
     @property
     def model(self) -> Model:
@@ -94,7 +102,7 @@ class Choosable(Protocol):
 class Emulated(Protocol):
     """Who tells without a build what the outputs lose: `Emulation`, or `QuantizedNodes`."""
 
-    goal: Goal
+    goal: PrecisionGoal
     items: tuple[str, ...]
 
     @property
@@ -102,11 +110,11 @@ class Emulated(Protocol):
         """Readings really taken."""
         ...
 
-    def read(self, kept: Collection[str]) -> Reading:
+    def read(self, kept: Collection[str]) -> GoalReading:
         """Return the reading of a set of kept nodes."""
         ...
 
-    def only(self, low: Collection[str]) -> Reading:
+    def only(self, low: Collection[str]) -> GoalReading:
         """Return the reading when nothing but some nodes computes in the format."""
         ...
 
@@ -116,7 +124,7 @@ class Emulated(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class SwitchableModel:
     """A model and what can be chosen in it.
 
     Attributes:
@@ -147,7 +155,7 @@ class Stage:
         return self.islands.lowerable - self.islands.rounding
 
 
-def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool) -> Stage:
+def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool) -> SwitchableModel:
     """Return what can be chosen in a model.
 
     Args:
@@ -171,10 +179,12 @@ def stage_of(model: Model, precision: Precision, specs: Mapping[str, ValueSpec],
             cure="give a model with float32 nodes; triage inspect model shows the types",
         )
     islands = Islands(model, lowerable, frozenset(switched.rounding) & able)
-    return Stage(model, precision, specs, switched, islands, fixed)
+    return SwitchableModel(model, precision, specs, switched, islands, fixed)
 
 
-def goal_of(request: GoalRequest, inv: Investigation, samples: Sequence[Sample], precision: Precision) -> Goal:
+def goal_of(
+    request: GoalRequest, inv: Investigation, samples: Sequence[GoalSample], precision: Precision
+) -> PrecisionGoal:
     """Return what is asked of the outputs.
 
     Raises:
@@ -222,7 +232,7 @@ def goal_of(request: GoalRequest, inv: Investigation, samples: Sequence[Sample],
     )
 
 
-def _floors(inv: Investigation, samples: Sequence[Sample], names: Sequence[str]) -> dict[str, float]:
+def _floors(inv: Investigation, samples: Sequence[GoalSample], names: Sequence[str]) -> dict[str, float]:
     floors = dict.fromkeys(names, 0.0)
     for sample in samples[:2]:
         golden = inv.golden_outputs(sample.feed)
@@ -231,13 +241,13 @@ def _floors(inv: Investigation, samples: Sequence[Sample], names: Sequence[str])
     return floors
 
 
-def samples_of(inv: Investigation) -> tuple[Sample, ...]:
+def samples_of(inv: Investigation) -> tuple[GoalSample, ...]:
     """Return the feeds with the reference's outputs."""
     names = [spec.name for spec in inv.model.outputs]
     found = []
     for feed in inv.question.feeds:
         golden = inv.golden_outputs(feed)
-        found.append(Sample(feed, {name: np.asarray(golden[name]) for name in names if name in golden}))
+        found.append(GoalSample(feed, {name: np.asarray(golden[name]) for name in names if name in golden}))
     require_numbers((sample.feed.name, sample.outputs) for sample in found)
     return tuple(found)
 
@@ -261,9 +271,9 @@ class Watch:
 
 
 def emulation_of(
-    stage: Stage,
-    samples: Sequence[Sample],
-    goal: Goal,
+    stage: SwitchableModel,
+    samples: Sequence[GoalSample],
+    goal: PrecisionGoal,
     *,
     workspace: Workspace,
     case: Case,
@@ -296,15 +306,15 @@ class Ground:
         watch: Hears of emulated runs.
     """
 
-    samples: Sequence[Sample]
-    goal: Goal
-    bench: Bench
+    samples: Sequence[GoalSample]
+    goal: PrecisionGoal
+    bench: EngineSetup
     case: Case
     watch: Watch
 
     def open(
         self, model: Model, precision: Precision, specs: Mapping[str, ValueSpec], *, typed: bool
-    ) -> tuple[Stage, Emulation, Candidates]:
+    ) -> tuple[SwitchableModel, Emulation, Candidates]:
         """Return what can be chosen in a model, its emulation (to be closed), and its candidates."""
         stage = stage_of(model, precision, specs, typed=typed)
         identity = digest(self.bench.identity, model.fingerprint, precision.value)
@@ -321,7 +331,7 @@ class Ground:
         return stage, emulation, TypedCandidates(model, precision, stage.islands, specs=specs, bench=bench)
 
 
-def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal: Goal, reference: str) -> str:
+def identity_of(model: Model, feeds: Sequence[Feed], precision: Precision, goal: PrecisionGoal, reference: str) -> str:
     """Return a digest of all that readings depend on besides who is asked and which nodes are kept."""
     return digest(model.fingerprint, [feed_digest(f.tensors) for f in feeds], precision.value, goal.words, reference)
 

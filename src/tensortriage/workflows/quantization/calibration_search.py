@@ -14,14 +14,14 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Sample
+from tensortriage.precision.goal import GoalSample
 from tensortriage.precision.quantization.calibrated_model import (
     ALWAYS,
     MODELOPT_METHODS,
     Calibration,
+    ModelQuantizer,
     OnnxRuntimeQuantizer,
     QuantizeOptions,
-    Quantizer,
 )
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage.precision.quantization.unquantized_nodes import PLAIN
@@ -69,7 +69,7 @@ class Way:
     """
 
     tried: Tried
-    quantizer: Quantizer
+    quantizer: ModelQuantizer
     model: Model
 
 
@@ -126,7 +126,7 @@ def hold_out(samples: Sequence[T]) -> tuple[list[T], list[T]]:
 def calibrated(
     model: Model,
     samples: Sequence[Feed],
-    judges: Sequence[Sample],
+    judges: Sequence[GoalSample],
     *,
     options: QuantizeOptions,
     workspace: Workspace,
@@ -182,7 +182,7 @@ def calibrated(
     return Ways(tuple(found), {word: error.message for word, error in refused.items()})
 
 
-def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path) -> Quantizer:
+def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions, folder: Path) -> ModelQuantizer:
     """Return the quantizer that a calibration belongs to."""
     method = MODELOPT_METHODS.get(options.calibration)
     if method is None:
@@ -199,7 +199,7 @@ def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions
     )
 
 
-def _require_choice(quantizer: Quantizer, kept: Collection[str]) -> None:
+def _require_choice(quantizer: ModelQuantizer, kept: Collection[str]) -> None:
     if set(quantizer.nodes) <= set(kept):
         raise ModelError(
             f"all {len(quantizer.nodes)} nodes that could be quantized are to stay float",
@@ -208,7 +208,7 @@ def _require_choice(quantizer: Quantizer, kept: Collection[str]) -> None:
         )
 
 
-def _require_ranges(quantizer: Quantizer) -> None:
+def _require_ranges(quantizer: ModelQuantizer) -> None:
     for name, (low, high) in quantizer.ranges.items():
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ModelError(

@@ -10,7 +10,7 @@ from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.precision.quantization.calibrated_model import Quantizer
+from tensortriage.precision.quantization.calibrated_model import ModelQuantizer
 from tensortriage.precision.quantization.range_coverage import outgrown, range_uses
 from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.capture import capture
@@ -44,7 +44,7 @@ class Outgrown:
 
 
 def outgrown_ranges(
-    model: Model, quantizer: Quantizer, samples: Sequence[Feed], workspace: Workspace
+    model: Model, quantizer: ModelQuantizer, samples: Sequence[Feed], workspace: Workspace
 ) -> tuple[Outgrown, ...]:
     """Return the ranges that clip more than they round on some samples, worst first."""
     ranges = dict(quantizer.ranges)

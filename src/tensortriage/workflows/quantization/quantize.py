@@ -12,8 +12,8 @@ from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import ErrorGoal, Goal, MetricGoal, Sample
-from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration, QuantizeOptions, Quantizer
+from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, PrecisionGoal
+from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration, ModelQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
@@ -145,7 +145,7 @@ def quantize(request: QuantizeRequest, *, progress: Callable[[str], None] = lamb
         except DataError:  # of what goes in, if that is why
             require_finite(model, request.options.op_types, held_out, workspace)
             raise
-        known = [Sample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
+        known = [GoalSample(feed, outputs) for feed, outputs in zip(held_out, golden, strict=True)]
         ways = calibrated(
             model, samples, known, options=request.options, calibrations=request.calibrations, kept=kept,
             metric=request.metric, workspace=workspace, progress=progress,
@@ -184,7 +184,7 @@ class _Chosen:
     """What is to be written: the best way, with the nodes left float that what is asked of the outputs needs."""
 
     tried: Tried
-    quantizer: Quantizer
+    quantizer: ModelQuantizer
     model: Model
     sensitive: tuple[str, ...]
 
@@ -194,7 +194,7 @@ def _chosen(
     model: Model,
     ways: Ways,
     kept: Collection[str],
-    known: Sequence[Sample],
+    known: Sequence[GoalSample],
     workspace: Workspace,
 ) -> _Chosen:
     best = ways.best
@@ -209,7 +209,7 @@ def _chosen(
     return _Chosen(tried, best.quantizer, made, sensitive)
 
 
-def _goal(request: QuantizeRequest, outputs: Collection[str]) -> Goal | None:
+def _goal(request: QuantizeRequest, outputs: Collection[str]) -> PrecisionGoal | None:
     """Return what is asked of the outputs; None when nothing is."""
     if request.metric is not None and request.metric_min is not None:
         return MetricGoal(request.metric, request.metric_min, f"metric >= {request.metric_min:g}")
@@ -221,9 +221,9 @@ def _goal(request: QuantizeRequest, outputs: Collection[str]) -> Goal | None:
 
 def _sensitive(
     request: QuantizeRequest,
-    quantizer: Quantizer,
+    quantizer: ModelQuantizer,
     kept: Collection[str],
-    samples: Sequence[Sample],
+    samples: Sequence[GoalSample],
     workspace: Workspace,
 ) -> tuple[str, ...]:
     """Return the fewest nodes to leave float.

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate
+from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -195,7 +195,7 @@ class _Switched:
 class _Fit:
     """How a pair fits its numbers, and the feed on which they are largest."""
 
-    calibration: Calibration
+    calibration: QuantizerFit
     feed: str
 
 

@@ -12,7 +12,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.node_bodies import Opening
-from tensortriage.reduce.oracle_source import Effort, Finish
+from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import answer_key
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.reduction_result import Shrunk
@@ -20,7 +20,7 @@ from tensortriage.reduce.revisable_answers import Revisable
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
 from tensortriage.reduce.simplify.trials import CheckTrials
 from tensortriage.reduce.staged_oracle import StagedOracle
-from tensortriage.reduce.stages import Stage, Stages
+from tensortriage.reduce.stages import CheckPlace, Stages
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
@@ -32,7 +32,7 @@ from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor
-from tensortriage.search.problem import Outcome, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
@@ -155,7 +155,7 @@ class StagedAsking:
         """Return None: what fails is for the judge to know."""
         return None
 
-    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
         attempts = attempts_for(rate, self.repeats)
         piece, shrunk = self.pieces.cut(nodes), tuple[Shrunk, ...]()
@@ -169,7 +169,7 @@ class StagedAsking:
             if result is not None:
                 piece.save(result)
         verified = self._fails(piece, len(nodes), attempts) if asks else None
-        return Finish(verified=verified, shrunk=shrunk)
+        return ReductionFinish(verified=verified, shrunk=shrunk)
 
     def taken(self, condition: str) -> bool | None:
         """Return what a condition is if it is a constant."""
@@ -207,7 +207,7 @@ class StagedAsking:
             keep=self._request.keep_artifact,
         )
 
-    def _judge(self, stage: Stage, iteration: int, nodes: int) -> Ruling:
+    def _judge(self, stage: CheckPlace, iteration: int, nodes: int) -> Ruling:
         if isinstance(self._request.judge, CheckSpec):
             return self._checker.check(iteration, folder=stage.folder)
         failed = self._request.judge.judge(stage.artifact, nodes)
@@ -225,7 +225,7 @@ class StagedAsking:
         notes = self._case.checks
         for attempt in range(premise.checks):
             old, new = (answer_key(key, self.pieces, self.pieces.items, attempt) for key in (self.identity, identity))
-            verdict = notes.get(old, Verdict)
+            verdict = notes.get(old, OracleVerdict)
             if verdict is not None:
                 notes.put(new, "the whole", verdict, seconds=0.0)
         notes.put(digest(self._bound_to, "files read"), "files that the check reads", _Files(read), seconds=0.0)
@@ -288,8 +288,10 @@ class _Files:
     read: tuple[str, ...]
 
 
-def _verdicts(entries: tuple[Entry, ...]) -> dict[tuple[str, int], Verdict]:
+def _verdicts(entries: tuple[Entry, ...]) -> dict[tuple[str, int], OracleVerdict]:
     return {
-        (entry.candidate, entry.attempt): Verdict(Outcome(entry.outcome), entry.signature, "from the replay")
+        (entry.candidate, entry.attempt): OracleVerdict(
+            CandidateOutcome(entry.outcome), entry.signature, "from the replay"
+        )
         for entry in entries
     }

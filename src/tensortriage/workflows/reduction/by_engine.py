@@ -17,19 +17,19 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.engine_oracle import EngineOracle
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.node_bodies import Opening, turns
-from tensortriage.reduce.oracle_source import Effort, Finish
+from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.reduction_result import Shrunk
 from tensortriage.reduce.repro_case import Repro, ReproOracle, ReproSample, failure_of
 from tensortriage.reduce.repro_pack import write_pack
-from tensortriage.reduce.sample import Sample, agreed, recorded
+from tensortriage.reduce.sample import GoldenSample, agreed, recorded
 from tensortriage.reduce.simplify.steps import shrink
 from tensortriage.reduce.simplify.trials import EngineTrials
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case, versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.execution.executors import Executor
-from tensortriage.search.execution.executors import Question as Asked
+from tensortriage.search.execution.executors import OracleQuestion as Asked
 from tensortriage.search.execution.process_pool import ProcessPool
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
@@ -78,7 +78,7 @@ class EngineAsking:
         self._attempts = 1
         self.cache = case.checks
         self.repeats = repeats
-        self._samples = tuple(Sample(feed, self._inv.golden(feed)) for feed in question.feeds)
+        self._samples = tuple(GoldenSample(feed, self._inv.golden(feed)) for feed in question.feeds)
         model = question.model
         declared = value_specs(model)
         symbols = frozenset(size for spec in model.inputs for size in spec.shape or () if isinstance(size, str))
@@ -135,7 +135,7 @@ class EngineAsking:
         """Return how the whole fails."""
         return self.oracle.expected
 
-    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> Finish:
+    def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
         self._attempts = attempts_for(rate, self.repeats)
         question = self._inv.question
@@ -144,10 +144,10 @@ class EngineAsking:
             repro.model.save(result)  # Ctrl-C may come any time
         shrunk: tuple[Shrunk, ...] = ()
         if effort is Effort.WRITE:
-            return Finish()
+            return ReductionFinish()
         local = self._local(repro)
         if local is None:
-            return Finish(verified=False)
+            return ReductionFinish(verified=False)
         if self._shrink_seconds > 0.0:
             trials = EngineTrials(
                 reference=question.reference,
@@ -236,16 +236,18 @@ class EngineAsking:
                 return found
         return None
 
-    def _written(self, repro: Repro, local: Failure, shrunk: tuple[Shrunk, ...], result: Path | None) -> Finish:
+    def _written(
+        self, repro: Repro, local: Failure, shrunk: tuple[Shrunk, ...], result: Path | None
+    ) -> ReductionFinish:
         if result is None:
-            return Finish(local, shrunk=shrunk)
+            return ReductionFinish(local, shrunk=shrunk)
         repro.model.save(result)
         folder = result.with_name(f"{result.stem}_repro")
         target = absolute(self._inv.question.target)
         write_pack(folder, repro, target=target, versions=versions(), local=local)
         self._listener.progress("running the result in a fresh process")
         limits = self._inv.question.limits
-        return Finish(local, fails_again(folder, target, local, limits, self._attempts), shrunk, folder)
+        return ReductionFinish(local, fails_again(folder, target, local, limits, self._attempts), shrunk, folder)
 
 
 def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:

@@ -13,7 +13,7 @@ from tensortriage.errors import TriageError
 from tensortriage.reduce.node_bodies import Opening, openings
 from tensortriage.reduce.oracle_source import Asking
 from tensortriage.reduce.reduction_result import Opened
-from tensortriage.search.search_result import Budget, SearchResult, Stop
+from tensortriage.search.search_result import SearchBudget, SearchResult, SearchStop
 
 
 class Opens(Asking, Protocol):
@@ -29,7 +29,7 @@ class Opens(Asking, Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Found:
+class FoundInside:
     """What a search has found.
 
     Attributes:
@@ -53,12 +53,12 @@ class Found:
         return self.result.cache_hits - sum(not step.cached for step in self.premise.history)
 
 
-Find = Callable[[Opens, Budget], Found]
+Find = Callable[[Opens, SearchBudget], FoundInside]
 
 
 def go_inside(
-    found: Found, find: Find, *, budget: Budget, enter: contextlib.ExitStack, say: Callable[[str], None]
-) -> tuple[list[Found], tuple[Opened, ...]]:
+    found: FoundInside, find: Find, *, budget: SearchBudget, enter: contextlib.ExitStack, say: Callable[[str], None]
+) -> tuple[list[FoundInside], tuple[Opened, ...]]:
     """Search inside what is left as long as that leads on.
 
     Args:
@@ -73,7 +73,7 @@ def go_inside(
     """
     path = [found]
     told: dict[str, Opened] = {}
-    while path[-1].result.stop is Stop.FINISHED:
+    while path[-1].result.stop is SearchStop.FINISHED:
         following = _one_step(path, find, told, budget=budget, enter=enter, say=say)
         if following is None:
             break
@@ -89,14 +89,14 @@ def go_inside(
 
 
 def _one_step(
-    path: list[Found],
+    path: list[FoundInside],
     find: Find,
     told: dict[str, Opened],
     *,
-    budget: Budget,
+    budget: SearchBudget,
     enter: contextlib.ExitStack,
     say: Callable[[str], None],
-) -> Found | None:
+) -> FoundInside | None:
     """Return what was found inside the piece that is left; None when no way in leads on."""
     asking = path[-1].asking
     ways = _ways(path[-1], told)
@@ -113,7 +113,7 @@ def _one_step(
     return None
 
 
-def _ways(found: Found, told: dict[str, Opened]) -> Iterator[Opening]:
+def _ways(found: FoundInside, told: dict[str, Opened]) -> Iterator[Opening]:
     """Yield the ways into a piece; one that cannot be made is told of."""
     pieces, nodes = found.asking.pieces, found.nodes
     try:
@@ -139,11 +139,11 @@ def _not_opened(opening: Opening, error: TriageError) -> Opened:
     return Opened(opening.node, opening.op_type, opening.what, False, reason)
 
 
-def _rest(budget: Budget, path: list[Found]) -> Budget:
+def _rest(budget: SearchBudget, path: list[FoundInside]) -> SearchBudget:
     """Return what is left of a budget."""
     checks = sum(found.result.checks for found in path)
     seconds = sum(found.premise.seconds + found.result.seconds for found in path)
-    return Budget(
+    return SearchBudget(
         None if budget.checks is None else max(0, budget.checks - checks),
         None if budget.seconds is None else max(0.0, budget.seconds - seconds),
     )

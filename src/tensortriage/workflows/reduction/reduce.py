@@ -19,7 +19,7 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
-from tensortriage.reduce.oracle_source import Effort, Finish
+from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import Search
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.reduce.polygraphy_modes import bisect, linear
@@ -29,15 +29,15 @@ from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
-from tensortriage.search.problem import Outcome
-from tensortriage.search.search_result import Budget, Progress, SearchResult, Stop
+from tensortriage.search.problem import CandidateOutcome
+from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.output_files import check_output
 from tensortriage.workflows.reduction.by_command import Person, StagedAsking, StagedRequest, UndoError
 from tensortriage.workflows.reduction.by_engine import EngineAsking
-from tensortriage.workflows.reduction.inside_subgraphs import Found, Opens, go_inside
+from tensortriage.workflows.reduction.inside_subgraphs import FoundInside, Opens, go_inside
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource
 
 SHRINK_SECONDS = 60.0
@@ -48,7 +48,7 @@ TRUSTED = Repeats(premise=1, measure=1)
 """A person is not asked the same thing twice."""
 
 
-class Mode(enum.Enum):
+class ReduceMode(enum.Enum):
     """How pieces are chosen; the value is the word on the command line."""
 
     AUTO = "auto"
@@ -108,7 +108,7 @@ class ReduceRequest:
     check: CheckSpec | None = None
     person: Person | None = None
     feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    mode: Mode = Mode.AUTO
+    mode: ReduceMode = ReduceMode.AUTO
     ends: Ends = Ends.BOTH
     input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
     shape_source: ShapeSource = ShapeSource.INFERENCE
@@ -121,7 +121,7 @@ class ReduceRequest:
     case: Path = Path("triage-case")
     tolerance: Tolerance | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
-    budget: Budget = dataclasses.field(default_factory=Budget)
+    budget: SearchBudget = dataclasses.field(default_factory=SearchBudget)
     shrink_seconds: float | None = None
     external_data_dir: Path | None = None
     batch_bytes: int | None = BATCH_BYTES
@@ -162,9 +162,9 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener)))
         good = _Good()
         found = _find(request, asking, request.budget, listener, good)
-        path: Sequence[Found] = [found]
+        path: Sequence[FoundInside] = [found]
         opened: tuple[Opened, ...] = ()
-        if request.ends is Ends.BOTH and request.mode in (Mode.AUTO, Mode.BLOCKS):
+        if request.ends is Ends.BOTH and request.mode in (ReduceMode.AUTO, ReduceMode.BLOCKS):
             path, opened = go_inside(
                 found,
                 lambda inner, budget: _find(request, inner, budget, listener, _Good()),
@@ -173,7 +173,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
                 say=listener.progress,
             )
         last = path[-1]
-        effort = Effort.WRITE if last.result.stop is Stop.INTERRUPTED else Effort.FULL
+        effort = Effort.WRITE if last.result.stop is SearchStop.INTERRUPTED else Effort.FULL
         finish = last.asking.finish(last.nodes, request.output, last.result.rate, effort)
         reduction = dataclasses.replace(
             _reduction(request, path, finish),
@@ -185,7 +185,9 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
     return reduction
 
 
-def _find(request: ReduceRequest, asking: Opens, budget: Budget, listener: ReduceListener, good: "_Good") -> Found:
+def _find(
+    request: ReduceRequest, asking: Opens, budget: SearchBudget, listener: ReduceListener, good: "_Good"
+) -> FoundInside:
     """See that the whole fails, and search."""
     search = Search(
         pieces=asking.pieces,
@@ -197,7 +199,7 @@ def _find(request: ReduceRequest, asking: Opens, budget: Budget, listener: Reduc
         passes=passes(request.mode, asking.pieces, request.ends),
         observe=_observer(listener, good),
     )
-    return Found(asking, *_search(request, asking, search, listener))
+    return FoundInside(asking, *_search(request, asking, search, listener))
 
 
 def _search(
@@ -209,27 +211,27 @@ def _search(
             listener.progress("does the whole model fail?")
             premise = search.premise(executor)
             search = dataclasses.replace(search, identity=asking.settle(premise))
-            suspicion = asking.suspicion() if request.mode in (Mode.AUTO, Mode.BLOCKS) else {}
+            suspicion = asking.suspicion() if request.mode in (ReduceMode.AUTO, ReduceMode.BLOCKS) else {}
             result = search.run(premise, suspicion, executor)
-            if request.check is not None and result.stop is Stop.FINISHED:
+            if request.check is not None and result.stop is SearchStop.FINISHED:
                 search.refuse_constant_answers(result)
             return premise, result
         assert isinstance(asking, StagedAsking)
         asking.undo()
 
 
-def passes(mode: Mode, pieces: Pieces, ends: Ends) -> tuple[Pass[str], ...]:
+def passes(mode: ReduceMode, pieces: Pieces, ends: Ends) -> tuple[Pass[str], ...]:
     """Return what a mode does."""
-    if mode is Mode.BISECT:
+    if mode is ReduceMode.BISECT:
         return (bisect(pieces, ends),)
-    if mode is Mode.LINEAR:
+    if mode is ReduceMode.LINEAR:
         return (linear(pieces, ends),)
-    return TO_BLOCKS if mode is Mode.BLOCKS else TO_ITEMS
+    return TO_BLOCKS if mode is ReduceMode.BLOCKS else TO_ITEMS
 
 
-def _ends(mode: Mode, ends: Ends) -> Ends:
+def _ends(mode: ReduceMode, ends: Ends) -> Ends:
     """Return how candidates are completed: the modes of Polygraphy choose theirs complete."""
-    return Ends.BOTH if mode in (Mode.BISECT, Mode.LINEAR) else ends
+    return Ends.BOTH if mode in (ReduceMode.BISECT, ReduceMode.LINEAR) else ends
 
 
 @dataclasses.dataclass
@@ -250,7 +252,7 @@ class _Good:
 
 def _observer(listener: ReduceListener, good: _Good) -> Callable[[Progress[str]], None]:
     def observe(progress: Progress[str]) -> None:
-        if progress.verdict.outcome is Outcome.PASS:
+        if progress.verdict.outcome is CandidateOutcome.PASS:
             good.take(progress.candidate)
         listener.checked(progress)
 
@@ -303,7 +305,7 @@ def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceLi
     )
 
 
-def _reduction(request: ReduceRequest, path: Sequence[Found], finish: Finish) -> Reduction:
+def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: ReductionFinish) -> Reduction:
     """Put together what a reduction ends with."""
     outside, last = path[0], path[-1]
     result, pieces = last.result, outside.asking.pieces
@@ -340,7 +342,7 @@ def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
         yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""))
 
 
-def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: Finish, size: int) -> dict[str, str]:
+def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: ReductionFinish, size: int) -> dict[str, str]:
     """Write the passing piece that was asked for, and return the files there are."""
     files: dict[str, str] = {}
     if request.output is not None:
@@ -355,7 +357,7 @@ def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: Finish, 
     return files
 
 
-def _others(path: Sequence[Found], case: Case) -> tuple[OtherFailure, ...]:
+def _others(path: Sequence[FoundInside], case: Case) -> tuple[OtherFailure, ...]:
     """Save the pieces that fail in another way."""
     found: list[OtherFailure] = []
     for pieces, other in [(step.asking.pieces, other) for step in path for other in step.result.others]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tensortriage.errors import DataError, StoreError, UsageError
-from tensortriage.inputs.files.data_file import Format, Iteration, Kind
+from tensortriage.inputs.files.data_file import DataFormat, Iteration, Kind
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.files.save_data import check_place, format_for, save, save_store
 
@@ -34,7 +34,7 @@ def same(actual, expected):
 @pytest.mark.parametrize("samples", [[FIRST], [FIRST, SECOND], [{"0/x": X}]], ids=["one", "two", "numbered"])
 @pytest.mark.parametrize("place", [*PLACES, "npy"])
 def test_what_is_saved_is_opened_again(tmp_path, place, samples):
-    wanted = Format.NPY if place == "npy" else None
+    wanted = DataFormat.NPY if place == "npy" else None
     path = tmp_path / "deep" / place
     assert save(path, [("", map(Iteration, samples))], kind=Kind.INPUTS, wanted=wanted) == len(samples)
     found = read(path)
@@ -50,7 +50,7 @@ def test_small_types_survive(tmp_path, place):
     same(read(tmp_path / place)[0], SMALL)
 
 
-@pytest.mark.parametrize(("place", "wanted"), [("f.npz", None), ("folder", Format.NPY)])
+@pytest.mark.parametrize(("place", "wanted"), [("f.npz", None), ("folder", DataFormat.NPY)])
 def test_formats_that_would_lose_a_type_refuse_it(tmp_path, place, wanted):
     with pytest.raises(DataError) as caught:
         save(tmp_path / place, [("", [Iteration(SMALL)])], kind=Kind.INPUTS, wanted=wanted)
@@ -116,12 +116,12 @@ def test_a_store_replaces_a_store(tmp_path):
 @pytest.mark.parametrize(
     ("path", "wanted", "expected"),
     [
-        ("a.JSON", None, Format.POLYGRAPHY),
-        ("a", None, Format.POLYGRAPHY),
-        ("a/test_data_set_3", None, Format.TEST_DATA),
-        ("a", Format.NPY, Format.NPY),
-        ("v1.2", Format.NPY, Format.NPY),
-        ("a", Format.STORE, Format.STORE),
+        ("a.JSON", None, DataFormat.POLYGRAPHY),
+        ("a", None, DataFormat.POLYGRAPHY),
+        ("a/test_data_set_3", None, DataFormat.TEST_DATA),
+        ("a", DataFormat.NPY, DataFormat.NPY),
+        ("v1.2", DataFormat.NPY, DataFormat.NPY),
+        ("a", DataFormat.STORE, DataFormat.STORE),
     ],
 )
 def test_the_path_names_the_format(path, wanted, expected):
@@ -130,7 +130,13 @@ def test_the_path_names_the_format(path, wanted, expected):
 
 @pytest.mark.parametrize(
     ("path", "wanted"),
-    [("a.csv", None), ("a.npz", Format.POLYGRAPHY), ("a.json", Format.NPY), ("a", Format.NPZ), ("a.x", Format.NPZ)],
+    [
+        ("a.csv", None),
+        ("a.npz", DataFormat.POLYGRAPHY),
+        ("a.json", DataFormat.NPY),
+        ("a", DataFormat.NPZ),
+        ("a.x", DataFormat.NPZ),
+    ],
 )
 def test_contradictions_are_refused(path, wanted):
     with pytest.raises(UsageError) as caught:
@@ -150,7 +156,7 @@ def two_then_full():
 
 @pytest.mark.parametrize("place", [*PLACES, "npy"])
 def test_nothing_is_left_of_what_does_not_fit(tmp_path, place):
-    wanted = Format.NPY if place == "npy" else None
+    wanted = DataFormat.NPY if place == "npy" else None
     with pytest.raises(StoreError) as caught:
         save(tmp_path / place, [("", two_then_full())], kind=Kind.INPUTS, wanted=wanted)
     assert caught.value.slug == "file-unwritable"

@@ -18,7 +18,7 @@ import running
 from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Sample
+from tensortriage.precision.goal import GoalSample
 from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage.runs.workspace import Workspace
@@ -118,7 +118,7 @@ def test_what_it_refuses_is_said_in_its_words(python, tmp_path):
 @pytest.mark.parametrize(("op_type", "words"), [("Neg", {"minmax", "modelopt-max"}), ("Erf", {"minmax"})])
 def test_it_is_one_of_the_ways_unless_it_refuses(python, tmp_path, op_type, words):
     model = models.parse(NET.replace("Neg", op_type))
-    judges = [Sample(feed, running.run(model, feed.tensors)) for feed in FEEDS[2:]]
+    judges = [GoalSample(feed, running.run(model, feed.tensors)) for feed in FEEDS[2:]]
     calibrations = (Calibration.MINMAX, Calibration.MODELOPT_MAX)
     options = QuantizeOptions(op_types=("MatMul",), modelopt_python=python)
     with Workspace() as workspace:

@@ -6,7 +6,7 @@ import pytest
 import models
 import running
 from tensortriage.inputs.feed import Feed, Origin
-from tensortriage.precision.goal import ErrorGoal, Sample
+from tensortriage.precision.goal import ErrorGoal, GoalSample
 from tensortriage.precision.quantization.calibrated_model import OnnxRuntimeQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
@@ -29,7 +29,7 @@ def quantized(tmp_path):
     big[0, 0] = 60.0
     feed = {"x": rng.uniform(-1, 1, (16, 8)).astype(np.float32), "big": big}
     model = models.parse(NET)
-    sample = Sample(Feed("f", feed, Origin.REAL), running.run(model, feed))
+    sample = GoalSample(Feed("f", feed, Origin.REAL), running.run(model, feed))
     quantizer = OnnxRuntimeQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path)
     return quantizer, sample
 
@@ -57,6 +57,6 @@ def test_nothing_is_left_float_without_need_and_none_when_it_cannot_be_reached(q
     with Workspace() as workspace:
         with QuantizedNodes(whole, [sample], ErrorGoal({"y": 1.0}, ""), workspace=workspace) as nodes:
             assert (nodes.fewest().kept, nodes.runs) == ((), 1)
-        bent = Sample(sample.feed, {"y": sample.outputs["y"] + 1.0})
+        bent = GoalSample(sample.feed, {"y": sample.outputs["y"] + 1.0})
         with QuantizedNodes(whole, [bent], ErrorGoal({"y": 1e-3}, ""), workspace=workspace) as nodes:
             assert nodes.fewest() is None

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from precision_numbers import Additive
-from tensortriage.precision.goal import Reading, failed
+from tensortriage.precision.goal import GoalReading, failed
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError, Questions, explained, gap_db, settle
 from tensortriage.precision.selection.influence import influences
 from tensortriage.precision.selection.node_choice import choose
@@ -154,7 +154,7 @@ def test_the_budget_of_builds_ends_the_search_with_a_set_that_is_enough():
 
 
 def reading(error, elements=10_000):
-    return Reading(False, error, error, elements, "y", "s", (error,))
+    return GoalReading(False, error, error, elements, "y", "s", (error,))
 
 
 @pytest.mark.parametrize(

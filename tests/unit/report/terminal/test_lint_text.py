@@ -2,18 +2,18 @@
 
 import json
 
-from tensortriage.model.lint.finding import Finding, Severity
+from tensortriage.model.lint.finding import LintFinding, Severity
 from tensortriage.report.terminal.lint_text import closing_line, finding_lines, polygraphy_report
 
 
 def hint(number, why="it may overflow", **given):
     fields = {"value": "", "where": "", "cure": "use fp32", **given}
-    return Finding(
+    return LintFinding(
         "some-trap", Severity.HINT, f"n{number}", "Pow", fields["value"], fields["where"], why, fields["cure"]
     )
 
 
-REFUSED = Finding("engine-refuses", Severity.EXCEPTION, "b\x1b[2J", "No", "", "", "no No", "", "onnxruntime")
+REFUSED = LintFinding("engine-refuses", Severity.EXCEPTION, "b\x1b[2J", "No", "", "", "no No", "", "onnxruntime")
 
 
 def texts(findings):
@@ -35,7 +35,7 @@ def test_paragraphs():
 
 def test_places():
     assert texts([hint(0, value="w", where="if/then")])[1] == "  Pow 'n0', value 'w', in if/then: it may overflow"
-    whole = Finding("onnx-checker", Severity.EXCEPTION, "", "", "", "", "bad model", "")
+    whole = LintFinding("onnx-checker", Severity.EXCEPTION, "", "", "", "", "bad model", "")
     assert texts([whole]) == ["exception[onnx-checker]", "  bad model"]
 
 
@@ -48,7 +48,7 @@ def test_closing():
 
 
 def test_polygraphys_report():
-    problem = Finding("scale-not-positive", Severity.PROBLEM, "", "", "s", "", "scale is 0", "calibrate")
+    problem = LintFinding("scale-not-positive", Severity.PROBLEM, "", "", "s", "", "scale is 0", "calibrate")
     document = json.loads(polygraphy_report([REFUSED, problem, hint(0)], passing=["b", "a"], failing=["c"]))
     assert document == {
         "summary": {"passing": ["a", "b"], "failing": ["c"]},

@@ -1,13 +1,13 @@
 """A plan as text."""
 
 from tensortriage.report.terminal.plan_text import closing_lines, region_lines
-from tensortriage.runs.capabilities.plan_audit import AuditedRegion, Match, PlanAudit
+from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 
 REGIONS = (
-    AuditedRegion("r0", "Reorder", "reorder_f32", (), (), "", "float32", Match.NOT_JUDGED),
-    AuditedRegion("r1", "MVN", "jit_f32", ("a", "b"), ("Sub", "Div"), "float16", "float32", Match.WIDER),
-    AuditedRegion("r2", "FullyConnected", "", ("mm",), ("MatMul",), "float16", "float16", Match.AS_ASKED),
-    AuditedRegion("r3", "Exp", "", ("e\x1b[2J",), ("Exp",), "float16", "", Match.NOT_JUDGED),
+    AuditedRegion("r0", "Reorder", "reorder_f32", (), (), "", "float32", PrecisionMatch.NOT_JUDGED),
+    AuditedRegion("r1", "MVN", "jit_f32", ("a", "b"), ("Sub", "Div"), "float16", "float32", PrecisionMatch.WIDER),
+    AuditedRegion("r2", "FullyConnected", "", ("mm",), ("MatMul",), "float16", "float16", PrecisionMatch.AS_ASKED),
+    AuditedRegion("r3", "Exp", "", ("e\x1b[2J",), ("Exp",), "float16", "", PrecisionMatch.NOT_JUDGED),
 )
 AUDIT = PlanAudit("m.onnx", "engine:precision=fp16", "fp16", REGIONS, ("lost",))
 

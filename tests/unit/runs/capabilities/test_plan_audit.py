@@ -7,7 +7,7 @@ import models
 from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.capabilities.plan_audit import Match, audit, requested_precision
+from tensortriage.runs.capabilities.plan_audit import PrecisionMatch, audit, requested_precision
 from tensortriage.values.dtype import Precision
 
 MODEL = """
@@ -35,18 +35,18 @@ def match(nodes, built, text="openvino", model=MODEL):
 @pytest.mark.parametrize(
     ("target", "built", "expected"),
     [
-        ("openvino", "float32", Match.AS_ASKED),
-        ("openvino", "bfloat16", Match.NARROWER),
-        ("openvino:precision=auto", "bfloat16", Match.NARROWER),
-        ("openvino:precision=dynamic", "float16", Match.NARROWER),
-        ("openvino:precision=bf16", "bfloat16", Match.AS_ASKED),
-        ("openvino:precision=bf16", "float32", Match.WIDER),
-        ("openvino:precision=fp16", "float32", Match.WIDER),
-        ("openvino:precision=fp16", "bfloat16", Match.OTHER),
-        ("openvino:precision=fp16", "", Match.NOT_JUDGED),
-        ("openvino:precision=fp16", "uint8", Match.NOT_JUDGED),
-        ("openvino:precision=fp16", "no such type", Match.NOT_JUDGED),
-        ("reference", "float64", Match.AS_ASKED),
+        ("openvino", "float32", PrecisionMatch.AS_ASKED),
+        ("openvino", "bfloat16", PrecisionMatch.NARROWER),
+        ("openvino:precision=auto", "bfloat16", PrecisionMatch.NARROWER),
+        ("openvino:precision=dynamic", "float16", PrecisionMatch.NARROWER),
+        ("openvino:precision=bf16", "bfloat16", PrecisionMatch.AS_ASKED),
+        ("openvino:precision=bf16", "float32", PrecisionMatch.WIDER),
+        ("openvino:precision=fp16", "float32", PrecisionMatch.WIDER),
+        ("openvino:precision=fp16", "bfloat16", PrecisionMatch.OTHER),
+        ("openvino:precision=fp16", "", PrecisionMatch.NOT_JUDGED),
+        ("openvino:precision=fp16", "uint8", PrecisionMatch.NOT_JUDGED),
+        ("openvino:precision=fp16", "no such type", PrecisionMatch.NOT_JUDGED),
+        ("reference", "float64", PrecisionMatch.AS_ASKED),
     ],
 )
 def test_what_was_asked_against_what_was_built(target, built, expected):
@@ -55,7 +55,7 @@ def test_what_was_asked_against_what_was_built(target, built, expected):
 
 @pytest.mark.parametrize("nodes", [("act",), ("shape",), ("twice",), ("flatten",), ("act", "flatten")])
 def test_what_rounds_nothing_is_not_judged(nodes):
-    assert match(nodes, "bfloat16") is Match.NOT_JUDGED
+    assert match(nodes, "bfloat16") is PrecisionMatch.NOT_JUDGED
 
 
 def test_the_last_node_that_computes_decides():
@@ -67,7 +67,7 @@ def test_integers_are_right_where_the_model_is_quantized():
     model = """
         g (int8[2, 2] x) => (float[2, 2] y) <float s = {0.5}, float[2, 2] w = {1, 2, 3, 4}> {
             [dq] a = DequantizeLinear(x, s)  [mm] y = MatMul(a, w) }"""
-    assert match(("dq", "mm"), "int8", model=model) is Match.AS_ASKED
+    assert match(("dq", "mm"), "int8", model=model) is PrecisionMatch.AS_ASKED
 
 
 PAIRS = """
@@ -83,19 +83,24 @@ PAIRS = """
 
 @pytest.mark.parametrize(
     ("built", "expected"),
-    [("int8", Match.AS_ASKED), ("uint8", Match.AS_ASKED), ("float32", Match.WIDER), ("", Match.NOT_JUDGED)],
+    [
+        ("int8", PrecisionMatch.AS_ASKED),
+        ("uint8", PrecisionMatch.AS_ASKED),
+        ("float32", PrecisionMatch.WIDER),
+        ("", PrecisionMatch.NOT_JUDGED),
+    ],
 )
 @pytest.mark.parametrize("target", ["onnxruntime", "openvino:precision=bf16", "tensorrt:precision=int8"])
 def test_a_product_of_dequantized_numbers_is_asked_for_in_integers(target, built, expected):
     regions = [(("there",), "float32"), (("back", "weight", "mm"), built), (("half",), "bfloat16")]
     found = audited(regions, target, PAIRS).regions
     assert (found[1].asked, found[1].match) == ("int8", expected)
-    assert found[2].asked != "int8" or found[2].match is Match.NOT_JUDGED  # one operand of it is float
+    assert found[2].asked != "int8" or found[2].match is PrecisionMatch.NOT_JUDGED  # one operand of it is float
 
 
 def test_a_half_typed_model_asks_for_half():
     model = "g (float16[2] x) => (float16[2] y) { [e] y = Exp(x) }"
-    assert match(("e",), "float32", "openvino:precision=dynamic", model) is Match.WIDER
+    assert match(("e",), "float32", "openvino:precision=dynamic", model) is PrecisionMatch.WIDER
 
 
 def test_nodes_in_no_region_but_those_of_shapes_and_constants():

@@ -5,7 +5,7 @@ import pytest
 
 from tensortriage.errors import StoreError
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
-from tensortriage.runs.commands.check import Checker, CheckSpec, Shown, shell_words, verdict_word
+from tensortriage.runs.commands.check import Checker, CheckSpec, ShownOutput, shell_words, verdict_word
 from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
 from tensortriage.runs.commands.failure_rules import Rules
 
@@ -28,10 +28,10 @@ def check(request):
 @pytest.mark.parametrize(
     ("shown", "code", "expected"),
     [
-        (Shown.FAILURES, 0, []),
-        (Shown.FAILURES, 1, ["hello"]),
-        (Shown.EVERYTHING, 0, ["hello"]),
-        (Shown.NOTHING, 1, []),
+        (ShownOutput.FAILURES, 0, []),
+        (ShownOutput.FAILURES, 1, ["hello"]),
+        (ShownOutput.EVERYTHING, 0, ["hello"]),
+        (ShownOutput.NOTHING, 1, []),
     ],
 )
 def test_whose_output_is_shown(check, tmp_path, shown, code, expected):
@@ -45,7 +45,7 @@ def test_the_reason_ends_with_the_last_words(check, tmp_path):
 
 def test_the_command_reads_its_iteration(check, tmp_path):
     ruling, told, _ = check(
-        "cat info.json", folder=tmp_path, iteration=7, iteration_info=Path("info.json"), shown=Shown.EVERYTHING
+        "cat info.json", folder=tmp_path, iteration=7, iteration_info=Path("info.json"), shown=ShownOutput.EVERYTHING
     )
     assert ruling.failed is False
     assert json.loads(told[0]) == {"iteration": 7}

@@ -1,19 +1,19 @@
 from search_oracles import fault, problem_of
 from tensortriage.search.answers.answer_cache import Desk
 from tensortriage.search.answers.speculation import Foresight
-from tensortriage.search.dialogue import Ask, Reduction
+from tensortriage.search.dialogue import Ask, SearchState
 from tensortriage.search.driver import minimize
 from tensortriage.search.execution.executors import InProcess
 from tensortriage.search.passes.minimality import one_minimal
 from tensortriage.search.passes.prefix_search import narrow
-from tensortriage.search.problem import Outcome, Verdict
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 
 ITEMS = 40
-SAME, PASS = (Verdict(Outcome.SAME),), (Verdict(Outcome.PASS),)
+SAME, PASS = (OracleVerdict(CandidateOutcome.SAME),), (OracleVerdict(CandidateOutcome.PASS),)
 
 
 def begin():
-    state = Reduction(problem_of(fault(items=ITEMS), ITEMS), frozenset(range(ITEMS)))
+    state = SearchState(problem_of(fault(items=ITEMS), ITEMS), frozenset(range(ITEMS)))
     yield from narrow(state)
     yield from one_minimal(state)
 
@@ -41,8 +41,8 @@ def test_known_answers_are_followed():
 
 
 def test_many_candidates_at_once_mostly_pass():
-    state = Reduction(problem_of(fault(items=3), 3), frozenset(range(3)))
-    foresight = Foresight(lambda: one_minimal(Reduction(state.problem, state.current)), lambda candidate: None)
+    state = SearchState(problem_of(fault(items=3), 3), frozenset(range(3)))
+    foresight = Foresight(lambda: one_minimal(SearchState(state.problem, state.current)), lambda candidate: None)
     ahead = list(foresight.after([], next(one_minimal(state))))
     assert ahead[0] == state.current
 

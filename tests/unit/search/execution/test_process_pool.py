@@ -11,9 +11,9 @@ import pytest
 from search_oracles import DiesOnArrival, Fault, Memory, Raises, StartsOthers, Trap, Unreadable, fault, problem_of
 from tensortriage.errors import EngineCrashed, UsageError
 from tensortriage.search.driver import minimize
-from tensortriage.search.execution.executors import Question
+from tensortriage.search.execution.executors import OracleQuestion
 from tensortriage.search.execution.process_pool import ProcessPool
-from tensortriage.search.problem import Outcome
+from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.statistics.repeats import Repeats
 
 TESTS = Path(__file__).resolve().parents[3]
@@ -46,7 +46,7 @@ def test_a_check_that_dies_or_hangs_is_unresolved():
     with ProcessPool(Trap(), workers=2, timeout_seconds=1.0) as pool:
         result = minimize(problem_of(Trap(), 9), executor=pool, repeats=Repeats(premise=1))
     assert result.kept == (0, 1, 3, 7)
-    assert [result.removals[item].outcome for item in (3, 7)] == [Outcome.PASS, Outcome.PASS]
+    assert [result.removals[item].outcome for item in (3, 7)] == [CandidateOutcome.PASS, CandidateOutcome.PASS]
     assert result.removals[0].detail == "the process of the check died (signal 9)"
     assert result.removals[1].detail == "the process of the check took longer than its time limit"
 
@@ -79,9 +79,9 @@ def test_a_process_that_ends_at_once_is_an_error_and_no_endless_loop():
 def test_a_hanging_check_is_killed_with_what_it_started(tmp_path):
     file = tmp_path / "started"
     with ProcessPool(StartsOthers(str(file)), workers=1, timeout_seconds=0.5) as pool:
-        pool.submit(Question((1,), 0))
+        pool.submit(OracleQuestion((1,), 0))
         ((_, answer),) = pool.wait()
-    assert answer.verdict.outcome is Outcome.UNRESOLVED
+    assert answer.verdict.outcome is CandidateOutcome.UNRESOLVED
     assert all(gone(int(pid)) for pid in file.read_text().split())
 
 
@@ -110,7 +110,7 @@ def test_room_for_more_is_told():
     with ProcessPool(oracle, workers=2) as pool:
         assert pool.idle() == 2
         for attempt in range(3):
-            pool.submit(Question((0, 1, 2), attempt))
+            pool.submit(OracleQuestion((0, 1, 2), attempt))
         assert pool.idle() == -1
         answered = []
         while len(answered) < 3:

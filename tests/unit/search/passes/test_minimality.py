@@ -1,5 +1,5 @@
 from search_oracles import converse, fault, problem_of
-from tensortriage.search.dialogue import Care, Minimality, Reduction
+from tensortriage.search.dialogue import Care, Minimality, SearchState
 from tensortriage.search.passes.minimality import block_minimal, one_minimal
 
 
@@ -45,7 +45,7 @@ def test_few_items_are_looked_at_one_by_one():
 
 
 def test_going_on_with_less_takes_back_what_was_shown_of_more():
-    state = Reduction(problem_of(fault(items=3), 3), frozenset(range(3)), believed=[2, 0])
+    state = SearchState(problem_of(fault(items=3), 3), frozenset(range(3)), believed=[2, 0])
     state.minimality = Minimality.ONE_MINIMAL
     state.adopt(frozenset({0, 1}))
     assert (state.believed, state.minimality) == ([0], Minimality.BUDGET)

@@ -3,14 +3,14 @@ import math
 import pytest
 
 from search_oracles import chain, fault, problem_of
-from tensortriage.search.passes.ranking import FIRST_SHARES, LEAST_SHARE, Reading, distances, rank
+from tensortriage.search.passes.ranking import FIRST_SHARES, LEAST_SHARE, PointerReading, distances, rank
 
 
 def test_without_any_knowledge_items_keep_their_order_and_equal_chances():
     ranking = rank(problem_of(fault(items=4), 4), {3, 1, 0}, [])
     assert ranking.items == (0, 1, 3)
     assert ranking.chances == pytest.approx((1 / 3, 1 / 3, 1 / 3))
-    assert set(ranking.parts) == {Reading.ANYWHERE}
+    assert set(ranking.parts) == {PointerReading.ANYWHERE}
 
 
 def test_chances_follow_weights_but_the_order_does_not():
@@ -48,9 +48,9 @@ def test_a_find_far_away_speaks_against_nearness_and_a_near_one_for_it():
     problem = problem_of(fault(items=100), 100, neighbours=chain(100).__getitem__)
     ranking = rank(problem, range(1, 100), [0])
     far, near = ranking.learn(FIRST_SHARES, 98), ranking.learn(FIRST_SHARES, 0)
-    assert far[Reading.NEAR] < FIRST_SHARES[Reading.NEAR] < near[Reading.NEAR]
-    assert far[Reading.NEAR] >= LEAST_SHARE
-    assert near[Reading.SUSPECT] == FIRST_SHARES[Reading.SUSPECT]
+    assert far[PointerReading.NEAR] < FIRST_SHARES[PointerReading.NEAR] < near[PointerReading.NEAR]
+    assert far[PointerReading.NEAR] >= LEAST_SHARE
+    assert near[PointerReading.SUSPECT] == FIRST_SHARES[PointerReading.SUSPECT]
 
 
 def test_of_near_items_those_between_what_was_found_come_first():

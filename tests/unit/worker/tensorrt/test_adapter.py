@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tensorrt_stand_in import Runtime
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.shards import write_shard
 from tensortriage_worker.tensorrt import calibration, memory
 from tensortriage_worker.tensorrt.config import allow_types, configure, profiles, set_precision, tactic_sources, trtexec
@@ -115,7 +115,7 @@ def test_weak_formats_are_flags(options, flags, cleared):
 def test_a_format_that_the_release_lacks_is_refused_by_name():
     with pytest.raises(AdapterError, match="weakly typed fp8") as caught:
         set_precision(TRT, Config(), {"precision": "fp8"}, strong=False)
-    assert (caught.value.kind, caught.value.slug) == (Failure.MISSING, "tensorrt-feature-missing")
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.MISSING, "tensorrt-feature-missing")
 
 
 def test_types_of_a_network_are_allowed_where_strong_typing_is_lacking():
@@ -203,7 +203,7 @@ def test_a_cache_is_handed_over_as_it_is(tmp_path):
 def test_a_release_without_calibrators_says_so():
     with pytest.raises(AdapterError, match="calibration") as caught:
         calibration.attach(types.SimpleNamespace(__version__="11"), None, None, None, {}, {})
-    assert caught.value.kind is Failure.MISSING
+    assert caught.value.kind is AdapterFailure.MISSING
 
 
 class Remembering:

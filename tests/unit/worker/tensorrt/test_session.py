@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tensorrt_stand_in import Engine, Runtime, Tensor, module
-from tensortriage_worker.adapter import AdapterError, Failure
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.encoding import label_of
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.tensorrt import memory
 from tensortriage_worker.tensorrt.debug_tensors import watch
 from tensortriage_worker.tensorrt.logs import LogMiner
 from tensortriage_worker.tensorrt.memory import STICKY_EXIT, Cuda
-from tensortriage_worker.tensorrt.session import Session
+from tensortriage_worker.tensorrt.session import DeserializedEngine
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def runtime(monkeypatch):
     return found
 
 
-def session(engine: Engine) -> Session:
-    return Session(module(), None, engine, Cuda(), LogMiner(echo=False), {}, [])
+def session(engine: Engine) -> DeserializedEngine:
+    return DeserializedEngine(module(), None, engine, Cuda(), LogMiner(echo=False), {}, [])
 
 
 def feed(**arrays: np.ndarray) -> dict[str, Item]:
@@ -96,7 +96,7 @@ def test_an_allocator_without_memory_says_so(monkeypatch):
     engine.contexts[0].execute_async_v3 = execute
     with pytest.raises(AdapterError, match="out of device memory") as caught:
         list(opened.run(feed(x=np.ones(2, np.float32))))
-    assert caught.value.kind is Failure.MEMORY
+    assert caught.value.kind is AdapterFailure.MEMORY
 
 
 def test_values_that_are_shapes_stay_on_the_host(runtime):
@@ -183,7 +183,7 @@ def test_the_listener_copies_what_it_is_shown_before_the_memory_is_gone(runtime)
 
 def test_what_a_listener_meets_is_not_swallowed(runtime):
     opened = session(dynamic_engine(shown=[("inner", "FLOAT", (1,), bytes(4))]))
-    opened._cuda.download = lambda *_: (_ for _ in ()).throw(AdapterError(Failure.RUN, "lost"))
+    opened._cuda.download = lambda *_: (_ for _ in ()).throw(AdapterError(AdapterFailure.RUN, "lost"))
     with pytest.raises(AdapterError, match="lost"):
         watch(opened, module(), opened._cuda, feed(x=np.ones((1, 3), np.float32)), {}, Kept())
 
@@ -192,14 +192,14 @@ def test_memory_that_is_not_there_is_out_of_memory(monkeypatch):
     monkeypatch.setattr(memory, "_runtime", lambda: Runtime(memory=100))
     with pytest.raises(AdapterError) as caught:
         session(dynamic_engine()).run(feed(x=np.ones((2, 3), np.float32)))
-    assert caught.value.kind is Failure.MEMORY
+    assert caught.value.kind is AdapterFailure.MEMORY
 
 
 def test_a_machine_without_a_device_is_told(monkeypatch):
     monkeypatch.setattr(memory, "_runtime", lambda: Runtime(devices=0))
     with pytest.raises(AdapterError) as caught:
         Cuda()
-    assert (caught.value.kind, caught.value.slug) == (Failure.MISSING, "device-missing")
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.MISSING, "device-missing")
 
 
 @pytest.mark.parametrize(("stays", "code"), [(True, STICKY_EXIT), (False, 0)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tensortriage.builds.study import BuildGoal
-from tensortriage.builds.trial import Judgement
+from tensortriage.builds.trial import BuildJudgement
 from tensortriage.runs import runner
 from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.testing import VaryingEngine, conv_net, feed_for, save_model
@@ -64,7 +64,7 @@ def test_builds_with_given_tactics_start_from_a_cache_that_has_their_entries(req
     found = study_builds(request_of(f"keyed={str(keyed).lower()}"), Quiet())
     assert [guilty.layer for guilty in found.blame.guilty] == ["/fc/Gemm"]
     assert found.blame.cured
-    assert found.pinned.trial.judgement is Judgement.GOOD
+    assert found.pinned.trial.judgement is BuildJudgement.GOOD
     assert found.pinned.same_outputs
     assert (tmp_path / "pinned.engine").is_file()
     assert (tmp_path / "case" / "pinned.timing.cache").is_file() is keyed

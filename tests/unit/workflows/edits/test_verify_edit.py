@@ -8,7 +8,7 @@ import models
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.workflows.common.feed_request import FeedRequest
-from tensortriage.workflows.edits.verify_edit import ProofRequest, Stage, Verify, prove
+from tensortriage.workflows.edits.verify_edit import EditStage, ProofRequest, Verify, prove
 
 
 def scaled(model, factor):
@@ -25,7 +25,7 @@ def copied(model):
 
 def test_what_did_not_change_is_proven():
     model = models.mlp()
-    proof = prove([Stage("load", model), Stage("copy", copied(model))], ProofRequest())
+    proof = prove([EditStage("load", model), EditStage("copy", copied(model))], ProofRequest())
     assert proof.verified
     assert (proof.inputs, proof.engine) == ("random", "onnxruntime:optimization=none")
     assert [(o.name, o.relative_rms_error) for o in proof.outputs] == [("y", 0.0)]
@@ -34,7 +34,12 @@ def test_what_did_not_change_is_proven():
 def test_the_pass_that_moves_an_output_is_named():
     model = models.mlp()
     wrong = scaled(model, 1.01)
-    stages = [Stage("load", model), Stage("good", copied(model)), Stage("bad", wrong), Stage("later", copied(wrong))]
+    stages = [
+        EditStage("load", model),
+        EditStage("good", copied(model)),
+        EditStage("bad", wrong),
+        EditStage("later", copied(wrong)),
+    ]
     with pytest.raises(ModelError) as caught:
         prove(stages, ProofRequest())
     assert caught.value.slug == "verify-failed"
@@ -45,14 +50,14 @@ def test_the_pass_that_moves_an_output_is_named():
 def test_an_error_below_the_fp32_floor_is_none():
     model = models.mlp()
     barely = scaled(model, 1 + 2**-23)
-    assert prove([Stage("load", model), Stage("pass", barely)], ProofRequest()).verified
+    assert prove([EditStage("load", model), EditStage("pass", barely)], ProofRequest()).verified
 
 
 def test_the_pass_after_which_the_model_does_not_run_is_named():
     model = models.branchy()
     clone = model.clone().ir
     clone.graph.node("left").op_type = "Mystery"
-    stages = [Stage("load", model), Stage("good", copied(model)), Stage("bad", Model.from_ir(clone))]
+    stages = [EditStage("load", model), EditStage("good", copied(model)), EditStage("bad", Model.from_ir(clone))]
     with pytest.raises(ModelError) as caught:
         prove(stages, ProofRequest())
     assert caught.value.slug == "verify-failed"
@@ -71,7 +76,7 @@ LOST = "g (float[2] x) => (float[2] y) { [n] a = Abs(x) [m] b = Neg(a) [o] c = S
 )
 def test_what_cannot_be_proven_is_said_and_is_an_error_when_asked_for(text, reason):
     model = models.parse(text)
-    stages = [Stage("load", model), Stage("copy", copied(model))]
+    stages = [EditStage("load", model), EditStage("copy", copied(model))]
     proof = prove(stages, ProofRequest())
     assert not proof.verified
     assert reason in proof.reason
@@ -82,21 +87,21 @@ def test_what_cannot_be_proven_is_said_and_is_an_error_when_asked_for(text, reas
 
 def test_a_model_that_draws_numbers_is_not_blamed_on_a_pass():
     model, other = models.parse(RANDOM), models.parse(RANDOM.replace("Add(r, x)", "Sub(r, x)"))
-    proof = prove([Stage("load", model), Stage("pass", other)], ProofRequest())
+    proof = prove([EditStage("load", model), EditStage("pass", other)], ProofRequest())
     assert not proof.verified
     assert "run to run" in proof.reason
 
 
 def test_nothing_is_run_when_not_asked_for():
     model = models.mlp()
-    proof = prove([Stage("load", model), Stage("bad", scaled(model, 2))], ProofRequest(verify=Verify.NEVER))
+    proof = prove([EditStage("load", model), EditStage("bad", scaled(model, 2))], ProofRequest(verify=Verify.NEVER))
     assert not proof.verified
     assert proof.feeds == ()
 
 
 def test_without_outputs_only_running_is_proven():
     model = models.mlp()
-    proof = prove([Stage("load", model), Stage("bad", scaled(model, 2))], ProofRequest(outputs=()))
+    proof = prove([EditStage("load", model), EditStage("bad", scaled(model, 2))], ProofRequest(outputs=()))
     assert proof.verified
     assert proof.outputs == ()
 
@@ -104,7 +109,7 @@ def test_without_outputs_only_running_is_proven():
 def test_the_users_data_are_used_and_must_fit(tmp_path):
     model = models.mlp()
     np.savez(tmp_path / "feed.npz", x=np.ones((3, 4), np.float32))
-    stages = [Stage("load", model), Stage("copy", copied(model))]
+    stages = [EditStage("load", model), EditStage("copy", copied(model))]
     proof = prove(stages, ProofRequest(feeding=FeedRequest(paths=[str(tmp_path / "feed.npz")])))
     assert proof.inputs == "real"
     np.savez(tmp_path / "wrong.npz", z=np.ones((3, 4), np.float32))

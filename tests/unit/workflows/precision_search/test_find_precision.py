@@ -13,7 +13,7 @@ from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, Mode, PrecisionRequest
+from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
 
 FP16 = "emulate:precision=fp16"
 
@@ -119,8 +119,8 @@ def test_the_curve_falls_as_nodes_are_kept(tmp_path, loud):
 
 
 def test_prefixes_come_from_either_end(tmp_path, loud):
-    forward = search(tmp_path, mode=Mode.BISECT)
-    backward = search(tmp_path, mode=Mode.BISECT, reverse=True)
+    forward = search(tmp_path, mode=PrecisionMode.BISECT)
+    backward = search(tmp_path, mode=PrecisionMode.BISECT, reverse=True)
     assert [node.node for node in forward.nodes][-1] == loud[1]
     assert [node.node for node in backward.nodes][-1] == loud[0]
     assert forward.minimality == "prefix"

@@ -15,13 +15,13 @@ from quantization_aware import SATURATING
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
-from tensortriage.precision.goal import Reading
+from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, Mode, PrecisionRequest
+from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
 NET = f"""
@@ -138,7 +138,7 @@ sys.exit(int(np.linalg.norm(found - exact) > 10 ** (-32 / 20) * np.linalg.norm(e
 """
 
 
-@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.BISECT])
+@pytest.mark.parametrize("mode", [PrecisionMode.AUTO, PrecisionMode.BISECT])
 def test_a_command_is_shown_models_with_pairs(tmp_path, feed, monkeypatch, mode):
     """The command asks for 32 dB by itself; what it looks at is a Q/DQ model, and so is what is written."""
     monkeypatch.chdir(tmp_path)
@@ -148,10 +148,10 @@ def test_a_command_is_shown_models_with_pairs(tmp_path, feed, monkeypatch, mode)
     plan = search(tmp_path, goal=GoalRequest(), **asked)
     assert (plan.precision, plan.asked, plan.candidates) == ("int8", "check", 3)
     kept = set(plan.kept)
-    assert kept == ({"outlier"} if mode is Mode.AUTO else {"first", "outlier"})
+    assert kept == ({"outlier"} if mode is PrecisionMode.AUTO else {"first", "outlier"})
     assert quantized_nodes(tmp_path / "mixed.onnx") == {"first", "outlier", "last"} - kept
     assert json.loads(plan.settings["onnxruntime"]) == {"nodes_to_exclude": list(plan.kept)}
-    assert bool(plan.emulated) == (mode is Mode.AUTO)
+    assert bool(plan.emulated) == (mode is PrecisionMode.AUTO)
     again = Listening()
     assert search(tmp_path, again, goal=GoalRequest(), **asked).kept == plan.kept
 
@@ -199,7 +199,7 @@ def test_the_float_model_is_not_asked_for_in_8_bits():
 
         def read(self, spec, model, what, *key):
             self.made.append((str(spec), model()))
-            return Reading(True, 0.0, 0.0, 1, "y", "f", (0.0,))
+            return GoalReading(True, 0.0, 0.0, 1, "y", "f", (0.0,))
 
     class Pairs:
         def quantized(self, kept):

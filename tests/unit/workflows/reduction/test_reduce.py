@@ -14,11 +14,11 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import TriageError
 from tensortriage.reduce.pieces import Ends
 from tensortriage.runs.commands.check import CheckSpec, shell_words
-from tensortriage.search.search_result import Budget
+from tensortriage.search.search_result import SearchBudget
 from tensortriage.testing import encoder, feed_for, save_model
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.reduction.by_command import UndoError
-from tensortriage.workflows.reduction.reduce import Mode, ReduceRequest, reduce
+from tensortriage.workflows.reduction.reduce import ReduceMode, ReduceRequest, reduce
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_a_fault_of_one_operator_everywhere_is_no_broken_check(folder):
         ({"check": CheckSpec(words=("false",)), "artifact": Path("m.npz")}, "iter-artifact-exists"),
         ({"check": CheckSpec(words=("false",)), "artifact": Path("/x.onnx"), "jobs": 2}, "iter-artifact-shared"),
         ({"check": CheckSpec(words=("false",)), "load_replay": Path("m.npz")}, "replay-unreadable"),
-        ({"check": CheckSpec(words=("false",)), "budget": Budget(checks=0)}, "search-budget-too-small"),
+        ({"check": CheckSpec(words=("false",)), "budget": SearchBudget(checks=0)}, "search-budget-too-small"),
         ({"target": "nosuch"}, "engine-unknown"),
     ],
 )
@@ -322,7 +322,7 @@ def test_a_replay_steers_only_the_search_it_was_made_by(folder):
     assert caught.value.slug == "replay-foreign"
 
 
-@pytest.mark.parametrize("mode", [Mode.BISECT, Mode.LINEAR, Mode.BLOCKS])
+@pytest.mark.parametrize("mode", [ReduceMode.BISECT, ReduceMode.LINEAR, ReduceMode.BLOCKS])
 def test_other_modes(folder, mode):
     names = dag(folder, 12)
     assert names_in(by_check(*looking_for(names[11]), mode=mode)) == [names[11]]
@@ -340,7 +340,7 @@ def test_ends_that_are_kept(folder, ends):
 
 def test_a_budget_ends_with_the_smallest_so_far(folder):
     names = dag(folder)
-    result = by_check(*looking_for(names[3], names[18]), budget=Budget(checks=7))
+    result = by_check(*looking_for(names[3], names[18]), budget=SearchBudget(checks=7))
     assert (result.stop, result.minimality) == ("check-budget", "budget")
     assert {names[3], names[18]} <= set(names_in(result))
 

@@ -13,8 +13,8 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.driver import minimize
-from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.search_result import Budget
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
+from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
 
 MOST_CHECKS = 80
@@ -47,14 +47,14 @@ def fewest(inv: Investigation, evidence: Evidence, items: tuple[str, ...]) -> tu
     if len(items) == 1:
         return items
 
-    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+    def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         del attempt  # one build is as good as another: a target that differs from run to run was told before
-        return Verdict(Outcome.SAME if restores(inv, evidence, candidate) else Outcome.PASS)
+        return OracleVerdict(CandidateOutcome.SAME if restores(inv, evidence, candidate) else CandidateOutcome.PASS)
 
     inv.listener.progress(f"looking for the fewest of {len(items)} tensors that restore the answer when marked")
     try:
-        problem = Problem(items, oracle, key=lambda candidate: digest("breakers", candidate))
-        return minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS)).kept
+        problem = SearchProblem(items, oracle, key=lambda candidate: digest("breakers", candidate))
+        return minimize(problem, repeats=Repeats(premise=1), budget=SearchBudget(checks=MOST_CHECKS)).kept
     except UsageError:  # the answer of the premise has changed: what all do is still known
         return items
 

@@ -25,8 +25,8 @@ from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.driver import minimize
-from tensortriage.search.problem import Outcome, Problem, Verdict
-from tensortriage.search.search_result import Budget
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
+from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.store import MemoryStore
 
@@ -182,22 +182,22 @@ def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | Non
     bar = max(SUSPECT_RATIO, NEGLIGIBLE * window.ratio)
     answers: dict[tuple[str, ...], Wired] = {window.nodes: window}
 
-    def oracle(candidate: tuple[str, ...], attempt: int) -> Verdict:
+    def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         del attempt
         try:
             found = answers.get(candidate) or measure_wired(inv, evidence.feed, [candidate], what="part of a window")[0]
         except (EngineError, ModelError) as error:
-            return Verdict(Outcome.UNRESOLVED, detail=error.message)
+            return OracleVerdict(CandidateOutcome.UNRESOLVED, detail=error.message)
         answers[candidate] = found
-        return Verdict(Outcome.SAME if found.ratio >= bar and found.wrong else Outcome.PASS)
+        return OracleVerdict(CandidateOutcome.SAME if found.ratio >= bar and found.wrong else CandidateOutcome.PASS)
 
     inv.listener.progress(f"shrinking a window of {len(window.nodes)} ops")
     graph = inv.model.graph
-    problem = Problem(
+    problem = SearchProblem(
         window.nodes,
         oracle,
         key=lambda candidate: digest("window", candidate),
         neighbours=lambda name: neighbours(graph, name) & {*window.nodes},
     )
-    result = minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS))
+    result = minimize(problem, repeats=Repeats(premise=1), budget=SearchBudget(checks=MOST_CHECKS))
     return answers.get(tuple(result.kept))

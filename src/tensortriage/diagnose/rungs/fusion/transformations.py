@@ -20,9 +20,9 @@ from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import precision_of
 from tensortriage.search.driver import minimize
-from tensortriage.search.problem import Outcome, Problem
-from tensortriage.search.problem import Verdict as Answer
-from tensortriage.search.search_result import Budget
+from tensortriage.search.problem import CandidateOutcome, SearchProblem
+from tensortriage.search.problem import OracleVerdict as Answer
+from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
 
 MOST_CHECKS = 40
@@ -101,11 +101,13 @@ def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Con
         del attempt
         absent = [name for name in names if name not in candidate]
         answer = right(inv, evidence, left_out(engine, found.broken, absent))
-        return Answer({True: Outcome.PASS, False: Outcome.SAME, None: Outcome.UNRESOLVED}[answer])
+        return Answer(
+            {True: CandidateOutcome.PASS, False: CandidateOutcome.SAME, None: CandidateOutcome.UNRESOLVED}[answer]
+        )
 
     try:
-        problem = Problem(names, oracle, key=lambda candidate: digest("passes", candidate))
-        guilty = minimize(problem, repeats=Repeats(premise=1), budget=Budget(checks=MOST_CHECKS)).kept
+        problem = SearchProblem(names, oracle, key=lambda candidate: digest("passes", candidate))
+        guilty = minimize(problem, repeats=Repeats(premise=1), budget=SearchBudget(checks=MOST_CHECKS)).kept
     except UsageError:
         return None
     for disabled in (*((name,) for name in reversed(guilty)), guilty):

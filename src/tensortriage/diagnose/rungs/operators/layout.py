@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
-from tensortriage.compare.patterns.finding import Finding
+from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
@@ -35,7 +35,7 @@ class Places:
     """
 
     holds: Mapping[str, str]
-    moved: Mapping[str, Finding]
+    moved: Mapping[str, PatternFinding]
 
 
 def outputs_in_place(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -73,7 +73,7 @@ def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Pl
     )
 
 
-def facts(found: Mapping[str, Finding]) -> dict[str, object]:
+def facts(found: Mapping[str, PatternFinding]) -> dict[str, object]:
     """Return findings for a step's evidence."""
     return {name: {"pattern": finding.slug, **finding.evidence} for name, finding in found.items()}
 
@@ -144,7 +144,7 @@ def outputs_moved(inv: Investigation, evidence: Evidence) -> Verdict:
     )
 
 
-def cure(finding: Finding) -> str:
+def cure(finding: PatternFinding) -> str:
     """Return what puts the numbers back into their places."""
     axes = finding.evidence.get("axes")
     if finding.slug == "transposition" and axes is not None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.compare.quantization.quantizer_fit import Calibration, calibrate, integer_range
+from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.local_errors.local import DECISIVE, NEGLIGIBLE
@@ -36,11 +36,11 @@ MOST_PAIRS = 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Misfit:
+class QuantizerMisfit:
     """A quantizer that does not fit its numbers."""
 
     pair: Quantizer
-    fit: Calibration
+    fit: QuantizerFit
     weight: np.ndarray | None
 
 
@@ -84,7 +84,7 @@ def against_itself(
     changed: Model,
     plain: Model,
     feed: Feed,
-    misfits: Sequence[Misfit],
+    misfits: Sequence[QuantizerMisfit],
     before: Mapping[str, float],
     count: int,
     since: Mark,
@@ -120,7 +120,7 @@ def guilty_pairs(
     evidence: Evidence,
     changed: Model,
     feed: Feed,
-    misfits: Sequence[Misfit],
+    misfits: Sequence[QuantizerMisfit],
     errors: Mapping[str, float],
     count: int,
     since: Mark,
@@ -182,7 +182,7 @@ def guilty_pairs(
 
 def judged(
     inv: Investigation, beside: Correspondence, plain: Model, feed: Feed, weights: Mapping[str, np.ndarray]
-) -> list[Misfit]:
+) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the numbers which the model without quantizers gives them, worst first."""
     graph = beside.changed.graph
     pairs = quantizers(graph)
@@ -195,7 +195,7 @@ def judged(
 
 def misfits_of(
     graph: Graph, pairs: Sequence[Quantizer], seen: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
-) -> list[Misfit]:
+) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the numbers they meet, worst first; unknown numbers fit."""
     found, symmetric = [], are_symmetric(graph, pairs)
     for pair in pairs:
@@ -211,7 +211,7 @@ def misfits_of(
         scale = graph.weight(pair.scale)
         fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
         if fit.kind != "fits":
-            found.append(Misfit(pair, fit, weight))
+            found.append(QuantizerMisfit(pair, fit, weight))
     return sorted(found, key=lambda misfit: -misfit.fit.gap_db)
 
 
@@ -239,7 +239,7 @@ def check_quantizers(inv: Investigation) -> None:
     )
 
 
-def repaired(changed: Model, misfits: Collection[Misfit]) -> Model:
+def repaired(changed: Model, misfits: Collection[QuantizerMisfit]) -> Model:
     """Return the model with quantizers calibrated on the numbers they were judged by."""
     values: dict[str, np.ndarray] = {}
     for misfit in misfits:
@@ -252,7 +252,7 @@ def repaired(changed: Model, misfits: Collection[Misfit]) -> Model:
     return freeze(changed, values)
 
 
-def stored(weight: np.ndarray, fit: Calibration, pair: Quantizer) -> np.ndarray:
+def stored(weight: np.ndarray, fit: QuantizerFit, pair: Quantizer) -> np.ndarray:
     """Return a weight in integers, by ONNX's definition of QuantizeLinear."""
     shape = [1] * weight.ndim
     if fit.scale.size > 1:
@@ -262,7 +262,9 @@ def stored(weight: np.ndarray, fit: Calibration, pair: Quantizer) -> np.ndarray:
     return np.asarray(whole.astype(pair.dtype.numpy))
 
 
-def harm(inv: Investigation, changed: Model, feed: Feed, misfits: Sequence[Misfit], output: str) -> Mapping[str, float]:
+def harm(
+    inv: Investigation, changed: Model, feed: Feed, misfits: Sequence[QuantizerMisfit], output: str
+) -> Mapping[str, float]:
     """Return the error of an output when all misfits but one are calibrated, by the result of that one."""
     found = {}
     for number, misfit in enumerate(misfits[:MOST_PAIRS]):
@@ -291,7 +293,7 @@ def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, flo
         }
 
 
-def culprit_of(graph: Graph, misfit: Misfit, influence: float | None) -> Culprit:
+def culprit_of(graph: Graph, misfit: QuantizerMisfit, influence: float | None) -> Culprit:
     """Return a misfit as culprit: its QuantizeLinear, or the DequantizeLinear of a weight."""
     pair, fit = misfit.pair, misfit.fit
     node = graph.node(pair.quantize or pair.dequantize)
@@ -306,7 +308,7 @@ def culprit_of(graph: Graph, misfit: Misfit, influence: float | None) -> Culprit
     )
 
 
-def facts(fit: Calibration) -> Mapping[str, object]:
+def facts(fit: QuantizerFit) -> Mapping[str, object]:
     """Return the figures behind a judgement."""
     return {
         "kind": fit.kind,
