@@ -1,10 +1,8 @@
 """ONNX Runtime: the embedded default engine, as reference (optimizations off) and as target (all levels and providers).
 
-Tensors cross the border without a copy both ways: feeds as `OrtValue` on the caller's memory, outputs as arrays on the
-memory of an `OrtValue` that lives as long as the array. That also makes every ONNX element type work, those that
-ONNX Runtime's own numpy bridge does not know (bfloat16, float8, int4) included. The memory arena is off: with it a
-session keeps the memory of all outputs it ever gave (1 GB for a model with every value marked), and its first run is
-slower. ONNX Runtime's own log is silenced, since every failure arrives as a typed error.
+Tensors cross the border without a copy both ways (`tensortriage.engines.onnxruntime.ort_values`). The memory arena is
+off: with it a session keeps the memory of all outputs it ever gave (1 GB for a model with every value marked), and its
+first run is slower. ONNX Runtime's own log is silenced, since every failure arrives as a typed error.
 """
 
 import contextlib
@@ -23,12 +21,11 @@ from tensortriage.engines.feed_checks import (
     checked_feed,
     closed,
     one_line,
-    pack,
     run_failed,
-    unpack,
     without_source_place,
 )
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
+from tensortriage.engines.onnxruntime.ort_values import feed_with_strings, to_array, to_ort_value
 from tensortriage.engines.onnxruntime.settings import (
     CONVERTED,
     PRECISIONS,
@@ -46,15 +43,13 @@ if TYPE_CHECKING:
     from tensortriage.model.model_message import InPlace
 
 NAME = "ONNX Runtime"
-_BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DType.STRING)
 _TYPE_NAMES = {f"tensor({d.name.lower()})": d for d in DType}
 _SILENT = 4
 BUILD_LOG_LEVEL = _SILENT
-"""Severity from which a build logs to standard error; `ortpasses` lowers it in a process of its own."""
+"""Severity from which a build logs to standard error; `optimizer_passes` lowers it in a process of its own."""
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
 _AS_THEY_ARE = "session.disable_prepacking"
 _SPINNING = "session.intra_op.allow_spinning"
-_NOTHING = ctypes.c_uint8()
 
 
 class OnnxRuntimeEngine(InSteps):
@@ -185,11 +180,13 @@ class OnnxRuntimeSession:
         options.log_severity_level = _SILENT
         try:
             if any(spec.dtype is DType.STRING for spec in self.inputs):
-                return dict(zip(names, self._session.run(names, _mixed(arrays), options), strict=True))
-            values = {name: _value(array) for name, array in arrays.items()}
+                return dict(
+                    zip(names, self._session.run(names, feed_with_strings(library(), arrays), options), strict=True)
+                )
+            values = {name: to_ort_value(library(), array) for name, array in arrays.items()}
             results = self._session.run_with_ort_values(names, values, options)
             fed = {value.data_ptr() for value in values.values()}
-            return {name: _array(value, fed) for name, value in zip(names, results, strict=True)}
+            return {name: to_array(value, fed) for name, value in zip(names, results, strict=True)}
         except Exception as error:
             raise _translated(error, run_failed(NAME, _reason(error))) from error
 
@@ -338,49 +335,6 @@ def _spec(arg: Any, role: str) -> ValueSpec:
         )
     shape = tuple(dim if isinstance(dim, str) or (dim is not None and dim >= 0) else None for dim in arg.shape)
     return ValueSpec(arg.name, _TYPE_NAMES[arg.type], shape)
-
-
-def _value(array: np.ndarray) -> Any:
-    """Return an OrtValue on an array's memory; sub-byte elements are packed into memory of its own."""
-    values = library().OrtValue
-    dtype = DType.from_numpy(array.dtype)
-    if dtype in _BRIDGED:
-        return values.ortvalue_from_numpy(array)
-    if dtype.bits >= 8:
-        return values.ortvalue_from_numpy_with_onnx_type(array, dtype.value)
-    value = values.ortvalue_from_shape_and_type(list(array.shape), dtype.value)
-    packed = pack(array, dtype)
-    ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
-    return value
-
-
-def _mixed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return a feed for ``InferenceSession.run``, the only door for strings: they as arrays, all else as OrtValue."""
-    return {
-        name: array.astype(object) if array.dtype.kind in "USO" else _value(array) for name, array in arrays.items()
-    }
-
-
-def _array(value: Any, fed: set[int]) -> np.ndarray:
-    """Return a result's memory as an array that keeps it alive; a copy where it is the caller's own feed."""
-    dtype = DType(value.element_type())
-    if dtype in _BRIDGED or dtype is DType.STRING:
-        array: np.ndarray = value.numpy()
-    else:
-        raw = np.asarray(_Memory(value))
-        shape = tuple(value.shape())
-        array = unpack(raw, dtype, shape) if dtype.bits < 8 else raw.view(dtype.numpy).reshape(shape)
-    return array.copy() if dtype is not DType.STRING and value.data_ptr() in fed else array
-
-
-class _Memory:
-    """The bytes of a tensor OrtValue, as an object that numpy can make an array on and keep alive with it."""
-
-    def __init__(self, value: Any) -> None:
-        self.owner = value
-        size = value.tensor_size_in_bytes()
-        place = value.data_ptr() if size else ctypes.addressof(_NOTHING)
-        self.__array_interface__ = {"data": (place, False), "shape": (size,), "typestr": "|u1", "version": 3}
 
 
 def _reason(error: Exception) -> str:
