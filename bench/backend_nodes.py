@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, least_floor
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -113,7 +114,7 @@ def judged(case, targets, folder: Path) -> Iterator[tuple[str, str, str]]:  # ty
             f"{worst}: target {off(right[worst], found[worst]):.1e} from the reference; from ONNX's expected data: "
             f"reference {off(shipped.get(worst), right[worst]):.1e}, target {off(shipped.get(worst), found[worst]):.1e}"
         )
-        yield target, "divergence" if ratio > MATCH_FACTOR else "agrees", detail
+        yield target, "divergence" if beyond_fp32(ratio) else "agrees", detail
 
 
 def answer(spec: EngineSpec, model: Model, feed: Arrays) -> Arrays:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tensortriage.compare.judgement.relative_error import gap_allowance_db
+from tensortriage.compare.judgement.within import format_limit
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import TriageError
@@ -115,7 +115,7 @@ class Bench:
         """Return from which multiple of the healthy engine's error a fault shows in an output."""
         if not self.precision:
             return VISIBLE_FP32
-        return float(10 ** (gap_allowance_db(self.right[name].size) / 20.0))
+        return format_limit(1.0, self.right[name].size)
 
     def breaks(self, options: Mapping[str, str]) -> bool:
         """Say whether the faulty engine's outputs hold a NaN or Inf."""

@@ -29,7 +29,7 @@ from machine import CRASH, openvino_crashes
 from tensortriage.cli import COMMANDS, cli, main
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.run_result import CompareResult
 from tensortriage.diagnose.state.layer_rows import LayerRow, OutputRow

@@ -6,8 +6,8 @@ A comparison without rows is refused: nothing may pass because nothing was looke
 import dataclasses
 from collections.abc import Mapping
 
+from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS
-from tensortriage.compare.judgement.tolerance import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import DataError
 

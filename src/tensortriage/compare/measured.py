@@ -3,9 +3,12 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -28,11 +31,13 @@ class Measured:
         misshapen: Values that have another shape, or another kind of type, than the stored ones, so that they have no
             figures; each with both in words (see `difference_in_kind`).
         unseen: Values that the engine did not show.
+        judged: What the user's tolerance says of those that it was asked about.
     """
 
     metrics: Mapping[str, Metrics]
     misshapen: Mapping[str, str] = dataclasses.field(default_factory=dict)
     unseen: Unseen = dataclasses.field(default_factory=Unseen)
+    judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
 
 
 def measured(
@@ -48,6 +53,7 @@ def measured(
     keep: Keep | None = None,
     progress: Callable[[str], None] | None = None,
     partly: bool = False,
+    tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Measured:
     """Run a model with the wanted values marked and return their figures against stored tensors.
 
@@ -63,6 +69,7 @@ def measured(
         keep: Called with each array as it arrives (not when the figures come from the case).
         progress: Told ``what``.
         partly: Whether values that the engine refuses to show are left out, instead of nothing being measured.
+        tolerances: The user's tolerance by the name of a value that it judges.
 
     Raises:
         EngineError: When the engine refuses or fails the marked model.
@@ -75,15 +82,25 @@ def measured(
         specs = {name: base.spec(name) for name in known}
         hidden: list[Unseen] = []
         arrays = lab.capture(spec, model, feed, known, specs=specs, unseen=hidden.append if partly else None)
-        found = compare_all(arrays, base, keep)
+        found = compare_all(arrays, base, keep, tolerances)
         return dataclasses.replace(found, unseen=functools.reduce(Unseen.joined, hidden, Unseen()))
 
-    words = ["measured", known, *([base_name] if base_name else [])]
+    words = ["measured", known, *([base_name] if base_name else []), *in_words(tolerances)]
     return lab.case.checks.remember(lab.key(spec, model, feed, *words), what, Measured, ask)
 
 
-def compare_all(arrays: Iterable[tuple[str, np.ndarray]], base: TensorStore, keep: Keep | None = None) -> Measured:
-    """Measure arrays against stored ones as they arrive, holding none."""
+def in_words(tolerances: Mapping[str, Tolerance]) -> list[object]:
+    """Return the part of a key that answers judged by other tolerances have not in common."""
+    return [[name, repr(tolerance)] for name, tolerance in tolerances.items()]
+
+
+def compare_all(
+    arrays: Iterable[tuple[str, np.ndarray]],
+    base: TensorStore,
+    keep: Keep | None = None,
+    tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
+) -> Measured:
+    """Measure arrays against stored ones as they arrive, holding none, and judge them while they are at hand."""
     misshapen: dict[str, str] = {}
     pending: dict[str, np.ndarray] = {}
 
@@ -93,16 +110,20 @@ def compare_all(arrays: Iterable[tuple[str, np.ndarray]], base: TensorStore, kee
             if difference := difference_in_kind(reference, array):
                 misshapen[name] = difference
                 continue
-            if keep is not None:
+            if keep is not None or name in tolerances:
                 pending[name] = array
             yield name, reference, array
 
     metrics: dict[str, Metrics] = {}
+    judged: dict[str, Judgement] = {}
     for name, figure in measure_many(pairs()):
         metrics[name] = figure
-        if keep is not None:
-            keep(name, pending.pop(name), figure)
-    return Measured(metrics, misshapen)
+        array = pending.pop(name, None)
+        if array is not None and name in tolerances:
+            judged[name] = tolerances[name].judge(name, figure, base[name], array)
+        if array is not None and keep is not None:
+            keep(name, array, figure)
+    return Measured(metrics, misshapen, judged=judged)
 
 
 def difference_in_kind(reference: np.ndarray, target: np.ndarray) -> str:

@@ -9,7 +9,8 @@ that is off by so much is a fault of that one.
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import amplitude, error_of, gap_allowance_db
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import format_limit, freedom_shows, is_habit, suspect_floor_of, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.envelope.floors import Floors, format_member
 from tensortriage.envelope.freedoms import Freedom
@@ -19,12 +20,6 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.values.dtype import Precision
-
-SHARE = 0.5
-"""Share of the operators of a kind that must show a freedom on hardware that is not known."""
-
-VISIBLE = 4.0
-"""A freedom would show where it allows this much more than the floor (12 dB): twice what makes a suspect."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,11 +79,11 @@ def allowances(
     granted: dict[str, Allowance] = {}
     for freedom, figures in found.items():
         allowed = {
-            value: max(error_of(figure) * amplitude(gap_allowance_db(figure.count)), floors.get(value, 0.0))
+            value: max(format_limit(error_of(figure), figure.count), floors.get(value, 0.0))
             for value, figure in figures.items()
             if freedom.concerns(op_types(value))
         }
-        within = {value for value in suspects if value in allowed and errors[value] <= allowed[value]}
+        within = {value for value in suspects if value in allowed and within_limit(errors[value], allowed[value])}
         if hardware is Hardware.ANY:
             within = {value for value in within if _is_habit(op_types(value), within, allowed, floors, op_types)}
         for value in within:
@@ -105,16 +100,16 @@ def _is_habit(
     op_types: Callable[[str], frozenset[str]],
 ) -> bool:
     """Say whether an engine takes a freedom at enough operators of a kind, of those where it would show."""
-    shows = [v for v in allowed if op_types(v) == kind and allowed[v] > VISIBLE * floors.get(v, 0.0)]
+    shows = [v for v in allowed if op_types(v) == kind and freedom_shows(allowed[v], floors.get(v, 0.0))]
     taken = sum(value in within for value in shows)
-    return not shows or taken >= SHARE * len(shows)
+    return not shows or is_habit(taken, len(shows))
 
 
-def widened(floors: Floors, granted: Mapping[str, Allowance], factor: float) -> Floors:
-    """Return floors of which ``factor`` times is what the freedoms allow."""
+def widened(floors: Floors, granted: Mapping[str, Allowance]) -> Floors:
+    """Return floors at which what the freedoms allow makes no suspect."""
     target = dict(floors.target)
     for value, allowance in granted.items():
-        target[value] = max(target.get(value, 0.0), allowance.error / factor)
+        target[value] = max(target.get(value, 0.0), suspect_floor_of(allowance.error))
     taken = {**floors.taken, **{value: allowance.freedom for value, allowance in granted.items()}}
     return dataclasses.replace(floors, target=target, taken=taken)
 

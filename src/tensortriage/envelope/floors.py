@@ -15,13 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import (
-    MATCH_FACTOR,
-    amplitude,
-    error_of,
-    gap_allowance_db,
-    least_floor,
-)
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import format_limit, fp32_floor_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.freedoms import Freedom
@@ -116,7 +112,7 @@ def fp32_floor(loud: Metrics) -> float:
     error = error_of(loud)
     if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
         return math.inf
-    allowed = error * amplitude(gap_allowance_db(loud.count)) / MATCH_FACTOR
+    allowed = fp32_floor_of(format_limit(error, loud.count))
     return allowed if loud.exact else max(allowed, least_floor(Precision.FP32))
 
 

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import fp32_limit, within_fp32
 from tensortriage.envelope.floors import Floors, envelope_floors
 from tensortriage.envelope.members import WITNESS, spread
 from tensortriage.inputs.feed import Feed
@@ -35,9 +36,9 @@ def outside_envelope(floors: Floors, names: Sequence[str]) -> dict[str, Dispute]
     found: dict[str, Dispute] = {}
     for name in names:
         if name in floors.reference:
-            error, limit = error_of(floors.reference[name]), MATCH_FACTOR * floors.fp32.get(name, 0.0)
-            if error > limit:
-                found[name] = Dispute(name, error, limit)
+            error, floor = error_of(floors.reference[name]), floors.fp32.get(name, 0.0)
+            if not within_fp32(error, floor):
+                found[name] = Dispute(name, error, fp32_limit(floor))
     return found
 
 
@@ -68,7 +69,7 @@ def disputes(lab: Lab, model: Model, feed: Feed, values: Sequence[str], referenc
     if double:
         exact = spread(lab, model, feed, double, {}, centre=FLOAT64, witness=reference, what="float64 throughout")
         for name, figure in exact[WITNESS].items():
-            if error_of(figure) <= MATCH_FACTOR * floors.fp32.get(name, 0.0):
+            if within_fp32(error_of(figure), floors.fp32.get(name, 0.0)):
                 found.pop(name)
     return tuple(found[name] for name in values if name in found)
 

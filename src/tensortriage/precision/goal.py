@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, sqnr_db
-from tensortriage.compare.judgement.tolerance import Judgement, Tolerance
+from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.inputs.feed import Feed
 
@@ -127,7 +128,7 @@ class ToleranceGoal:
 
     def _judged(self, sample: GoalSample, result: Arrays, name: str, metrics: Metrics | None) -> Judgement:
         if metrics is None:
-            return Judgement(False, "", math.inf)
+            return Judgement(False, "the output must exist", math.inf, Basis.EQUALITY)
         return self.tolerance.judge(name, metrics, sample.outputs[name], result[name])
 
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+from tensortriage.compare.judgement.compared import Compared
+from tensortriage.compare.judgement.within import carries_nothing_on
+from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError
@@ -30,9 +32,6 @@ from tensortriage.search.problem import CandidateOutcome as CheckOutcome
 from tensortriage.search.problem import OracleVerdict
 from tensortriage.search.search_result import SearchResult
 from tensortriage.values.spec import ValueSpec
-
-NOISE = 2e-7
-"""Relative error of a piece below which it is not carried on: about ten roundings of one float32 result."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -164,7 +163,7 @@ class EngineOracle:
             metrics = measure(golden, array)
             if metrics.mismatches:
                 wrong[name], errors[name] = array, self.judge.error(metrics)
-        if not wrong or max(errors.values()) <= NOISE:
+        if not wrong or carries_nothing_on(max(errors.values())):
             return None, False
         value = max(errors, key=lambda name: errors[name])
         if self.expected is not None and self.expected.kind is FailureKind.NON_FINITE and math.isinf(errors[value]):
@@ -198,16 +197,16 @@ class EngineOracle:
         self, sample: GoldenSample, outputs: Mapping[str, np.ndarray], inside: Mapping[str, float]
     ) -> Failure | None:
         """Judge outputs of the whole model; ``inside`` are the errors in the piece that they come from."""
-        figures: dict[str, Metrics] = {}
+        pairs: dict[str, Compared] = {}
         for name, array in outputs.items():
             if name not in sample:
                 continue
             golden = sample[name]
             if array.shape != golden.shape:
                 return Failure(FailureKind.SHAPE, name, math.inf, name, math.inf, sample.name)
-            figures[name] = measure(golden, array)
-        found = {name: self.judge.error(metrics) for name, metrics in figures.items()}
-        failing = {name: found[name] for name in self._failing(sample, figures, found)}
+            pairs[name] = Compared.of(golden, array)
+        found = {name: self.judge.error(pair.metrics) for name, pair in pairs.items()}
+        failing = {name: found[name] for name in self._failing(sample, pairs, found)}
         if not failing:
             if self.expected is None:
                 with self._lock:
@@ -216,17 +215,17 @@ class EngineOracle:
         output = max(failing, key=lambda name: self._weight(sample, name, failing[name]))
         errors = dict(inside) or failing
         value = max(errors, key=lambda name: errors[name])
-        kind = FailureKind.NON_FINITE if figures[output].nonfinite_mismatch else FailureKind.WRONG
+        kind = FailureKind.NON_FINITE if pairs[output].metrics.nonfinite_mismatch else FailureKind.WRONG
         every = {sample.name: failing}
         return Failure(kind, value, errors[value], output, failing[output], sample.name, influences=every)
 
-    def _failing(self, sample: GoldenSample, figures: Mapping[str, Metrics], errors: Mapping[str, float]) -> list[str]:
+    def _failing(self, sample: GoldenSample, pairs: Mapping[str, Compared], errors: Mapping[str, float]) -> list[str]:
         if self.expected is None:
             with self._lock:
-                failing = self.judge.failing(figures)
-            return [name for name in figures if name in failing]
-        heavy = [name for name in figures if self._weight(sample, name, errors[name]) >= BAND]
-        return [name for name in heavy if not self.judge.excuses(name, figures[name])]
+                failing = self.judge.failing(pairs)
+            return [name for name in pairs if name in failing]
+        heavy = [name for name in pairs if self._weight(sample, name, errors[name]) >= BAND]
+        return [name for name in heavy if not self.judge.excuses(name, pairs[name])]
 
     def _weight(self, sample: GoldenSample, output: str, error: float) -> float:
         return error if self.expected is None else self.expected.share(sample.name, output, error)

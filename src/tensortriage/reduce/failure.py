@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
+from tensortriage.compare.judgement.compared import Compared
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.problem import CandidateOutcome as CheckOutcome
@@ -58,11 +59,11 @@ class FailureJudge(Protocol):
         """Return the size of an error as one number; infinite when it is not finite where the reference is."""
         ...
 
-    def failing(self, outputs: Mapping[str, Metrics]) -> frozenset[str]:
+    def failing(self, outputs: Mapping[str, Compared]) -> frozenset[str]:
         """Return those outputs of the model that are wrong beyond what is allowed for them; may be slow."""
         ...
 
-    def excuses(self, output: str, metrics: Metrics) -> bool:
+    def excuses(self, output: str, pair: Compared) -> bool:
         """Say whether an error at an output is known to be allowed; never asks anything new."""
         ...
 

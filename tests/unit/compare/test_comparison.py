@@ -9,8 +9,9 @@ from tensortriage.errors import DataError
 
 def row(name, error):
     reference = np.ones(3, np.float32)
-    metrics = measure(reference, reference + np.float32(error))
-    return Row(name, "node", "Add", metrics, PolygraphyTolerance().judge(name, metrics))
+    target = reference + np.float32(error)
+    metrics = measure(reference, target)
+    return Row(name, "node", "Add", metrics, PolygraphyTolerance().judge(name, metrics, reference, target))
 
 
 def test_rows_beyond_their_limit_are_told_in_order():

@@ -7,9 +7,9 @@ import numpy as np
 
 from tensortriage.cli.requests import limits_of
 from tensortriage.compare.judgement.index_tolerance import IndexTolerance
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
-    Judgement,
     PolygraphyTolerance,
     ThresholdKind,
     ThresholdTolerance,
@@ -121,9 +121,7 @@ class ScriptTolerance:
         self._script = script
         self._function = ScriptFunction(script, COMPARE, limits)
 
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
+    def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
         """See `Tolerance`."""
         within = self._function.truth(name, reference, target)
-        return Judgement(within, self._script, 0.0 if within else float("inf"))
+        return Judgement(within, self._script, 0.0 if within else float("inf"), Basis.USER)

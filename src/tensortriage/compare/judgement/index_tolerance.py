@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from tensortriage.compare.judgement.tolerance import Judgement, Setting, setting_for
+from tensortriage.compare.judgement.judgement import Basis, Judgement
+from tensortriage.compare.judgement.tolerance import Setting, setting_for
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.errors import DataError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,28 +25,18 @@ class IndexTolerance:
 
     index_tolerance: Setting = 0
 
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
-        """See `Tolerance`; the ratio is that of the value that moved farthest.
-
-        Raises:
-            DataError: Without the tensors, unless they are equal (``tensor-needed``).
-        """
+    def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
+        """See `Tolerance`; the ratio is that of the value that moved farthest."""
         allowed = int(setting_for(self.index_tolerance, name, 0))
         limit = f"moved <= {allowed} places"
         if metrics.mismatches == 0:
-            return Judgement(True, limit, 0.0)
-        if reference is None or target is None:
-            raise DataError(
-                f"places of '{name}' need both tensors", slug="tensor-needed", cure="run the comparison again"
-            )
+            return Judgement(True, limit, 0.0, Basis.USER)
         farthest = max(
             (_farthest(ours, theirs, allowed) for ours, theirs in zip(_rows(reference), _rows(target), strict=True)),
             default=0.0,
         )
         ratio = farthest / allowed if allowed else math.inf if farthest else 0.0
-        return Judgement(farthest <= allowed, limit, ratio)
+        return Judgement(farthest <= allowed, limit, ratio, Basis.USER)
 
 
 def _rows(array: np.ndarray) -> np.ndarray:

@@ -11,22 +11,9 @@ from collections.abc import Mapping
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.values.dtype import Precision
 
-MATCH_FACTOR = 10.0
-"""How much noisier than its reference an fp32 engine may be (20 dB): kernels differ in summation order, fused
-multiply-adds and approximations of exp, erf, tanh. Faults worth the name are orders of magnitude above."""
-
-TOO_COARSE = 0.1
-"""Relative error (20 dB below the signal) from which a format that explains it is said to be too coarse for a model."""
-
-LOST = 0.5
-"""Relative RMS error of a number format from which an output is lost: half of its signal. No floor is beyond it."""
-
 RELATIVE_RMS = "relative RMS error"
 UNEQUAL = "share of unequal elements"
 """What the figure of a tensor is: of floating-point types, and of those that are compared exactly."""
-
-PREDICTION_GAP_DB = 3.0
-"""Measured error beyond predicted rounding error that counts as unexplained (the bar of the design)."""
 
 
 def error_of(metrics: Metrics) -> float:
@@ -82,15 +69,6 @@ def amplitude(level_db: float) -> float:
 def sqnr_db(error: float) -> float:
     """Return the signal to quantisation-noise ratio of a relative RMS error, in dB."""
     return -decibels(error)
-
-
-def gap_allowance_db(count: int) -> float:
-    """Return how far a measured error may exceed its prediction: 3 dB, and more when there are few elements.
-
-    The logarithm of the ratio of two independent RMS estimates over n elements has a standard deviation of about
-    ``1 / sqrt(n)`` nepers (the variance of a log chi-square with n degrees of freedom is 2/n); three of them are added.
-    """
-    return PREDICTION_GAP_DB + 3.0 * decibels(math.e) / math.sqrt(max(count, 1))
 
 
 def ratio_of(error: float | None, floor: float | None) -> float | None:

@@ -1,9 +1,9 @@
-"""The only place that decides whether a tensor is within its limit.
+"""The user's own tolerances; what engines may do when none is given is `tensortriage.compare.judgement.within`.
 
-Three families: limits per element or on a statistic of the errors, with the meaning they have in Polygraphy's
-``--check-error-stat``; thresholds on one number of the whole tensor (L2, cosine, PSNR, SNR); and the noise floor, which
-asks whether the error is larger than a healthy engine's would be. A NaN is outside of every limit, and an empty tensor
-within.
+Two families: limits per element or on a statistic of the errors, with the meaning they have in Polygraphy's
+``--check-error-stat``; and thresholds on one number of the whole tensor (L2, cosine, PSNR, SNR). A NaN is outside of
+every limit, and an empty tensor within. Every judgement is made with both tensors at hand, so that one tolerance gives
+one answer in every command.
 
 The reference is the side that relative errors, signal and peak are taken from, always. (Polygraphy takes the second
 runner in ``simple`` and the first one in PSNR and SNR.)
@@ -17,43 +17,26 @@ from typing import Protocol
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.metrics import limit_counts
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import UsageError
 
 Setting = float | Mapping[str, float]
 """One number for all tensors, or one per name with ``""`` for the names that are not listed."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Judgement:
-    """Whether a tensor is within its limit.
-
-    Attributes:
-        within: The verdict.
-        limit: What was asked, for people, e.g. ``abs <= 1e-05 or rel <= 1e-05 (elemwise)``.
-        ratio: Error relative to the limit; above 1 is outside, infinite when no number says how far.
-    """
-
-    within: bool
-    limit: str
-    ratio: float
-
-
 class Tolerance(Protocol):
     """Decides "within" for one tensor at a time."""
 
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
+    def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
         """Judge one tensor.
 
         Args:
             name: Its name, for limits that differ by name.
             metrics: Its metrics.
-            reference: The tensor itself; without it a judgement that needs it is made from the metrics alone, and
-                may be stricter but never more lenient.
-            target: The tensor itself, likewise.
+            reference: The tensor taken as right.
+            target: The tensor under suspicion, of the same shape.
         """
         ...
 
@@ -110,23 +93,19 @@ class PolygraphyTolerance:
                     cure="give a number, or inf to allow everything",
                 )
 
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
-        """See `Tolerance`. Without the tensors ``elemwise`` is judged as ``max``, a quantile by absolute error only."""
+    def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
+        """See `Tolerance`."""
         atol, rtol = setting_for(self.atol, name, 1e-5), setting_for(self.rtol, name, 1e-5)
         stat = self.check_error_stat
         if isinstance(stat, Mapping):
             stat = stat.get(name, stat.get("", ErrorStat.ELEMWISE))
         share = 0.5 if stat is ErrorStat.MEDIAN else setting_for(self.error_quantile, name, 0.99)
         label = f"{stat.value} {share:g}" if stat is ErrorStat.QUANTILE else stat.value
-        limit = f"abs <= {atol:g} or rel <= {rtol:g} ({label})"
+        limit = limit_words(atol, rtol, label)
         if metrics.count == 0:
-            return Judgement(True, limit, 0.0)
+            return Judgement(True, limit, 0.0, Basis.USER)
         if stat is ErrorStat.ELEMWISE and self._surely_within(metrics, atol):
-            return Judgement(True, limit, _over(metrics.max_abs_error, atol))
-        if reference is None or target is None:
-            return self._judge_blind(metrics, stat, share, atol, rtol, limit)
+            return Judgement(True, limit, _over(metrics.max_abs_error, atol), Basis.USER)
         if stat in (ErrorStat.MEDIAN, ErrorStat.QUANTILE):
             errors = limit_counts.quantiles_of(
                 reference,
@@ -134,15 +113,15 @@ class PolygraphyTolerance:
                 share=None if stat is ErrorStat.MEDIAN else share,
                 infinities_equal=self.infinities_compare_equal,
             )
-            return _either(errors[0], errors[1], atol, rtol, limit)
+            return by_statistic(errors[0], errors[1], atol, rtol, label)
         found = limit_counts.errors_against(
             reference, target, atol=atol, rtol=rtol, infinities_equal=self.infinities_compare_equal
         )
         if stat is ErrorStat.MAX:
-            return _either(found.max_abs, found.max_rel, atol, rtol, limit)
+            return by_statistic(found.max_abs, found.max_rel, atol, rtol, label)
         if stat is ErrorStat.MEAN:
-            return _either(found.mean_abs, found.mean_rel, atol, rtol, limit)
-        return Judgement(found.outside == 0, limit, found.ratio)
+            return by_statistic(found.mean_abs, found.mean_rel, atol, rtol, label)
+        return Judgement(found.outside == 0, limit, found.ratio, Basis.USER)
 
     def _surely_within(self, metrics: Metrics, atol: float) -> bool:
         # The margin is for the rounding of both errors and limit to float32 in the element-wise comparison.
@@ -152,22 +131,6 @@ class PolygraphyTolerance:
         if metrics.has_nan or metrics.nonfinite_mismatch:
             return True
         return metrics.inf_reference + metrics.inf_target > 0 and not self.infinities_compare_equal
-
-    def _judge_blind(
-        self, metrics: Metrics, stat: ErrorStat, share: float, atol: float, rtol: float, limit: str
-    ) -> Judgement:
-        if self._has_bad_nonfinite(metrics):
-            return Judgement(False, limit, math.inf)
-        if metrics.compared == 0:  # Nothing but equal infinities.
-            return Judgement(True, limit, 0.0)
-        # An integer reference of zero makes Polygraphy's relative error infinite or NaN; metrics cannot tell.
-        max_rel, mean_rel = (math.inf,) * 2 if metrics.exact else (metrics.max_rel_error, metrics.mean_rel_error)
-        if stat is ErrorStat.MEAN:
-            return _either(metrics.mean_abs_error, mean_rel, atol, rtol, limit)
-        known = {0.5: metrics.median_abs_error, 0.9: metrics.p90_abs_error, 0.99: metrics.p99_abs_error}
-        if stat in (ErrorStat.MEDIAN, ErrorStat.QUANTILE):
-            return _either(known.get(share, metrics.max_abs_error), math.inf, atol, rtol, limit)
-        return _either(metrics.max_abs_error, max_rel, atol, rtol, limit)
 
 
 class ThresholdKind(enum.Enum):
@@ -202,73 +165,45 @@ class ThresholdTolerance:
     kind: ThresholdKind
     threshold: Setting | None = None
 
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
-        """See `Tolerance`.
-
-        Raises:
-            DataError: For PSNR without the reference tensor (``tensor-needed``).
-        """
+    def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
+        """See `Tolerance`."""
         default = _DEFAULT_THRESHOLD[self.kind]
         threshold = default if self.threshold is None else setting_for(self.threshold, name, default)
+        if metrics.count == 0:
+            return Judgement(True, self._words(threshold), 0.0, Basis.USER)
+        if metrics.has_nan or metrics.inf_reference or metrics.inf_target:
+            return Judgement(False, self._words(threshold), math.inf, Basis.USER)
+        match self.kind:
+            case ThresholdKind.L2:
+                number = metrics.l2_error
+            case ThresholdKind.COSINE_SIMILARITY:
+                number = metrics.cosine_similarity
+            case ThresholdKind.PSNR:
+                number = _psnr(metrics, reference)
+            case ThresholdKind.SNR:
+                number = metrics.sqnr_db
+        return self.judge_number(name, number)
+
+    def judge_number(self, name: str, number: float) -> Judgement:
+        """Judge the number itself, of a tensor that is not empty."""
+        default = _DEFAULT_THRESHOLD[self.kind]
+        threshold = default if self.threshold is None else setting_for(self.threshold, name, default)
+        words = self._words(threshold)
+        match self.kind:
+            case ThresholdKind.L2:
+                return Judgement(number <= threshold, words, _over(number, threshold), Basis.USER)
+            case ThresholdKind.COSINE_SIMILARITY:
+                return Judgement(number >= threshold, words, _over(1 - number, 1 - threshold), Basis.USER)
+        if math.isnan(number):
+            return Judgement(False, words, math.inf, Basis.USER)
+        ratio = 0.0 if number == math.inf else 10 ** ((threshold - number) / 20)
+        return Judgement(number >= threshold, words, ratio, Basis.USER)
+
+    def _words(self, threshold: float) -> str:
         sign, unit = ("<=", "") if self.kind is ThresholdKind.L2 else (">=", "")
         if self.kind in (ThresholdKind.PSNR, ThresholdKind.SNR):
             unit = " dB"
-        limit = f"{self.kind.value} {sign} {threshold:g}{unit}"
-        if metrics.count == 0:
-            return Judgement(True, limit, 0.0)
-        if metrics.has_nan or metrics.inf_reference or metrics.inf_target:
-            return Judgement(False, limit, math.inf)
-        if self.kind is ThresholdKind.L2:
-            return Judgement(metrics.l2_error <= threshold, limit, _over(metrics.l2_error, threshold))
-        if self.kind is ThresholdKind.COSINE_SIMILARITY:
-            similarity = metrics.cosine_similarity
-            return Judgement(similarity >= threshold, limit, _over(1 - similarity, 1 - threshold))
-        decibels = metrics.sqnr_db if self.kind is ThresholdKind.SNR else _psnr(name, metrics, reference)
-        ratio = 0.0 if decibels == math.inf else 10 ** ((threshold - decibels) / 20)
-        return Judgement(decibels >= threshold, limit, ratio)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class NoiseFloorTolerance:
-    """Within when the error is no larger than a healthy engine's rounding noise.
-
-    ``rms_error <= factor * floor + absolute``: PyTorch's rule RMSE(result, fp64) <= m * RMSE(fp32, fp64) + tol / 10
-    with m = 2, or 3 for half precision and small tensors (torch/_dynamo/utils.py, ``same``). Integers, bools and
-    strings must be equal. Infinities that both sides share are no error; a NaN always is.
-
-    Attributes:
-        floors: RMS error that is allowed to noise, by tensor name, in the unit of the tensor.
-        factor: How much noisier than its floor a tensor may be.
-        absolute: Added to every limit.
-    """
-
-    floors: Mapping[str, float]
-    factor: float = 3.0
-    absolute: float = 0.0
-
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
-        """See `Tolerance`; the ratio is rms error to floor, not to the limit.
-
-        Raises:
-            DataError: When the tensor has no floor (``floor-missing``).
-        """
-        if metrics.exact:
-            equal = metrics.mismatches == 0
-            return Judgement(equal, "equal", 0.0 if equal else math.inf)
-        if name not in self.floors:
-            raise DataError(
-                f"no noise floor is known for '{name}'", slug="floor-missing", cure="measure its floor first"
-            )
-        floor = self.floors[name]
-        limit = f"rms <= {self.factor:g} x floor {floor:.3g}" + (f" + {self.absolute:g}" if self.absolute else "")
-        if metrics.has_nan or metrics.nonfinite_mismatch:
-            return Judgement(False, limit, math.inf)
-        error = metrics.rms_error if metrics.compared else 0.0
-        return Judgement(error <= self.factor * floor + self.absolute, limit, _over(error, floor))
+        return f"{self.kind.value} {sign} {threshold:g}{unit}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -277,9 +212,7 @@ class EveryTolerance:
 
     tolerances: Sequence[Tolerance]
 
-    def judge(
-        self, name: str, metrics: Metrics, reference: np.ndarray | None = None, target: np.ndarray | None = None
-    ) -> Judgement:
+    def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
         """See `Tolerance`."""
         judgements = [tolerance.judge(name, metrics, reference, target) for tolerance in self.tolerances]
         if not judgements:
@@ -316,10 +249,24 @@ def setting_for(setting: Setting, name: str, default: float) -> float:
     return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
 
 
-def _either(absolute: float, relative: float, atol: float, rtol: float, limit: str) -> Judgement:
-    """Judge one absolute and one relative error, of which one must be within; NaN is not."""
+def limit_words(atol: float, rtol: float, statistic: str) -> str:
+    """Return a pair of limits in words."""
+    return f"abs <= {atol:g} or rel <= {rtol:g} ({statistic})"
+
+
+def by_statistic(absolute: float, relative: float, atol: float, rtol: float, statistic: str) -> Judgement:
+    """Judge one absolute and one relative error, of which one must be within; NaN is not.
+
+    Args:
+        absolute: A statistic of the absolute errors.
+        relative: The same of the relative errors.
+        atol: Limit of the absolute one.
+        rtol: Limit of the relative one.
+        statistic: What it is called.
+    """
     ratios = [_over(absolute, atol), _over(relative, rtol)]
-    return Judgement(absolute <= atol or relative <= rtol, limit, min(ratios))
+    within = absolute <= atol or relative <= rtol
+    return Judgement(within, limit_words(atol, rtol, statistic), min(ratios), Basis.USER)
 
 
 def _over(error: float, limit: float) -> float:
@@ -331,12 +278,8 @@ def _over(error: float, limit: float) -> float:
     return error / limit
 
 
-def _psnr(name: str, metrics: Metrics, reference: np.ndarray | None) -> float:
+def _psnr(metrics: Metrics, reference: np.ndarray) -> float:
     if metrics.rms_error == 0:
         return math.inf
-    if reference is None:
-        raise DataError(
-            f"PSNR of '{name}' needs the reference tensor", slug="tensor-needed", cure="run the comparison again"
-        )
     peak = float(np.max(reference))
     return 20 * math.log10((peak if peak > 0 else 1.0) / metrics.rms_error)

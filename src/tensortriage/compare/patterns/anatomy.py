@@ -119,7 +119,8 @@ def _other_shape(reference: np.ndarray, target: np.ndarray) -> Iterator[PatternF
     if reference.size == target.size > 0 and reference.dtype.kind not in "USOc":
         flat = reference.reshape(-1)
         if _agree(flat, target.reshape(-1)):
-            yield PatternFinding("shape", f"the shape is {shapes}; the values agree in memory order", 1.0, facts)
+            words = f"the shape is {shapes}; the values agree in memory order"
+            yield PatternFinding("shape", words, 1.0, {**facts, "same_memory_order": True})
             return
         for axes in misplaced.axis_orders(reference.shape):
             transposed = tuple(reference.shape[axis] for axis in axes)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import PATTERN_SHARE
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PatternFinding:
@@ -67,9 +69,6 @@ def log10_binomial(count: int, chosen: int) -> float:
     return ways / math.log(10.0)
 
 
-DECISIVE = 0.9
-"""Share of the squared error that an explanation must account for."""
-
 _MAJORITY = 0.7
 _BY_CHANCE = 0.4
 _LUCK = -6.0
@@ -92,7 +91,7 @@ def support(error: np.ndarray, rest: np.ndarray, *, parameters: int = 0) -> floa
     with np.errstate(all="ignore"):
         total = energy(error)
         left = max(energy(rest) / total, 1e-12) if total > 0.0 else 1.0
-        if not 1.0 - left >= DECISIVE or not math.isfinite(total):
+        if not 1.0 - left >= PATTERN_SHARE or not math.isfinite(total):
             return 0.0
         sizes = np.abs(error)
         better = np.count_nonzero((np.abs(rest) < 0.5 * sizes) & (sizes > 0.0))

@@ -155,9 +155,8 @@ def reversed_order(probe: Probe) -> PatternFinding | None:
         stride = math.prod(probe.shape[axis + 1 :])
         index = probe.places // stride % length
         if share := probe.support(probe.places + (length - 1 - 2 * index) * stride) if length > 1 else 0.0:
-            return PatternFinding(
-                "reordering", f"axis {axis} is in reverse order", share, {"axis": axis, "explained": share}
-            )
+            facts = {"axis": axis, "reversed": True, "explained": share}
+            return PatternFinding("reordering", f"axis {axis} is in reverse order", share, facts)
     return None
 
 

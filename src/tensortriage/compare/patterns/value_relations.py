@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from tensortriage.compare.judgement.thresholds import PATTERN_SHARE
 from tensortriage.compare.patterns.error_view import Specimen
-from tensortriage.compare.patterns.finding import DECISIVE, PatternFinding, energy, number, percent
+from tensortriage.compare.patterns.finding import PatternFinding, energy, number, percent
 from tensortriage.values.dtype import DType
 
 _FEW = 3
@@ -55,7 +56,7 @@ def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
     if not count or not specimen.error_energy > 0.0:
         return None
     share = energy(specimen.error[zeros]) / specimen.error_energy
-    if not share >= DECISIVE:
+    if not share >= PATTERN_SHARE:
         return None
     known = int(np.count_nonzero(specimen.reference != 0.0))
     sizes = np.abs(specimen.reference)
@@ -79,7 +80,7 @@ def linear(specimen: Specimen, where: np.ndarray | None = None) -> PatternFindin
     for factor, offset, parameters in _fits(reference, target):
         share = specimen.support(factor * specimen.reference + offset, parameters=parameters, where=where)
         # What is small against an error may still be all there is of a small target.
-        predicts = energy(target - factor * reference - offset) < (1.0 - DECISIVE) * energy(target)
+        predicts = energy(target - factor * reference - offset) < (1.0 - PATTERN_SHARE) * energy(target)
         if share and predicts and _SIMPLER * (1.0 - share) < left:
             best, left = (factor, offset, share), 1.0 - share
     if best is None:
@@ -148,7 +149,7 @@ def _slice_factors(specimen: Specimen, kept: tuple[int, ...], words: str) -> Pat
         square = np.sum(reference * reference, axis=others, keepdims=True)
         factors = np.where(square > 0.0, np.sum(reference * target, axis=others, keepdims=True) / square, 1.0)
         share = specimen.support(factors * specimen.reference, parameters=factors.size)
-        if not share or energy(target - factors * reference) > (1.0 - DECISIVE) * energy(target):
+        if not share or energy(target - factors * reference) > (1.0 - PATTERN_SHARE) * energy(target):
             return None
     low, high = float(factors.min()), float(factors.max())
     if not _is_common(factors - 1.0) or max(abs(low - 1.0), abs(high - 1.0)) <= 2.0 * specimen.floor:
@@ -183,7 +184,7 @@ def folded(specimen: Specimen) -> PatternFinding | None:
         folds = sign * specimen.reference < 0.0
         share = specimen.support(-specimen.reference, where=folds)
         count = int(np.count_nonzero(folds))
-        if share >= DECISIVE and count >= _FEW:
+        if share >= PATTERN_SHARE and count >= _FEW:
             return PatternFinding("sign", words, share, {"explained": share, "elements": count})
     return None
 
@@ -200,7 +201,7 @@ def saturated(specimen: Specimen) -> PatternFinding | None:
     cut = specimen.reference[above | below]
     excess = np.abs(cut - np.clip(cut, low, high))
     # What is clipped lies beyond the bound by anything from nothing on; a rounded constant lies off by one amount.
-    if share < DECISIVE or np.unique(cut).size < _FEW or float(excess.min()) > 0.25 * float(excess.max()):
+    if share < PATTERN_SHARE or np.unique(cut).size < _FEW or float(excess.min()) > 0.25 * float(excess.max()):
         return None
     bounds = [(high, "above"), (low, "below")]
     parts = [

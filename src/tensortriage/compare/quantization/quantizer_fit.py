@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import PREDICTION_GAP_DB, decibels
+from tensortriage.compare.judgement.relative_error import decibels
+from tensortriage.compare.judgement.within import near_prediction
 from tensortriage.values.dtype import DType
 
 KINDS = ("fits", "scale-not-positive", "scale-too-small", "scale-too-large", "zero-point", "axis")
@@ -107,7 +108,7 @@ def calibrate(
         "fits", error, least, float(outside.mean()) if x.size else 0.0, clipping, observed,
         (float(low.min()), float(high.max())), *shaped, "", "",
     )  # fmt: skip
-    if fit.gap_db <= PREDICTION_GAP_DB:
+    if near_prediction(fit.gap_db):
         return fit
     kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits, meant=symmetric and centred)
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import PatternFinding
@@ -54,6 +55,7 @@ class Evidence:
         calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
         quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
         in_context: Figures of every value of the instrumented target.
+        in_context_judged: What the user's tolerance says of its outputs; empty without one.
         local: Local errors.
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
@@ -76,6 +78,7 @@ class Evidence:
     unexplained: str = ""
     calibrated: Calibrated | None = None
     in_context: Mapping[str, Metrics] | None = None
+    in_context_judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
     local: Local | None = None
     influence: Influence | None = None
     configuration: Configuration | None = None

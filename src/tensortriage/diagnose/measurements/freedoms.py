@@ -7,7 +7,7 @@ in words. Then whoever looks for faults finds only what no healthy engine of tha
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.within import is_suspect, suspect_limit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.allowances import allowances, choice_errors, widened
 from tensortriage.envelope.floors import Floors
@@ -29,7 +29,6 @@ def with_choices(
     errors: Mapping[str, float],
     *,
     op_types: Callable[[str], frozenset[str]],
-    factor: float,
     what: str,
 ) -> Floors:
     """Return the floors of an exploded model, widened where the target took a freedom.
@@ -41,11 +40,10 @@ def with_choices(
         floors: Floors of its values.
         errors: Relative errors of its values on the target.
         op_types: Operators that make a value out of what was fed.
-        factor: How many floors make a suspect.
         what: Said while it takes place.
     """
     freedoms = freedoms_of(Hardware.of(inv.question.target), inv.precision)
-    suspects = [value for value, error in errors.items() if (ratio_of(error, floors.target.get(value)) or 0.0) > factor]
+    suspects = [value for value, error in errors.items() if is_suspect(error, floors.target.get(value))]
     if not suspects or not freedoms or floors.source != "envelope":
         return floors
     values = [*suspects, *peers_of(suspects, list(errors), op_types)]
@@ -62,12 +60,12 @@ def with_choices(
         granted = allowances(
             found,
             errors,
-            {value: factor * floor for value, floor in floors.target.items()},
+            {value: suspect_limit(floor) for value, floor in floors.target.items()},
             op_types=op_types,
             suspects=suspects,
             hardware=Hardware.of(inv.question.target),
         )
-        return widened(floors, granted, factor)
+        return widened(floors, granted)
     return floors
 
 

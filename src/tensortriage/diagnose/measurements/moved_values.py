@@ -13,11 +13,12 @@ import numpy as np
 from tensortriage.compare.alignment.align import by_value
 from tensortriage.compare.alignment.value_matching import Relation
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.thresholds import PATTERN_SHARE
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.patterns import misplaced
 from tensortriage.compare.patterns.anatomy import dissect
 from tensortriage.compare.patterns.error_view import lay_out
-from tensortriage.compare.patterns.finding import DECISIVE, PatternFinding
+from tensortriage.compare.patterns.finding import PatternFinding
 
 ORDERS = ("transposition", "layout", "reordering", "permutation")
 """Findings that all values are there, in another order; a shift by some places is an index error instead."""
@@ -61,8 +62,8 @@ def moved(reference: np.ndarray, target: np.ndarray, *, floor: float = 0.0) -> P
 
 def other_order(finding: PatternFinding) -> bool:
     """Say whether a finding is that all values are there, in another order or under another shape."""
-    reshaped = finding.slug == "shape" and "agree in memory order" in finding.sentence
-    return finding.strength >= DECISIVE and (finding.slug in ORDERS or reshaped)
+    reshaped = finding.slug == "shape" and "same_memory_order" in finding.evidence
+    return finding.strength >= PATTERN_SHARE and (finding.slug in ORDERS or reshaped)
 
 
 def exchanged(

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import (
-    MATCH_FACTOR,
     RELATIVE_RMS,
     UNEQUAL,
     error_of,
@@ -16,7 +16,9 @@ from tensortriage.compare.judgement.relative_error import (
     say_ratio,
     sqnr_db,
 )
-from tensortriage.compare.measured import compare_all
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import within_fp32
+from tensortriage.compare.measured import compare_all, in_words
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.floors import floors_of
@@ -191,10 +193,12 @@ class OutputFigures:
     Attributes:
         metrics: Against the reference's, by name.
         decided: What was decided on the way, when outputs depend on decisions.
+        judged: What the user's tolerance said of the tensors while they were at hand; empty without one.
     """
 
     metrics: Mapping[str, Metrics]
     decided: Decided | None = None
+    judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
 
 
 def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
@@ -211,7 +215,7 @@ def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
         inv.listener.progress(f"running {target} on {feed.name}")
         return measured_outputs(inv, feed, run_once(inv, target, inv.model, feed))
 
-    key = inv.key(target, inv.model, feed, "deployed", names, inv.question.tolerance is None)
+    key = inv.key(target, inv.model, feed, "deployed", names, *in_words(inv.tolerances))
     return inv.case.checks.remember(key, f"outputs of {target} on {feed.name}", OutputFigures, ask)
 
 
@@ -247,8 +251,8 @@ def measured_outputs(
     if problem := mismatched(expected, outputs):
         raise Unsound.because(problem, expected, outputs)
     alike = [name for name, array in golden.items() if array.shape == outputs[name].shape]
-    metrics = compare_all(((name, outputs[name]) for name in alike), store).metrics
-    return OutputFigures({name: metrics.get(name) or followed[name] for name in golden}, decided)
+    found = compare_all(((name, outputs[name]) for name in alike), store, tolerances=inv.tolerances)
+    return OutputFigures({n: found.metrics.get(n) or followed[n] for n in golden}, decided, found.judged)
 
 
 def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floors) -> FeedResult:
@@ -261,9 +265,9 @@ def judge(inv: Investigation, feed: Feed, measured: OutputFigures, floors: Floor
     within: dict[str, bool] = {}
     for name, error in errors.items():
         if inv.question.tolerance is not None:
-            within[name] = inv.question.tolerance.judge(name, metrics[name]).within
+            within[name] = measured.judged[name].within
         else:
-            within[name] = error <= MATCH_FACTOR * floors.fp32.get(name, 0.0)
+            within[name] = within_fp32(error, floors.fp32.get(name, 0.0))
         if decided is not None and name in decided.behind:
             within[name] &= decided.valid(name)
             errors[name] = max(error, *(decided.fp32[value].share for value in decided.behind[name]))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, gap_allowance_db
+from tensortriage.compare.judgement.within import format_limit, fp32_limit
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import ROUNDED, jitter
@@ -56,7 +56,7 @@ def radii_of(
     made = [name for name in arrays if model.graph.producer(name) is not None]
     exact = _first(inv, model, feed, made)
     fp32 = {
-        name: MATCH_FACTOR * np.maximum(_spread(array, exact.get(name)), _half_step(array, Precision.FP32))
+        name: fp32_limit(1.0) * np.maximum(_spread(array, exact.get(name)), _half_step(array, Precision.FP32))
         for name, array in arrays.items()
     }
     if inv.precision not in ROUNDED:
@@ -65,7 +65,7 @@ def radii_of(
     emulated = dict(inv.capture(PLAIN, rounded, feed, made, specs=specs)) if made else {}
     target = {}
     for name, array in arrays.items():
-        allowance = 10 ** (gap_allowance_db(array.size) / 20)
+        allowance = format_limit(1.0, array.size)
         once = np.maximum(_spread(array, emulated.get(name)), _half_step(array, inv.precision))
         target[name] = np.maximum(fp32[name], allowance * once)
     return Radii(fp32, target)

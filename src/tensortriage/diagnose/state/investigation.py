@@ -9,6 +9,7 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
@@ -130,6 +131,12 @@ class Investigation(Lab):
         return markable(self.model)
 
     @property
+    def tolerances(self) -> Mapping[str, Tolerance]:
+        """The user's tolerance by the name of each output of the model; empty when the noise floor judges."""
+        tolerance = self.question.tolerance
+        return {} if tolerance is None else {spec.name: tolerance for spec in self.model.outputs}
+
+    @property
     def inputs_word(self) -> str:
         """``real`` when any feed is real, else ``random``."""
         return "real" if any(feed.origin is Origin.REAL for feed in self.question.feeds) else "random"
@@ -219,6 +226,7 @@ class Investigation(Lab):
         what: str,
         keep: Keep | None = None,
         build: int = 0,
+        tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
     ) -> Measured:
         """Run a model with the wanted values marked and return their figures against golden values; see `measured`.
 
@@ -238,6 +246,7 @@ class Investigation(Lab):
             keep=keep,
             progress=progress,
             partly=partly,
+            tolerances=tolerances,
         )
 
     # -- the record ----------------------------------------------------------------------------------------------

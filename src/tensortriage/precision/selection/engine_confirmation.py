@@ -12,7 +12,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from tensortriage.compare.judgement.relative_error import decibels, gap_allowance_db
+from tensortriage.compare.judgement.relative_error import decibels
+from tensortriage.compare.judgement.within import near_prediction, within_prediction
 from tensortriage.errors import EngineError
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.selection.node_choice import KeptNodes
@@ -96,12 +97,12 @@ def gap_db(measured: GoalReading, predicted: GoalReading) -> float | None:
 def explained(measured: GoalReading, predicted: GoalReading) -> bool:
     """Whether rounding to the format explains what an engine does: at most 3 dB more than the emulation.
 
-    For outputs of few elements, whose errors scatter, it may be more; see `gap_allowance_db`.
+    For outputs of few elements, whose errors scatter, it may be more; see `tensortriage.compare.judgement.within`.
     """
     if measured.failure or (math.isinf(measured.error) and math.isfinite(predicted.error)):
         return False
     gap = gap_db(measured, predicted)
-    return gap is None or gap <= gap_allowance_db(max(measured.elements, 1))
+    return gap is None or within_prediction(gap, measured.elements)
 
 
 def settle(first: KeptNodes, ask: Questions) -> Settled:
@@ -254,7 +255,7 @@ def _batch(kept: Sequence[str], needed: set[str], most: int, ask: Questions) -> 
 def _agrees(kept: Sequence[str], ask: Questions) -> bool:
     """Whether the engine's error is what the emulation says, within 3 dB either way."""
     gap = gap_db(ask.engine(frozenset(kept)), ask.emulated(frozenset(kept)))
-    return gap is not None and abs(gap) <= 3.0
+    return gap is not None and near_prediction(abs(gap))
 
 
 def _halved(kept: list[str], ask: Questions) -> list[str]:

@@ -10,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.compare.comparison import Row
-from tensortriage.compare.judgement.relative_error import TOO_COARSE, say
+from tensortriage.compare.judgement.judgement import Basis
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.report.terminal.stream import StreamConsole
 from tensortriage.report.text import magnitude, printable, shorten, times
@@ -128,14 +130,18 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
         )
 
 
+ALLOWANCES = (Basis.FLOOR, Basis.FORMAT)
+"""What a limit rests on that the target's number format widens."""
+
+
 def lost_to_format(rows: Iterable[Row]) -> Row | None:
     """Return the worst tensor that has lost a tenth of its signal or more, judged by what its format may cost."""
     found = [
         row
         for row in rows
         if row.is_rms
-        and row.metrics.relative_rms_error >= TOO_COARSE
-        and ("may cost more" in row.judgement.limit or (row.judgement.within and "x floor" in row.judgement.limit))
+        and is_too_coarse(row.metrics.relative_rms_error)
+        and (row.judgement.basis is Basis.LOST or (row.judgement.within and row.judgement.basis in ALLOWANCES))
     ]
     return max(found, key=lambda row: row.metrics.relative_rms_error, default=None)
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
+from tensortriage.compare.judgement.compared import Compared
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.soundness import mismatched
@@ -79,9 +80,13 @@ class NumbersJudge:
             expected = {spec.name: golden[spec.name] for spec in self.inv.model.outputs if spec.name in golden}
             if problem := mismatched(expected, built.outputs[feed.name]):
                 return Judged(BuildJudgement.BAD, "other outputs", problem)
-            figures = {output: measure(right, built.outputs[feed.name][output]) for output, right in expected.items()}
-            failing = self.outputs.failing(figures)
-            rows = [(name in failing, self.outputs.error(one), name, _kind(one)) for name, one in figures.items()]
+            made = built.outputs[feed.name]
+            pairs = {output: Compared.of(right, made[output]) for output, right in expected.items()}
+            failing = self.outputs.failing(pairs)
+            rows = [
+                (name in failing, self.outputs.error(pair.metrics), name, _kind(pair.metrics))
+                for name, pair in pairs.items()
+            ]
             worst = max(worst, *rows)
         failed, error, output, kind = worst
         reason = f"largest relative error {error:.2g}" + (f", at output '{output}'" if output else "")

@@ -4,15 +4,14 @@ Floors cost extra runs (float64, emulated rounding), so they are measured only f
 error is below the rounding of a single fp32 result is within any floor.
 """
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import LOST, MATCH_FACTOR, gap_allowance_db, least_floor
-from tensortriage.compare.judgement.tolerance import Judgement, NoiseFloorTolerance
+from tensortriage.compare.judgement.judgement import Basis, Judgement
+from tensortriage.compare.judgement.relative_error import least_floor
+from tensortriage.compare.judgement.within import Limit, fp32_limit, healthy_limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -50,10 +49,9 @@ class FloorJudge:
             references: The reference's arrays of the values that may need a floor.
         """
         judged: dict[str, Judgement] = {}
-        sure = MATCH_FACTOR * least_floor(Precision.FP32)
-        cheap = NoiseFloorTolerance({name: sure * signal(figure) for name, figure in metrics.items()}, factor=1.0)
+        sure = Limit(fp32_limit(least_floor(Precision.FP32)), Basis.FLOOR)
         for name, figure in metrics.items():
-            judgement = cheap.judge(name, figure)
+            judgement = judged_by(sure, figure)
             if judgement.within or figure.exact:
                 judged[name] = judgement
         open_names = [name for name in metrics if name not in judged]
@@ -86,21 +84,9 @@ class FloorJudge:
                 )
             finally:
                 inv.close()
-        limits, lost = {}, set[str]()
+        predicted = floors.target if inv.precision in ROUNDED else {}
+        judged = {}
         for name in names:
-            fp32 = MATCH_FACTOR * floors.fp32.get(name, 0.0)
-            rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics[name].count) / 20)
-            limit = fp32 if inv.precision not in ROUNDED else max(fp32, rounding)
-            if LOST < limit < math.inf:
-                limit = LOST
-                lost.add(name)
-            limits[name] = limit * signal(metrics[name]) if math.isfinite(limit) else math.inf
-        tolerance = NoiseFloorTolerance(limits, factor=1.0)
-        judged = {name: tolerance.judge(name, metrics[name]) for name in names}
-        words = f"rms <= {LOST:.0%} of the signal, though rounding to {inv.precision.value} may cost more"
-        return judged | {name: dataclasses.replace(judged[name], limit=words) for name in lost}
-
-
-def signal(metrics: Metrics) -> float:
-    """Return the RMS of the reference; 0 when no element is finite on both sides."""
-    return metrics.reference_rms if metrics.compared else 0.0
+            limit = healthy_limit(metrics[name].count, floors.fp32.get(name, 0.0), predicted.get(name))
+            judged[name] = judged_by(limit, metrics[name], format_name=inv.precision.value)
+        return judged

@@ -16,7 +16,8 @@ import numpy as np
 
 from tensortriage.compare.alignment.align import align, paired_by_value
 from tensortriage.compare.comparison import Comparison, Row
-from tensortriage.compare.judgement.tolerance import EveryTolerance, Judgement, Tolerance, check_names
+from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance, check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.compare.run_result import CompareResult, FeedComparison, Invalid
 from tensortriage.engines.base import Limits

@@ -7,16 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.compare.comparison import Row
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.ranked import RankedComparison
-from tensortriage.compare.judgement.relative_error import (
-    LOST,
-    MATCH_FACTOR,
-    RELATIVE_RMS,
-    error_of,
-    gap_allowance_db,
-    measure_of,
-)
-from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, measure_of, ratio_of
+from tensortriage.compare.judgement.within import Limit, healthy_limit, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -93,8 +87,7 @@ def decided_outputs(
     for name, metrics in decided.metrics.items():
         value, worst = decided.worst(name)
         floors = decided.floors
-        rounding = floors.target.get(name, 0.0) * 10 ** (gap_allowance_db(metrics.count) / 20)
-        limit = min(LOST, max(MATCH_FACTOR * floors.fp32.get(name, 0.0), rounding))
+        limit = healthy_limit(metrics.count, floors.fp32.get(name, 0.0), floors.target.get(name, 0.0))
         found[name] = _output(metrics, worst, limit, noise, "" if value == name else f"follows from '{value}': ")
     return found
 
@@ -110,18 +103,17 @@ def row_of(
     return Row(*place, metrics, judgement, measure_of(metrics), error_of(metrics))
 
 
-def _output(metrics: Metrics, worst: RankedComparison, limit: float, noise: str, origin: str) -> DecidedOutput:
+def _output(metrics: Metrics, worst: RankedComparison, limit: Limit, noise: str, origin: str) -> DecidedOutput:
     error, note = error_of(metrics), (origin + worst.in_words(noise)) if worst.differing or metrics.exact else ""
     if worst.mismatches:
-        return DecidedOutput(
-            metrics, Judgement(False, f"ties within {noise}", worst.worst_margin), worst.measure, worst.share, note
-        )
+        judgement = Judgement(False, f"ties within {noise}", worst.worst_margin, Basis.DECISION)
+        return DecidedOutput(metrics, judgement, worst.measure, worst.share, note)
     if metrics.exact and not metrics.mismatches:
-        judgement = Judgement(True, f"ties within {noise}", worst.worst_margin)
+        judgement = Judgement(True, f"ties within {noise}", worst.worst_margin, Basis.DECISION)
         return DecidedOutput(metrics, judgement, worst.measure, 0.0, note)
     if metrics.exact:
-        judgement = Judgement(False, "equal once decided", float("inf"))
+        judgement = Judgement(False, "equal once decided", float("inf"), Basis.EQUALITY)
         return DecidedOutput(metrics, judgement, measure_of(metrics), error, note)
-    ratio = error / limit if limit else float("inf") if error else 0.0
-    judgement = Judgement(error <= limit, f"rms <= {limit:.3g} of the signal once decided", ratio)
+    words = f"rms <= {limit.error:.3g} of the signal once decided"
+    judgement = Judgement(within_limit(error, limit.error), words, ratio_of(error, limit.error) or 0.0, limit.basis)
     return DecidedOutput(metrics, judgement, RELATIVE_RMS, error, note)

@@ -1,7 +1,6 @@
 """Judging saved comparisons again by other limits, from the numbers that were kept, without any engine.
 
-What is within a limit is decided by `tensortriage.compare.judgement.tolerance` alone: a saved statistic is handed to it
-as a tensor of one element that is off by so much.
+What is within a limit is decided by `tensortriage.compare.judgement.tolerance` alone, which is handed the saved number.
 """
 
 import dataclasses
@@ -10,17 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
-    Judgement,
     PolygraphyTolerance,
     ThresholdKind,
     ThresholdTolerance,
     Tolerance,
+    by_statistic,
 )
-from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
 from tensortriage.workflows.comparison.saved_accuracy import SIMPLE, SavedAccuracy
@@ -30,12 +27,12 @@ WORDS: Mapping[str, str] = MappingProxyType({
     "SnrResult": "snr", "PerceptualMetricsResult": "perceptual_metrics", "": "verdicts without numbers",
 })  # fmt: skip
 """The word users know for each class of saved entries."""
-_JUDGED_AS: Mapping[str, tuple[ThresholdKind, str]] = MappingProxyType({
-    # Class of the entry -> the threshold that decides, and the field of the metrics that it looks at. What is called
-    # PSNR is a level in dB like SNR; LPIPS is a distance like L2.
-    "L2Result": (ThresholdKind.L2, "l2_error"), "PerceptualMetricsResult": (ThresholdKind.L2, "l2_error"),
-    "CosineSimilarityResult": (ThresholdKind.COSINE_SIMILARITY, "cosine_similarity"),
-    "PsnrResult": (ThresholdKind.SNR, "sqnr_db"), "SnrResult": (ThresholdKind.SNR, "sqnr_db"),
+_JUDGED_AS: Mapping[str, ThresholdKind] = MappingProxyType({
+    # Class of the entry -> the threshold that decides. What is called PSNR is a level in dB like SNR; LPIPS is a
+    # distance like L2.
+    "L2Result": ThresholdKind.L2, "PerceptualMetricsResult": ThresholdKind.L2,
+    "CosineSimilarityResult": ThresholdKind.COSINE_SIMILARITY,
+    "PsnrResult": ThresholdKind.SNR, "SnrResult": ThresholdKind.SNR,
 })  # fmt: skip
 _CLASS_OF = {
     ThresholdKind.L2: "L2Result", ThresholdKind.COSINE_SIMILARITY: "CosineSimilarityResult",
@@ -221,13 +218,14 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _judge(name: str, entry: AccuracyEntry) -> Judgement:
     if entry.passed is not None:
         limit = "as it was judged" if entry.kind else "equal shapes"
-        return Judgement(entry.passed, limit, 0.0 if entry.passed else math.inf)
+        basis = Basis.USER if entry.kind else Basis.EQUALITY
+        return Judgement(entry.passed, limit, 0.0 if entry.passed else math.inf, basis)
     if entry.kind == SIMPLE:
         return _judge_simple(name, entry)
-    kind, field = _JUDGED_AS[entry.kind]
+    kind = _JUDGED_AS[entry.kind]
     (value,) = entry.metrics.values()
     tolerance = ThresholdTolerance(kind, float(entry.limits["threshold"]))
-    judgement = tolerance.judge(name, _stand_in(**{field: math.nan if value is None else value}))
+    judgement = tolerance.judge_number(name, math.nan if value is None else value)
     return dataclasses.replace(judgement, limit=judgement.limit.replace(kind.value, WORDS[entry.kind]))
 
 
@@ -242,14 +240,5 @@ def _judge_simple(name: str, entry: AccuracyEntry) -> Judgement:
             slug="statistic-not-saved",
             cure="choose --check-error-stat max, mean or median, or compare again",
         )
-    tolerance = PolygraphyTolerance(float(entry.limits["atol"]), float(entry.limits["rtol"]), ErrorStat.MAX)
-    judgement = tolerance.judge(
-        name, _stand_in(max_abs_error=absolute, max_rel_error=math.inf if relative is None else relative)
-    )
-    return dataclasses.replace(judgement, limit=judgement.limit.replace("(max)", f"({stat})"))
-
-
-def _stand_in(**figures: float) -> Any:
-    """Return the metrics of a tensor of one element with these errors."""
-    one = np.ones(1)
-    return dataclasses.replace(measure(one, one), **figures)  # type: ignore[arg-type] # the names are checked by replace
+    largest = math.inf if relative is None else relative
+    return by_statistic(absolute, largest, float(entry.limits["atol"]), float(entry.limits["rtol"]), stat)

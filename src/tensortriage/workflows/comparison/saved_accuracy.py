@@ -9,7 +9,7 @@ import json
 import math
 from pathlib import Path
 
-from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.run_result import RUN_FORMAT, CompareResult
 from tensortriage.errors import DataError

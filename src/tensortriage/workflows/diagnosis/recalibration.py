@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import decibels, error_of, gap_allowance_db, say
+from tensortriage.compare.judgement.relative_error import decibels, error_of, say
+from tensortriage.compare.judgement.within import within_prediction
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Calibrated
 from tensortriage.diagnose.state.investigation import Investigation
@@ -38,7 +39,7 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
     after = error_of(figure) if figure else math.inf
     count = figure.count if figure else 0
     works = after < calibrated.before and (
-        after <= calibrated.after or decibels(after / max(calibrated.after, 1e-30)) <= gap_allowance_db(count)
+        after <= calibrated.after or within_prediction(decibels(after / max(calibrated.after, 1e-30)), count)
     )
     if not works:
         answer = f"no: on the target the error of output '{output}' is {say(after)}, {say(calibrated.after)} predicted"

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import LOST, error_of, gap_allowance_db, least_floor, say
-from tensortriage.compare.judgement.tolerance import Judgement
+from tensortriage.compare.judgement.judgement import Basis, Judgement
+from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of, say
+from tensortriage.compare.judgement.within import format_limit, is_lost, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.onnxruntime.told_types import known_specs
 from tensortriage.engines.registry import create
@@ -172,7 +173,7 @@ class FormatJudge:
         scale = _scale(feed)
         for name, figure in metrics.items():
             cost = _error(measure(references[name], emulated[name]), scale)
-            if not figure.exact and cost >= LOST:
+            if not figure.exact and is_lost(cost):
                 raise self._lost(name, feed, cost)
             judged[name] = self._judge(figure, cost, scale)
         return judged
@@ -184,10 +185,9 @@ class FormatJudge:
             allowed = _EXACT_SHARE * cost + (_FEW / figure.count if cost else 0.0)
             words = f"{allowed:.1e} of the elements"
         else:
-            allowed = max(cost, least_floor(self._precision)) * 10 ** (gap_allowance_db(figure.count) / 20)
+            allowed = format_limit(max(cost, least_floor(self._precision)), figure.count)
             words = f"{allowed:.1e}, what {self._precision.value} costs"
-        ratio = error / allowed if allowed else 0.0 if error == 0.0 else math.inf
-        return Judgement(error <= allowed, words, ratio)
+        return Judgement(within_limit(error, allowed), words, ratio_of(error, allowed) or 0.0, Basis.FORMAT)
 
     def _lost(self, name: str, feed: Feed, cost: float) -> ModelError:
         word = self._precision.value

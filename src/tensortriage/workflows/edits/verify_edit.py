@@ -13,8 +13,8 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, say
-from tensortriage.compare.judgement.tolerance import Judgement
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
@@ -258,10 +258,10 @@ class _Proving:
         pairs = []
         for name in self._outputs:
             if name not in after:
-                judged[name] = (float("inf"), Judgement(False, "the output must exist", float("inf")))
+                judged[name] = (float("inf"), Judgement(False, "the output must exist", float("inf"), Basis.EQUALITY))
             elif before[name].shape != after[name].shape:
                 shapes = f"the shape {list(before[name].shape)}, not {list(after[name].shape)}"
-                judged[name] = (float("inf"), Judgement(False, shapes, float("inf")))
+                judged[name] = (float("inf"), Judgement(False, shapes, float("inf"), Basis.EQUALITY))
             else:
                 pairs.append((name, before[name], after[name]))
         metrics = dict(measure_many(pairs))

@@ -8,7 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, least_floor
+from tensortriage.compare.judgement.relative_error import least_floor
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import DataError, ModelError, UsageError
@@ -225,9 +227,9 @@ def goal_of(
         return ErrorGoal(
             {name: factor * floor for name, floor in floors.items()}, f"error <= {factor:g} x the fp32 noise floor"
         )
-    least_error = MATCH_FACTOR * least_floor(precision)
+    least_error = fp32_limit(least_floor(precision))
     return ErrorGoal(
-        {name: max(MATCH_FACTOR * floor, least_error) for name, floor in floors.items()},
+        {name: max(fp32_limit(floor), least_error) for name, floor in floors.items()},
         f"error <= {least_error:.2g}, {MATCH_FACTOR:g} roundings to {precision.value}",
     )
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import PREDICTION_GAP_DB, decibels, say
+from tensortriage.compare.judgement.relative_error import decibels, say
+from tensortriage.compare.judgement.within import near_prediction
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
@@ -43,7 +44,7 @@ def kernel_notices(
         )
     except EngineError:
         return
-    if decibels(here / max(error, 1e-30)) > PREDICTION_GAP_DB and in_7_bits < here:
+    if not near_prediction(decibels(here / max(error, 1e-30))) and in_7_bits < here:
         yield (
             f"on this processor, which has no VNNI, ONNX Runtime's kernels cut sums of 8-bit products off in int16: "
             f"output error {say(here)} instead of {say(error)}; with --reduce-range (weights in 7 bits) it is about "

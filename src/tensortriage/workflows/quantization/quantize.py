@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import say, sqnr_db
+from tensortriage.compare.judgement.within import is_lost
 from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
@@ -36,10 +37,6 @@ from tensortriage.workflows.quantization.operand_ranges import (
     require_finite,
     require_numbers_in,
 )
-
-LOST = 0.5
-"""Relative RMS error from which an output is lost: half of its signal. Such a model is not written unless asked to."""
-
 
 MOST_NAMED = 3
 
@@ -265,7 +262,7 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
     Raises:
         ModelError: Then (``quantize-lossy``).
     """
-    if request.accept_lost or best.worst < LOST:
+    if request.accept_lost or not is_lost(best.worst):
         return
     name = max(best.relative_rms_errors, key=lambda n: best.relative_rms_errors[n])
     why = ""

@@ -8,17 +8,16 @@ import math
 from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor, ratio_of
+from tensortriage.compare.judgement.thresholds import FP32_SUSPECT_ROUNDINGS
+from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.floors import emulate
-from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import explode
 from tensortriage.values.dtype import Precision
-
-FP32_FACTOR = 20.0
-"""How far above one rounding an fp32 kernel's result may be without suspicion: sums of many terms are that far."""
 
 
 def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
@@ -46,7 +45,7 @@ def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
             if not isinstance(error, EngineError):
                 raise
             return {}
-        least = least_floor(inv.precision) * (FP32_FACTOR if inv.precision is Precision.FP32 else 1.0)
+        least = least_floor(inv.precision) * (FP32_SUSPECT_ROUNDINGS if inv.precision is Precision.FP32 else 1.0)
         for value in values:
             producer = inv.model.graph.producer(value)
             if producer is None:
@@ -56,6 +55,6 @@ def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
                 continue
             floor = max(least, error_of(rounded[value]) if value in rounded else 0.0)
             ratio = ratio_of(error_of(answer.metrics[value]), floor) or 0.0
-            if ratio > SUSPECT_RATIO:
+            if stands_out(ratio):
                 found[producer.name] = max(found.get(producer.name, 0.0), ratio)
     return found

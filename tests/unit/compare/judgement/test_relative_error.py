@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.compare.judgement.relative_error import decibels, error_of, gap_allowance_db, least_floor, ratio_of
+from tensortriage.compare.judgement.relative_error import decibels, error_of, least_floor, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.values.dtype import Precision
 
@@ -54,12 +54,6 @@ def test_the_least_floor_is_what_rounding_once_really_costs(precision, dtype):
     relative = (x.astype(dtype).astype(np.float32) - x) / x
     measured = float(np.sqrt(np.mean(relative.astype(np.float64) ** 2)))
     assert least_floor(precision) == pytest.approx(measured, rel=0.02)
-
-
-def test_few_elements_are_allowed_a_larger_gap():
-    # 3 dB plus three standard deviations of 1/sqrt(n) nepers, 8.686 dB each.
-    assert gap_allowance_db(100) == pytest.approx(3.0 + 3.0 * 8.6859 / 10.0, rel=1e-3)
-    assert gap_allowance_db(10) > gap_allowance_db(1000) > 3.0
 
 
 @given(st.floats(min_value=1e-30, max_value=1e30))

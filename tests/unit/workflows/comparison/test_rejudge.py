@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tensortriage.compare.comparison import Comparison, Row
+from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import (
     ErrorStat,
-    Judgement,
     PolygraphyTolerance,
     ThresholdKind,
     ThresholdTolerance,
@@ -155,7 +155,7 @@ def test_without_a_statistic_the_largest_error_counts_and_a_verdict_is_replaced(
 
 def compared(reference, target, within=True):
     metrics = measure(np.float32(reference), np.float32(target))
-    row = Row("y", "node", "Relu", metrics, Judgement(within, "floor", 0.5))
+    row = Row("y", "node", "Relu", metrics, Judgement(within, "floor", 0.5, Basis.FLOOR))
     comparison = FeedComparison("f[0]", Comparison("onnxruntime", "openvino", (row,)))
     return CompareResult("onnxruntime", ("openvino",), {"f[0]": "real"}, "deployed", {}, (comparison,), (), {}, {})
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import counts, is_decisive, stands_out
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import maker, with_choices
@@ -31,20 +32,11 @@ from tensortriage.runs.refusals import Unseen
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore, stored
 
-SUSPECT_RATIO = 2.0
-"""Local error over floor from which an op is a suspect (6 dB); influence then decides."""
-
 MOST_SUSPECTS = 24
 """Suspects whose influence is measured, the largest ratios first."""
 
 KEPT_BYTES = 64 << 20
 """Up to this much of tensors the local results of all ops are kept, not only of the suspects."""
-
-NEGLIGIBLE = 0.1
-"""A suspect whose influence is below this share of the largest is not named."""
-
-DECISIVE = 0.5
-"""Share of the output error that injected suspects must reproduce to be blamed for it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,16 +95,14 @@ def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple
 
     def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
         ratio = ratio_of(error_of(figure), floors.target.get(name)) or 0.0
-        if ratio > SUSPECT_RATIO or (small and ratio > 0.0):
+        if stands_out(ratio) or (small and ratio > 0.0):
             kept[name] = np.array(array)
 
     what = f"{where} on {inv.question.target}"
     target, marked = inv.question.target, exploded.model
     answer = inv.measured(target, marked, fed, values, golden=golden, what=what, keep=keep, build=build)
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
-    floors = with_choices(
-        inv, exploded.model, fed, floors, errors, op_types=maker(inv), factor=SUSPECT_RATIO, what=where
-    )
+    floors = with_choices(inv, exploded.model, fed, floors, errors, op_types=maker(inv), what=where)
     return Local(answer.metrics, floors, answer.misshapen, arrays_in(folder, kept), answer.unseen)
 
 
@@ -187,7 +177,7 @@ def suspects(inv: Investigation, feed: Feed, local: Local) -> list[tuple[str, fl
     for name in local.metrics:
         error = local.error(name)
         ratio = ratio_of(error, local.floors.target.get(name))
-        if ratio is not None and ratio > SUSPECT_RATIO:
+        if ratio is not None and stands_out(ratio):
             found.append((name, ratio))
     return sorted(found, key=lambda item: -item[1])[:MOST_SUSPECTS]
 
@@ -220,13 +210,14 @@ def influence(inv: Investigation, feed: Feed, local: Local, values: Sequence[str
     golden, specs = inv.golden(feed), inv.specs(feed)
     untouched = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
     seen = injections(inv, feed, local, values, host=inv.model, untouched=untouched)
-    if seen.explained >= DECISIVE or inv.precision not in ROUNDED:
+    if is_decisive(seen.explained) or inv.precision not in ROUNDED:
         return seen
     rounded = round_results(inv.model, inv.precision, specs=specs)
     with inv.new_runner(PLAIN, rounded) as runner:
         untouched = dict(runner.run(feed))
     again = injections(inv, feed, local, values, host=rounded, untouched=untouched)
-    return dataclasses.replace(again, rounded=True) if again.explained > max(seen.explained, DECISIVE) else seen
+    better = is_decisive(again.explained) and again.explained > seen.explained
+    return dataclasses.replace(again, rounded=True) if better else seen
 
 
 def injections(
@@ -259,7 +250,7 @@ def injections(
             for value in values
         }
         largest = max(alone.values(), default=0.0)
-        named = {value for value, error in alone.items() if error >= NEGLIGIBLE * largest}
+        named = {value for value, error in alone.items() if counts(error, largest)}
         joint = runner.run(injected(feed, local.arrays, values, named)) if named else {}
     deployed = inv.runner(inv.question.target, inv.model).run(feed)
     return Influence(alone, output_error(untouched, joint), explained_share(untouched, deployed, joint))

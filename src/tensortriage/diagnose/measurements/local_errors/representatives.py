@@ -6,8 +6,8 @@ block; then the other instances of those that turn out wrong. If that does not e
 a fault in a single instance is found too, only later.
 """
 
-from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, Local, joined, local_errors, parts_of
+from tensortriage.compare.judgement.within import is_suspect
+from tensortriage.diagnose.measurements.local_errors.local import Local, joined, local_errors, parts_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.similarity.instances import Instances
@@ -43,7 +43,6 @@ def suspicious(local: Local) -> list[str]:
     """Return every value whose local error exceeds its floor."""
     found = list(local.misshapen)
     for name in local.metrics:
-        ratio = ratio_of(local.error(name), local.floors.target.get(name))
-        if ratio is not None and ratio > SUSPECT_RATIO:
+        if is_suspect(local.error(name), local.floors.target.get(name)):
             found.append(name)
     return found

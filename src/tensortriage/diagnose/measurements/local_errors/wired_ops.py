@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import with_choices
-from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
@@ -29,7 +30,7 @@ class Wired:
 
     Attributes:
         nodes: Names, in topological order.
-        errors: Relative error of every end that exceeds `SUSPECT_RATIO` times its floor, by value name.
+        errors: Relative error of every end that stands out of its floor, by value name.
         ratio: Largest error over floor of any end; 0 when nothing could be compared.
     """
 
@@ -40,7 +41,7 @@ class Wired:
     @property
     def wrong(self) -> bool:
         """Whether any end is beyond its floor."""
-        return self.ratio > SUSPECT_RATIO
+        return stands_out(self.ratio)
 
 
 def runnable(inv: Investigation, feed: Feed) -> tuple[str, ...]:
@@ -77,15 +78,13 @@ def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]
     words = f"{what} on {inv.question.target}"
     answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=words)
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
-    floors = with_choices(
-        inv, exploded.model, fed, floors, errors, op_types=pieces(inv, sets), factor=SUSPECT_RATIO, what=what
-    )
+    floors = with_choices(inv, exploded.model, fed, floors, errors, op_types=pieces(inv, sets), what=what)
     errors |= dict.fromkeys(answer.misshapen, math.inf)
     ratios = {name: ratio_of(error, floors.target.get(name)) or 0.0 for name, error in errors.items()}
     graph, found = inv.model.graph, []
     for nodes in sets:
         own = [value for name in nodes for value in graph.node(name).outputs if value in ratios]
-        wrong = {value: errors[value] for value in own if ratios[value] > SUSPECT_RATIO}
+        wrong = {value: errors[value] for value in own if stands_out(ratios[value])}
         found.append(Wired(tuple(nodes), wrong, max((ratios[value] for value in own), default=0.0)))
     return found
 

@@ -13,7 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.local import golden_feed, shape_values
@@ -128,7 +129,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     return [
         Opinion(
             value,
-            MATCH_FACTOR * floors.fp32.get(value, 0.0),
+            fp32_limit(floors.fp32.get(value, 0.0)),
             {
                 REFERENCE: np.asarray(golden[value]),
                 **{word: found[value] for word, found in answers.items() if value in found},

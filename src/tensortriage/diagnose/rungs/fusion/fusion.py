@@ -8,8 +8,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inner_values, runnable
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
@@ -57,7 +57,8 @@ def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
     seen = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
     if len(seen) < len(names):
         return False
-    return sound(inv, judge(inv, evidence.feed, OutputFigures(seen), evidence.worst.floors), inv.question.target)
+    marked = OutputFigures(seen, judged=evidence.in_context_judged)
+    return sound(inv, judge(inv, evidence.feed, marked, evidence.worst.floors), inv.question.target)
 
 
 def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -> Iterator[Round]:
@@ -141,7 +142,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
     ratio = ratio_of(alone, evidence.local.floors.target.get(value)) if evidence.local else None
     others = ", ".join(repr(other) for other in item.nodes if other != name)
     within = "not measured alone" if ratio is None else f"alone {say(alone)}, {say_ratio(ratio)}"
-    if ratio is not None and ratio > SUSPECT_RATIO:
+    if stands_out(ratio):
         within += " (not what makes the failure)"
     end, error = max(item.errors.items(), key=lambda pair: pair[1])
     return Culprit(

@@ -6,12 +6,10 @@ A set counts when injecting its wrong results into the reference's run reproduce
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
+from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import (
-    DECISIVE,
     MOST_SUSPECTS,
-    NEGLIGIBLE,
-    SUSPECT_RATIO,
     Influence,
     Local,
     influence,
@@ -85,9 +83,9 @@ def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Infl
     return influence(inv, evidence.feed, local, list(ends))
 
 
-def decisive(seen: Influence, share: float = DECISIVE) -> bool:
-    """Say whether injected errors make a share of the failure."""
-    return seen.explained >= share
+def decisive(seen: Influence) -> bool:
+    """Say whether injected errors make the failure."""
+    return is_decisive(seen.explained)
 
 
 def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: Influence) -> bool:
@@ -97,7 +95,7 @@ def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: 
     """
     inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
     marked = [value for value in inv.values if value in inner]
-    return bool(marked) and decisive(seen, NEGLIGIBLE) and restores(inv, evidence, marked)
+    return bool(marked) and counts(seen.explained, 1.0) and restores(inv, evidence, marked)
 
 
 def shrunk(
@@ -105,8 +103,8 @@ def shrunk(
 ) -> Together | None:
     """Shrink the windows that matter; None when all come down to ops that are wrong by themselves."""
     weights = {id(item): strongest(item, seen.alone) for item in wrong}
-    bar = NEGLIGIBLE * max(weights.values())
-    matter = sorted((item for item in wrong if weights[id(item)] >= bar), key=lambda item: -weights[id(item)])
+    most = max(weights.values())
+    matter = sorted((item for item in wrong if counts(weights[id(item)], most)), key=lambda item: -weights[id(item)])
     sets: list[Wired] = []
     rest, shrinks = list(matter), 0
     while rest and shrinks < MOST_SHRUNK:
@@ -136,7 +134,7 @@ def repeats_of(inv: Investigation, evidence: Evidence, first: Wired, windows: Se
         found = measure_wired(inv, evidence.feed, guesses, what="further places")
     except (EngineError, ModelError):
         return []
-    return [item for item in found if item.ratio >= NEGLIGIBLE * first.ratio and item.wrong]
+    return [item for item in found if counts(item.ratio, first.ratio) and item.wrong]
 
 
 def alike(graph: Graph, pattern: Sequence[str], window: Sequence[str]) -> tuple[str, ...] | None:
@@ -179,7 +177,6 @@ def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | Non
     A part counts while its error is beyond its floor and not negligible against the window's, so that the search does
     not drift from the fault to what else a kernel does a little differently.
     """
-    bar = max(SUSPECT_RATIO, NEGLIGIBLE * window.ratio)
     answers: dict[tuple[str, ...], Wired] = {window.nodes: window}
 
     def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
@@ -189,7 +186,8 @@ def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | Non
         except (EngineError, ModelError) as error:
             return OracleVerdict(CandidateOutcome.UNRESOLVED, detail=error.message)
         answers[candidate] = found
-        return OracleVerdict(CandidateOutcome.SAME if found.ratio >= bar and found.wrong else CandidateOutcome.PASS)
+        same = found.wrong and counts(found.ratio, window.ratio)
+        return OracleVerdict(CandidateOutcome.SAME if same else CandidateOutcome.PASS)
 
     inv.listener.progress(f"shrinking a window of {len(window.nodes)} ops")
     graph = inv.model.graph

@@ -4,6 +4,7 @@ A change of the model (values marked as outputs) or of the engine's options rest
 within its limit, or off by no more than the number format explains.
 """
 
+from tensortriage.compare.measured import in_words
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, OutputFigures, Unsound, judge, measured_outputs
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
@@ -56,7 +57,7 @@ def with_change(inv: Investigation, feed: Feed, floors: Floors, *, model: Model,
             return OutputFigures({})
 
     names = [output.name for output in inv.model.outputs]
-    key = inv.key(spec, model, feed, "restored", names, inv.question.tolerance is None)
+    key = inv.key(spec, model, feed, "restored", names, *in_words(inv.tolerances))
     found = inv.case.checks.remember(key, f"outputs of {spec} once changed, on {feed.name}", OutputFigures, ask)
     return judge(inv, feed, found, floors) if found.metrics else None
 

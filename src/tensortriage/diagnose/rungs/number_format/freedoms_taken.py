@@ -7,10 +7,10 @@ is to blame, and the answer says what was approximated or accumulated.
 
 from collections import Counter
 
-from tensortriage.compare.judgement.relative_error import gap_allowance_db, say
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
-from tensortriage.diagnose.rungs.number_format.predicted import gap_db
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -41,11 +41,11 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     worst = evidence.worst
     gaps = {
-        name: gap_db(worst.metrics[name], error, predicted.get(name, 0.0))
+        name: prediction_gap_db(worst.metrics[name], error, predicted.get(name, 0.0))
         for name, error in worst.errors.items()
         if not worst.within[name]
     }
-    beyond = [name for name, gap in gaps.items() if gap > gap_allowance_db(worst.metrics[name].count)]
+    beyond = [name for name, gap in gaps.items() if not within_prediction(gap, worst.metrics[name].count)]
     left = suspects(inv, evidence.feed, local)
     inv.answered(
         QUESTION,

@@ -2,7 +2,9 @@
 
 import math
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
+from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
@@ -29,6 +31,7 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
             inv.values,
             golden=golden,
             what=f"every layer on {inv.question.target}",
+            tolerances=inv.tolerances,
         )
     except EngineError as error:
         inv.answered(
@@ -38,14 +41,14 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
             reason=error.message,
         )
         return
-    evidence.in_context = found.metrics
+    evidence.in_context, evidence.in_context_judged = found.metrics, found.judged
     moved = [
         name
         for name, figure in evidence.worst.metrics.items()
         if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
     ]
     rows = evidence.layer_rows(inv)
-    above = [row for row in rows if (ratio_of(row.in_context_error, row.floor) or 0.0) > MATCH_FACTOR]
+    above = [row for row in rows if beyond_fp32(ratio_of(row.in_context_error, row.floor))]
     answer = f"{len(above)} of {len(rows)} tensors are above {MATCH_FACTOR:g}x their floor"
     if above:
         answer += f", the first is '{above[0].value}' ({above[0].op_type})"

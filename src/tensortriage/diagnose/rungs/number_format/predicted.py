@@ -2,16 +2,8 @@
 
 import math
 
-from tensortriage.compare.judgement.relative_error import (
-    RELATIVE_RMS,
-    TOO_COARSE,
-    decibels,
-    error_of,
-    gap_allowance_db,
-    ratio_of,
-    say,
-)
-from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say
+from tensortriage.compare.judgement.within import is_too_coarse, prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
@@ -33,7 +25,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     predictions = {name: predicted_of(evidence, name) for name in result.errors}
     for name in result.errors:
         gaps[name] = gap_of(result, name, predictions[name])
-        if gaps[name] > gap_allowance_db(result.metrics[name].count):
+        if not within_prediction(gaps[name], result.metrics[name].count):
             unexplained.append(name)
     worst = max(gaps, key=lambda name: gaps[name])
     inv.answered(
@@ -49,7 +41,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     name, _, _ = result.worst
     look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
-    coarse = max(error_of(result.metrics[n]) for n in gaps) >= TOO_COARSE
+    coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
     return inv.verdict(
         VerdictKind.ROUNDING,
         0.95 if inv.inputs_word == "real" else 0.85,
@@ -74,8 +66,8 @@ def gap_of(result: FeedResult, name: str, predicted: float) -> float:
     if decided is not None and name in decided.behind:
         if not decided.valid(name, rounded=True):
             return math.inf
-        return gap_db(figure, error_of(figure), predicted)
-    return gap_db(figure, result.errors[name], predicted)
+        return prediction_gap_db(figure, error_of(figure), predicted)
+    return prediction_gap_db(figure, result.errors[name], predicted)
 
 
 def against(result: FeedResult, name: str, predicted: float, gap: float) -> str:
@@ -100,17 +92,6 @@ def precision_command(inv: Investigation) -> list[str]:
     return [inv.command("debug precision", "--target", str(inv.question.target), "-o", "mixed.onnx")]
 
 
-def gap_db(metrics: Metrics, error: float, predicted: float) -> float:
-    """Return by how many dB an error exceeds its prediction.
-
-    For exact types it is inf or 0: mismatches within three standard deviations of their expected number are explained.
-    """
-    if not metrics.exact:
-        return decibels(ratio_of(error, predicted) or 0.0)
-    expected = predicted * metrics.count
-    return 0.0 if metrics.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0)) else math.inf
-
-
 def beyond_format(inv: Investigation, result: FeedResult) -> bool:
     """Say whether outputs fail in a way that rounding to the requested format does not explain; NaN and Inf always."""
     for name, within in result.within.items():
@@ -119,6 +100,6 @@ def beyond_format(inv: Investigation, result: FeedResult) -> bool:
             continue
         rounded = inv.precision in ROUNDED and inv.question.tolerance is None and math.isfinite(error)
         gap = gap_of(result, name, result.floors.target.get(name, 0.0))
-        if not rounded or gap > gap_allowance_db(metrics.count):
+        if not rounded or not within_prediction(gap, metrics.count):
             return True
     return False

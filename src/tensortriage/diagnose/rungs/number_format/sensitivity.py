@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of, say
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of, say
+from tensortriage.compare.judgement.within import beyond_fp32, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
@@ -42,7 +43,7 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     failing = [name for name, within in evidence.worst.within.items() if not within]
     errors = evidence.worst.errors
-    excused = [name for name in failing if errors[name] <= MATCH_FACTOR * moved.get(name, 0.0)]
+    excused = [name for name in failing if within_fp32(errors[name], moved.get(name, 0.0))]
     name = max(failing, key=lambda n: errors[n], default=evidence.worst.worst[0])
     facts = {"moved": moved, "measured_error": dict(errors), "draws": DRAWS}
     words = f"one unit in the last place of the inputs moves output '{name}' by {say(moved.get(name))}"
@@ -77,8 +78,7 @@ def beyond_rounding(local: Local) -> str:
     if local.misshapen:
         return next(iter(local.misshapen))
     for name in local.metrics:
-        ratio = ratio_of(local.error(name), local.floors.target.get(name))
-        if ratio is not None and ratio > MATCH_FACTOR:
+        if beyond_fp32(ratio_of(local.error(name), local.floors.target.get(name))):
             return name
     return ""
 

@@ -7,7 +7,8 @@ and the target's error is held against that: a value beyond the range is `range-
 
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, TOO_COARSE, error_of, say
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of_original
@@ -47,7 +48,7 @@ def typed_file(inv: Investigation, evidence: Evidence, beside: Correspondence) -
     except (EngineError, ModelError, DataError) as error:
         inv.answered(QUESTION, f"unknown: {error.message}", since=since)
         return None
-    same = all(ratio <= MATCH_FACTOR for ratio in away.values())
+    same = not any(beyond_fp32(ratio) for ratio in away.values())
     answer = f"yes: {told}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
     inv.answered(QUESTION, answer, since=since, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
@@ -118,7 +119,7 @@ def _format_verdict(
     if verdict.kind is VerdictKind.ROUNDING:
         look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
         following = (inv.command("run", *look),)
-        if trial.excess and trial.worst.worst[1] < TOO_COARSE:
+        if trial.excess and not is_too_coarse(trial.worst.worst[1]):
             first = trial.excess[0]
             summary += (
                 f"; {precision.value} cannot hold {first.op_type} '{first.node}' ({first.magnitude:.3g}), which shows "

@@ -8,12 +8,10 @@ import dataclasses
 from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.within import counts, is_decisive, is_suspect, stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.influences import with_the_rest
 from tensortriage.diagnose.measurements.local_errors.local import (
-    DECISIVE,
-    NEGLIGIBLE,
-    SUSPECT_RATIO,
     Influence,
     Local,
     influence,
@@ -86,7 +84,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
     measured = max(evidence.worst.errors.values())
     ranked = sorted(seen.alone, key=lambda value: (-seen.alone[value], -ratios[value]))
     largest = seen.alone[ranked[0]] if ranked else 0.0
-    named = [value for value in ranked if seen.alone[value] >= NEGLIGIBLE * largest > 0.0]
+    named = [value for value in ranked if largest > 0.0 and counts(seen.alone[value], largest)]
     inv.answered(
         question,
         f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
@@ -98,7 +96,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
         explained=seen.explained,
         measured_error=measured,
     )
-    if not named or seen.explained < DECISIVE:
+    if not named or not is_decisive(seen.explained):
         return None
     evidence.influence = with_the_rest(inv, feed, local, seen)
     alike = Instances.of(inv.model).alike
@@ -118,8 +116,7 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
     wrong = []
     for name in place:
         value = graph.node(name).outputs[number]
-        ratio = ratio_of(local.error(value), local.floors.target.get(value))
-        if value in local.misshapen or (ratio is not None and ratio > SUSPECT_RATIO):
+        if value in local.misshapen or is_suspect(local.error(value), local.floors.target.get(value)):
             wrong.append(name)
     right = [name for name in place if name not in wrong]
     words = f"so it is in {len(wrong)} of {len(place)} instances of its block"
@@ -152,6 +149,6 @@ def misled(inv: Investigation, evidence: Evidence, node: Node) -> bool:
     for name in node.uses:
         if name in seen:
             ratio = ratio_of(evidence.error(name), floors.get(name))
-            if ratio is None or ratio > SUSPECT_RATIO:
+            if ratio is None or stands_out(ratio):
                 return True
     return False

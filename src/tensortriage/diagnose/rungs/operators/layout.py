@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, ratio_of
+from tensortriage.compare.judgement.within import fp32_limit, is_suspect
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
@@ -66,7 +65,7 @@ def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Pl
     outputs = run_once(inv, inv.question.target, inv.model, evidence.feed)
     wrong = {name: np.asarray(outputs[name]) for name in failing}
     reference = {name: np.asarray(golden[name]) for name in failing}
-    limits = {n: MATCH_FACTOR * max(floors.fp32.get(n, 0.0), floors.target.get(n, 0.0)) for n in failing}
+    limits = {n: fp32_limit(max(floors.fp32.get(n, 0.0), floors.target.get(n, 0.0))) for n in failing}
     found = {n: moved(reference[n], array, floor=floors.target.get(n, 0.0)) for n, array in wrong.items()}
     return Places(
         exchanged(reference, wrong, limits), {name: finding for name, finding in found.items() if finding is not None}
@@ -121,8 +120,8 @@ def share_of_suspects(evidence: Evidence) -> float:
     local = evidence.local
     if local is None or not local.metrics:
         return 0.0
-    ratios = [ratio_of(local.error(name), local.floors.target.get(name)) or 0.0 for name in local.metrics]
-    return sum(ratio > SUSPECT_RATIO for ratio in ratios) / len(ratios)
+    found = [is_suspect(local.error(name), local.floors.target.get(name)) for name in local.metrics]
+    return sum(found) / len(found)
 
 
 def layout(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -154,6 +153,6 @@ def cure(finding: PatternFinding) -> str:
         return "read it in the layout in which the engine writes it, or ask the engine for the model's"
     if finding.slug == "shape":
         return "reshaping to the model's shape restores it"
-    if finding.slug == "reordering" and "reverse" in finding.sentence:
+    if finding.slug == "reordering" and "reversed" in finding.evidence:
         return "flipping that axis restores it"
     return "the order is the engine's, not the model's"

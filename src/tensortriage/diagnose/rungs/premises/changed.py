@@ -5,7 +5,8 @@ engine is to blame: nodes are matched, and each node of the new file (or the few
 on the original's golden values. What differs beyond the floor of the original there is what changed the numbers.
 """
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.soundness import mismatched, run_once
@@ -47,7 +48,7 @@ def model_changed(inv: Investigation, beside: Correspondence) -> Verdict | None:
         floors = floors_of_original(inv, each, list(expected))
         for name, figure in compare_all(((name, outputs[name]) for name in expected), golden).metrics.items():
             error = error_of(figure)
-            if error > MATCH_FACTOR * floors.get(name, 0.0) and error > worst:
+            if error > worst and not within_fp32(error, floors.get(name, 0.0)):
                 worst, where, feed = error, name, each
     nodes = {node: [change.kind.value for change in changes] for node, changes in beside.diff.at.items()}
     changes = {node: kinds for node, kinds in nodes.items() if node in beside.diff.nodes}

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, ratio_of
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.state.investigation import Investigation
@@ -46,7 +47,7 @@ def changed_ops(inv: Investigation, beside: Correspondence, feed: Feed) -> list[
     for value, error in errors.items():
         ratio = ratio_of(error, floors.get(beside.diff.values[value])) or 0.0
         maker = graph.producer(value)
-        if maker is None or ratio <= MATCH_FACTOR:
+        if maker is None or not beyond_fp32(ratio):
             continue
         node = guilty(maker, [graph.node(name) for name in unit_of[maker.name]], beside.diff.at)
         if ratio > wrong.get(node.name, (0.0, 0.0, ""))[0]:

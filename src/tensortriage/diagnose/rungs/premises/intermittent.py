@@ -8,7 +8,8 @@ and others do not, that is the verdict; what the failing builds run differently 
 
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
@@ -55,14 +56,14 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
         inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", since=since, **facts)
         return _varying(inv, evidence, builds, bad)
     moved, kinds, told = max(build.moved or 0.0 for build in builds), facts["different_plans"], f"{len(builds)} builds"
-    limit = MATCH_FACTOR * max(evidence.worst.floors.fp32.values(), default=0.0)
+    still = within_fp32(moved, max(evidence.worst.floors.fp32.values(), default=0.0))
     if problems := [build.problem for build in builds if build.problem]:
         answer = f"no: of {told} some fail to run ({problems[0]})"
     elif moved == 0.0:
         answer = f"yes: the outputs of {told} are bit-equal"
     else:
-        place = "below the floor" if moved <= limit else f"and all {'fail' if bad[0] else 'pass'}"
-        answer = f"{'nearly' if moved <= limit else 'no'}: {told} differ by {say(moved)}, {place}"
+        place = "below the floor" if still else f"and all {'fail' if bad[0] else 'pass'}"
+        answer = f"{'nearly' if still else 'no'}: {told} differ by {say(moved)}, {place}"
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
     inv.answered(QUESTION, answer, since=since, **facts)
@@ -92,7 +93,8 @@ def _contradiction(inv: Investigation, evidence: Evidence) -> str:
     """Return what contradicts the failure of the deployed model, in words; empty when nothing does."""
     seen, outputs = evidence.in_context or {}, evidence.worst.metrics
     if set(outputs) <= set(seen):
-        marked = judge(inv, evidence.feed, OutputFigures({name: seen[name] for name in outputs}), evidence.worst.floors)
+        figures = OutputFigures({name: seen[name] for name in outputs}, judged=evidence.in_context_judged)
+        marked = judge(inv, evidence.feed, figures, evidence.worst.floors)
         if marked.passes and not evidence.worst.passes:
             return "with every tensor marked the outputs are right"
     local = evidence.local

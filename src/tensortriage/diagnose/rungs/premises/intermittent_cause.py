@@ -9,8 +9,9 @@ import math
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.local import SUSPECT_RATIO, local_errors
+from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
 from tensortriage.diagnose.state.investigation import Investigation
@@ -113,7 +114,7 @@ def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit
                 found += _wrong(inv, value, None, math.inf, f"its result '{value}' has {words}")
             for value in local.metrics:
                 error, floor = local.error(value), local.floors.target.get(value)
-                if (ratio := ratio_of(error, floor)) is not None and ratio > SUSPECT_RATIO:
+                if (ratio := ratio_of(error, floor)) is not None and stands_out(ratio):
                     found += _wrong(inv, value, error, ratio, f"its result is off by {say(error)}, {say_ratio(ratio)}")
     except (EngineError, ModelError) as problem:
         inv.answered(question, f"unknown: {problem.message}", since=since)

@@ -7,7 +7,8 @@ should know that a test on random data would not.
 
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
@@ -74,15 +75,15 @@ def made_up(inv: Investigation, like: Feed) -> Feed:
 
 def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them."""
-    metrics = deployed(inv, feed)
-    result = judge(inv, feed, metrics, evidence.worst.floors)
+    found = deployed(inv, feed)
+    result = judge(inv, feed, found, evidence.worst.floors)
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
     floors = floors_of(
         inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="outputs on random data"
     )
-    return judge(inv, feed, metrics, floors)
+    return judge(inv, feed, found, floors)
 
 
 def sensitive(inv: Investigation, how: str) -> Verdict:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of
-from tensortriage.compare.measured import compare_all
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import within_fp32
+from tensortriage.compare.measured import compare_all, in_words
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import (
     FeedResult,
@@ -69,7 +70,7 @@ def rebuilds(inv: Investigation, evidence: Evidence, count: int) -> list[Build]:
     found: list[Build] = []
     first: dict[str, np.ndarray] = {}
     for number in range(count):
-        key = inv.key(inv.question.target, inv.model, evidence.feed, "rebuild", number)
+        key = inv.key(inv.question.target, inv.model, evidence.feed, "rebuild", number, *in_words(inv.tolerances))
         known = inv.case.checks.get(key, Build)
         if known is None:
             first = first or {n: np.array(a) for n, a in deployed_run(inv, evidence).items()}
@@ -128,5 +129,5 @@ def bad_ones(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) ->
         return beyond
     errors = [max(result.errors.values(), default=0.0) if result else math.inf for result in results]
     least = min(errors)
-    lost = [not error <= max(WORTHLESS, MATCH_FACTOR * least) for error in errors]
+    lost = [not error <= WORTHLESS and not within_fp32(error, least) for error in errors]
     return lost if least < WORTHLESS and any(lost) else fails

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed, worst_result
@@ -56,9 +57,8 @@ def run_to_run(inv: Investigation, results: tuple[FeedResult, ...]) -> Verdict |
         excluded = Rate(0, runs).at_most(1.0 - QUICK_RISK)
         inv.answered(QUESTION, f"yes: {runs} runs are bit-equal", since=since, runs=runs, differing_at_most=excluded)
         return None
-    limit = MATCH_FACTOR * worst.floors.fp32.get(largest, 0.0)
     facts = {"runs": runs, "differing": differing, "moved": moved}
-    if moved[largest] <= limit:
+    if within_fp32(moved[largest], worst.floors.fp32.get(largest, 0.0)):
         inv.answered(QUESTION, f"nearly: runs differ by {say(moved[largest])}, below the floor", since=since, **facts)
         return None
     often = f" in {differing} of {runs} runs" if 0 < differing < runs - 1 else ""

@@ -6,7 +6,8 @@ implementations side? The same is asked at the op that a target is about to be b
 
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, say
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import fp32_floor_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
@@ -139,7 +140,7 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
         node.op_type,
         opinion.value,
         local_error=error,
-        floor_ratio=MATCH_FACTOR * error / opinion.bound if opinion.bound else None,
+        floor_ratio=error / fp32_floor_of(opinion.bound) if opinion.bound else None,
         reason=f"on equal operands {agreeing}, and the reference differs by {say(error)}",
     )
 

@@ -51,7 +51,8 @@ def sweep(inv: Investigation) -> tuple[tuple[ShapeRow, ...], tuple[FeedResult, .
         row = broken(inv, shaped.label, shaped.feed)
         if row is None:
             floors = floors or output_floors(inv)
-            results.append(judge(inv, shaped.feed, deployed(inv, shaped.feed), floors))
+            found = deployed(inv, shaped.feed)
+            results.append(judge(inv, shaped.feed, found, floors))
             row = row_of(inv, shaped.label, results[-1])
         rows.append(row)
     inv.answered("at which shapes does it fail?", in_words(rows), since=since, shapes=rows)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
-from tensortriage.diagnose.measurements.local_errors.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -56,7 +56,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
     first = next(iter(beyond))
     inv.answered(
         QUESTION,
-        f"{'no' if explained >= DECISIVE else 'not all, but that is not it'}: in '{first}' they reach "
+        f"{'no' if is_decisive(explained) else 'not all, but that is not it'}: in '{first}' they reach "
         f"{beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, target and reference differ by "
         f"{say(after)} instead of {say(before)}",
         since=since,
@@ -64,12 +64,12 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
         error_in_7_bits=after,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},
     )
-    if explained < DECISIVE:
+    if not is_decisive(explained):
         return None
     words = "its weights in 7 bits, so that sums of two products fit in int16"
     evidence.calibrated = Calibrated(narrow, output, before, predicted, kind="seven-bit-weights", words=words)
-    least = NEGLIGIBLE * beyond[first].error
-    culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if sums.error >= least]
+    most = beyond[first].error
+    culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
     return inv.verdict(
         VerdictKind.QUANTIZATION,
         0.5 + 0.5 * explained,

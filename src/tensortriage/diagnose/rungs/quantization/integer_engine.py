@@ -6,9 +6,9 @@ other side, one step away, which is a hundred thousand times the fp32 floor and 
 the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
-from tensortriage.compare.judgement.relative_error import gap_allowance_db, say
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.rungs.number_format.predicted import gap_db
 from tensortriage.diagnose.rungs.quantization.quantized_model import output_errors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -36,8 +36,10 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
         return None
     worst = evidence.worst
     failing = [name for name, within in worst.within.items() if not within]
-    gaps = {name: gap_db(worst.metrics[name], worst.errors[name], predicted.get(name, 0.0)) for name in failing}
-    beyond = [name for name in failing if gaps[name] > gap_allowance_db(worst.metrics[name].count)]
+    gaps = {
+        name: prediction_gap_db(worst.metrics[name], worst.errors[name], predicted.get(name, 0.0)) for name in failing
+    }
+    beyond = [name for name in failing if not within_prediction(gaps[name], worst.metrics[name].count)]
     name = max(failing, key=lambda each: gaps[each])
     inv.answered(
         QUESTION,

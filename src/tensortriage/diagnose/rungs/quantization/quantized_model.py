@@ -13,12 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import MATCH_FACTOR, error_of, say
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
 from tensortriage.diagnose.measurements.floors import fp32_floors
-from tensortriage.diagnose.measurements.local_errors.local import DECISIVE, NEGLIGIBLE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -66,14 +66,14 @@ def quantized_model(inv: Investigation, evidence: Evidence, beside: Corresponden
         return None
     golden = inv.golden_outputs(feed)
     floors, _ = fp32_floors(inv, inv.model, feed, list(before), golden=golden, what="the outputs")
-    if any(error > MATCH_FACTOR * floors.get(name, 0.0) for name, error in without.items()):
+    if not all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items()):
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         if not unknown and misfits and max(before.values()) > max(without.values()):
             return against_itself(inv, evidence, changed, plain, feed, misfits, before, len(pairs), since)
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", since=since, errors=without)
         return None
-    if all(error <= MATCH_FACTOR * floors.get(name, 0.0) for name, error in before.items()):
+    if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
     return guilty_pairs(inv, evidence, changed, feed, misfits, before, len(pairs), since)
 
@@ -132,7 +132,7 @@ def guilty_pairs(
     if misfits:
         after = output_errors(inv, better, feed)[output]
     explained = max(0.0, 1.0 - (after / before) ** 2) if np.isfinite(before) else float(np.isfinite(after))
-    if explained < DECISIVE:
+    if not is_decisive(explained):
         known = f"all {count} quantizers fit the numbers they meet"
         if misfits:
             worst = misfits[0].pair.quantize or misfits[0].pair.dequantize
@@ -149,9 +149,7 @@ def guilty_pairs(
     evidence.calibrated = Calibrated(better, output, before, after)
     influence = harm(inv, changed, feed, misfits, output)
     largest = max(influence.values())
-    named = [
-        m for m in misfits if influence.get(m.pair.result, 0.0) ** 2 - after**2 >= NEGLIGIBLE * (largest**2 - after**2)
-    ]
+    named = [m for m in misfits if counts(influence.get(m.pair.result, 0.0) ** 2 - after**2, largest**2 - after**2)]
     named = sorted(named or misfits[:1], key=lambda m: -influence.get(m.pair.result, 0.0))
     culprits = [culprit_of(changed.graph, misfit, influence.get(misfit.pair.result)) for misfit in named]
     first = culprits[0]

@@ -1,0 +1,28 @@
+"""One tensor as both sides computed it: all that any judge may want to look at."""
+
+import dataclasses
+from typing import Self
+
+import numpy as np
+
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compared:
+    """A tensor of the reference, the target's of the same shape, and their figures.
+
+    Attributes:
+        reference: The tensor taken as right.
+        target: The tensor under suspicion.
+        metrics: Target measured against reference.
+    """
+
+    reference: np.ndarray
+    target: np.ndarray
+    metrics: Metrics
+
+    @classmethod
+    def of(cls, reference: np.ndarray, target: np.ndarray) -> Self:
+        """Measure two tensors."""
+        return cls(reference, target, measure(reference, target))

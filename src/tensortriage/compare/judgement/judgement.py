@@ -1,0 +1,43 @@
+"""What a judge says of one tensor: whether it is within its limit, by how much, and what the limit rests on."""
+
+import dataclasses
+import enum
+
+
+class Basis(enum.Enum):
+    """What a limit rests on; who shows a judgement looks here, never into its words."""
+
+    USER = "tolerance"
+    """The user's own tolerance, or script."""
+
+    FLOOR = "noise floor"
+    """What healthy fp32 engines make of the model."""
+
+    FORMAT = "number format"
+    """What rounding to the target's number format costs."""
+
+    LOST = "signal lost"
+    """The format would allow more than half of the signal, which is as much as any limit allows."""
+
+    DECISION = "decision"
+    """What may be picked (an index, a rank, a set of boxes) where scores are off by no more than healthy engines."""
+
+    EQUALITY = "equality"
+    """Values that must be equal, and outputs and shapes that must be there."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a tensor is within its limit.
+
+    Attributes:
+        within: The verdict.
+        limit: What was asked, for people, e.g. ``abs <= 1e-05 or rel <= 1e-05 (elemwise)``.
+        ratio: Error relative to the limit; above 1 is outside, infinite when no number says how far.
+        basis: What the limit rests on.
+    """
+
+    within: bool
+    limit: str
+    ratio: float
+    basis: Basis

@@ -1,0 +1,224 @@
+"""The only comparisons of an error with a limit, when the user gives no tolerance of his own.
+
+Each function is a question with one answer for every command. The limits come from `thresholds`, the errors are
+relative (see `relative_error`): of a whole output against the noise floor of its model and format, of one op against
+its local floor, of a measurement against its prediction.
+"""
+
+import dataclasses
+import math
+
+from tensortriage.compare.judgement.judgement import Basis, Judgement
+from tensortriage.compare.judgement.relative_error import amplitude, decibels, error_of, ratio_of
+from tensortriage.compare.judgement.thresholds import (
+    CARRIED_ON,
+    CERTAIN,
+    DECISIVE,
+    FREEDOM_SHARE,
+    FREEDOM_SHOWS,
+    LOST,
+    MATCH_FACTOR,
+    NEGLIGIBLE,
+    PREDICTION_GAP_DB,
+    SUSPECT_RATIO,
+    TOO_COARSE,
+)
+from tensortriage.compare.metrics.tensor_metrics import Metrics
+
+# -- a floor -----------------------------------------------------------------------------------------------------------
+
+
+def fp32_limit(floor: float) -> float:
+    """Return the largest error of a healthy fp32 engine where the floor is this."""
+    return MATCH_FACTOR * floor
+
+
+def fp32_floor_of(limit: float) -> float:
+    """Return the floor whose limit this is; the inverse of `fp32_limit`."""
+    return limit / MATCH_FACTOR
+
+
+def within_fp32(error: float, floor: float) -> bool:
+    """Whether a healthy fp32 engine may be as far off."""
+    return error <= fp32_limit(floor)
+
+
+def beyond_fp32(ratio: float | None) -> bool:
+    """Whether an error over its floor is more than a healthy fp32 engine's; never where it was not measured."""
+    return ratio is not None and ratio > MATCH_FACTOR
+
+
+def certainly_fails(error: float) -> bool:
+    """Whether an error at an output is a failure of an fp32 engine whatever its floor."""
+    return error >= CERTAIN
+
+
+def carries_nothing_on(error: float) -> bool:
+    """Whether an error inside a model is too small to become a failure at its outputs."""
+    return error <= CARRIED_ON
+
+
+# -- a prediction ------------------------------------------------------------------------------------------------------
+
+
+def gap_allowance_db(count: int) -> float:
+    """Return how far a measured error may exceed its prediction: 3 dB, and more when there are few elements.
+
+    The logarithm of the ratio of two independent RMS estimates over n elements has a standard deviation of about
+    ``1 / sqrt(n)`` nepers (the variance of a log chi-square with n degrees of freedom is 2/n); three of them are added.
+    """
+    return PREDICTION_GAP_DB + 3.0 * decibels(math.e) / math.sqrt(max(count, 1))
+
+
+def format_limit(predicted: float, count: int) -> float:
+    """Return the largest error that a predicted one explains, for a tensor of so many elements."""
+    return predicted * amplitude(gap_allowance_db(count))
+
+
+def prediction_gap_db(figure: Metrics, error: float, predicted: float) -> float:
+    """Return by how many dB an error exceeds its prediction.
+
+    For exact types it is inf or 0: mismatches within three standard deviations of their expected number are explained.
+    """
+    if not figure.exact:
+        return decibels(ratio_of(error, predicted) or 0.0)
+    expected = predicted * figure.count
+    return 0.0 if figure.mismatches <= expected + 3.0 * math.sqrt(max(expected, 1.0)) else math.inf
+
+
+def within_prediction(gap_db: float, count: int) -> bool:
+    """Whether an error that exceeds its prediction by so many dB is explained by it."""
+    return gap_db <= gap_allowance_db(count)
+
+
+def near_prediction(gap_db: float) -> bool:
+    """Whether an error is its prediction, for numbers of so many elements that chance moves neither."""
+    return gap_db <= PREDICTION_GAP_DB
+
+
+def explained_by_format(figure: Metrics, error: float, predicted: float) -> bool:
+    """Whether what rounding to a format is predicted to cost explains an error; NaN and Inf it never does."""
+    return math.isfinite(error) and within_prediction(prediction_gap_db(figure, error, predicted), figure.count)
+
+
+def is_lost(error: float) -> bool:
+    """Whether half of the signal or more is gone."""
+    return error >= LOST
+
+
+def is_too_coarse(error: float) -> bool:
+    """Whether so much of the signal is gone that a format which explains it is too coarse for the model."""
+    return error >= TOO_COARSE
+
+
+# -- one op ------------------------------------------------------------------------------------------------------------
+
+
+def is_suspect(error: float | None, floor: float | None) -> bool:
+    """Whether the local error of an op stands out of its floor; never where either was not measured."""
+    return stands_out(ratio_of(error, floor))
+
+
+def stands_out(ratio: float | None) -> bool:
+    """Whether a local error over its floor makes a suspect."""
+    return ratio is not None and ratio > SUSPECT_RATIO
+
+
+def suspect_limit(floor: float) -> float:
+    """Return the largest local error that makes no suspect where the floor is this."""
+    return SUSPECT_RATIO * floor
+
+
+def suspect_floor_of(limit: float) -> float:
+    """Return the floor whose limit this is; the inverse of `suspect_limit`."""
+    return limit / SUSPECT_RATIO
+
+
+def within_limit(error: float, limit: float) -> bool:
+    """Whether an error is within a limit that was measured or added up elsewhere."""
+    return error <= limit
+
+
+def is_decisive(explained: float) -> bool:
+    """Whether a share of the output error is enough to blame those for it that make it when injected."""
+    return explained >= DECISIVE
+
+
+def counts(influence: float, largest: float) -> bool:
+    """Whether an influence is worth naming beside the largest."""
+    return influence >= NEGLIGIBLE * largest
+
+
+def freedom_shows(allowed: float, floor: float) -> bool:
+    """Whether a freedom of an engine allows so much more than the floor that taking it can be seen."""
+    return allowed > FREEDOM_SHOWS * floor
+
+
+def is_habit(taken: int, shows: int) -> bool:
+    """Whether an engine takes a freedom at enough of the ops where it would show."""
+    return taken >= FREEDOM_SHARE * shows
+
+
+# -- a whole output ----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limit:
+    """The largest error that is allowed at an output.
+
+    Attributes:
+        error: It, relative to the RMS of the reference; a share of unequal elements for exact types.
+        basis: What it rests on.
+    """
+
+    error: float
+    basis: Basis
+
+
+def healthy_limit(count: int, fp32_floor: float, predicted: float | None) -> Limit:
+    """Return what a healthy engine may be off by at an output when the user gives no tolerance.
+
+    It is half of the signal at most, also where a format overflows. A floor that is infinite stays so: then healthy
+    fp32 engines disagree about Inf, and no finite error is a fault.
+
+    Args:
+        count: Elements of the output.
+        fp32_floor: Its floor in fp32.
+        predicted: What rounding to the target's format is predicted to cost there; None for fp32 and wider formats.
+    """
+    fp32 = fp32_limit(fp32_floor)
+    limit = Limit(fp32, Basis.FLOOR)
+    if predicted is not None and (rounding := format_limit(predicted, count)) > fp32:
+        limit = Limit(rounding, Basis.FORMAT)
+    if limit.error > LOST and (limit.basis is Basis.FORMAT or math.isfinite(limit.error)):
+        return Limit(LOST, Basis.LOST)
+    return limit
+
+
+def within_healthy(error: float, limit: float) -> bool:
+    """Whether an error at an output is within its healthy limit; NaN and Inf never are."""
+    return math.isfinite(error) and error <= limit
+
+
+def judged_by(limit: Limit, figure: Metrics, *, format_name: str = "") -> Judgement:
+    """Judge an output by a limit; integers, booleans and strings must be equal.
+
+    Infinities that both sides share are no error; a NaN always is.
+
+    Args:
+        limit: It.
+        figure: The output's figures.
+        format_name: The number format, for the words.
+    """
+    if figure.exact:
+        equal = figure.mismatches == 0
+        return Judgement(equal, "equal", 0.0 if equal else math.inf, Basis.EQUALITY)
+    signal = figure.reference_rms if figure.compared else 0.0
+    words = f"rms <= 1 x floor {limit.error * signal if math.isfinite(limit.error) else math.inf:.3g}"
+    if limit.basis is Basis.LOST:
+        words = f"rms <= {LOST:.0%} of the signal, though rounding to {format_name} may cost more"
+    if figure.has_nan or figure.nonfinite_mismatch:
+        return Judgement(False, words, math.inf, limit.basis)
+    error = error_of(figure)
+    ratio = 0.0 if math.isinf(limit.error) else ratio_of(error, limit.error) or 0.0
+    return Judgement(error <= limit.error, words, ratio, limit.basis)

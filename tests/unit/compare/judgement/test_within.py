@@ -1,0 +1,115 @@
+"""What a healthy engine may do; expected limits are computed here from the reasons in `thresholds`."""
+
+import ast
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensortriage.compare.judgement import thresholds, within
+from tensortriage.compare.judgement.judgement import Basis
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import Limit, gap_allowance_db, healthy_limit, judged_by
+from tensortriage.compare.metrics.tensor_metrics import measure
+
+SOURCES = Path(within.__file__).parents[2]
+NOT_OF_ERRORS = {"PATTERN_SHARE"}
+"""Shares of energies that patterns account for: what is compared with it is no error."""
+
+errors = st.floats(0.0, 1e6)
+
+
+def test_few_elements_are_allowed_a_larger_gap():
+    # 3 dB plus three standard deviations of 1/sqrt(n) nepers, 8.686 dB each.
+    assert gap_allowance_db(100) == pytest.approx(3.0 + 3.0 * 8.6859 / 10.0, rel=1e-3)
+    assert gap_allowance_db(10) > gap_allowance_db(1000) > 3.0
+
+
+def test_the_larger_of_floor_and_format_is_the_limit_and_half_of_the_signal_the_largest():
+    many = 10**12  # so many elements that chance adds nothing to the 3 dB
+    assert healthy_limit(many, 1e-6, None) == Limit(pytest.approx(1e-5), Basis.FLOOR)
+    assert healthy_limit(many, 1e-6, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.FORMAT)
+    assert healthy_limit(many, 1e-3, 1e-3) == Limit(pytest.approx(1e-2), Basis.FLOOR)
+    assert healthy_limit(many, 1e-6, 0.4) == Limit(0.5, Basis.LOST)
+    assert healthy_limit(many, 1e-6, math.inf) == Limit(0.5, Basis.LOST)  # the format overflows
+    assert healthy_limit(many, math.inf, None).error == math.inf  # no finite error is a fault there
+    assert not within.within_healthy(math.inf, math.inf)
+
+
+@given(errors, errors)
+def test_a_limit_and_its_floor_are_inverse(error, floor):
+    assert within.within_fp32(error, floor) == within.within_limit(error, within.fp32_limit(floor))
+    assert within.fp32_floor_of(within.fp32_limit(floor)) == pytest.approx(floor)
+    assert within.suspect_floor_of(within.suspect_limit(floor)) == pytest.approx(floor)
+
+
+def by(limit, reference, target):
+    return judged_by(Limit(limit, Basis.FLOOR), measure(reference, target))
+
+
+@given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=8), st.floats(0.0, 2.0))
+def test_a_judgement_is_the_comparison_of_relative_errors(numbers, limit):
+    reference = np.float32(numbers)
+    target = reference + np.float32(0.125)
+    assert by(limit, reference, target).within == (error_of(measure(reference, target)) <= limit)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, object])
+def test_exact_types_must_be_equal_whatever_the_limit(dtype):
+    reference, target = np.array([0, 1]).astype(dtype), np.array([0, 0]).astype(dtype)
+    assert by(1e9, reference, reference).within
+    judged = by(1e9, reference, target)
+    assert (judged.within, judged.basis) == (False, Basis.EQUALITY)
+
+
+def test_equal_infinities_are_no_error_and_nan_always_is():
+    inf, nan = np.float32([math.inf, 1]), np.float32([math.nan, 1])
+    assert by(1.0, inf, inf).within
+    assert by(1.0, inf[:1], inf[:1]).within
+    assert not by(1.0, inf, -inf).within
+    assert not by(1.0, nan, nan).within
+
+
+def test_a_limit_of_zero_allows_only_equality():
+    one = np.float32([1])
+    assert by(0.0, one, one).ratio == 0.0
+    assert by(0.0, one, np.float32([1.0000001])).ratio == math.inf
+    assert by(0.0, one[:0], one[:0]).within
+
+
+def test_the_basis_says_when_the_format_may_cost_more():
+    lost = judged_by(healthy_limit(4, 0.0, 0.9), measure(np.ones(4), np.full(4, 2.0)), format_name="fp16")
+    assert (lost.within, lost.basis) == (False, Basis.LOST)
+    assert "fp16" in lost.limit
+
+
+def computed(tree):
+    """Return the names of the table that a module computes or compares with: all but those it only shows."""
+    imports = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == thresholds.__name__
+    ]
+    taken = {alias.name for node in imports for alias in node.names}
+    shown = {id(node) for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in shown} & taken
+
+
+def test_no_other_module_compares_an_error_with_a_threshold():
+    makes_floors = {"FP32_SUSPECT_ROUNDINGS"}  # where none was measured
+    for path in sorted(SOURCES.rglob("*.py")):
+        if path != Path(within.__file__):
+            text = path.read_text()
+            assert computed(ast.parse(text)) - NOT_OF_ERRORS - makes_floors == set(), path
+            assert "gap_allowance_db" not in text, path
+
+
+def test_every_threshold_has_its_reason():
+    body = ast.parse(Path(thresholds.__file__).read_text()).body
+    for place, node in enumerate(body):
+        if isinstance(node, ast.Assign):
+            reason = body[place + 1]
+            assert isinstance(reason, ast.Expr), node.targets[0].id
+            assert isinstance(reason.value, ast.Constant), node.targets[0].id
+            assert len(reason.value.value) > 60
