@@ -35,6 +35,7 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
     quantized_model,
     sound_quantization,
 )
+from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.model.similarity.correspondence import Correspondence
@@ -130,11 +131,10 @@ def match(inv: Investigation, evidence: Evidence) -> Verdict:
     worst = evidence.worst
     name, _, ratio = worst.worst
     samples = len(evidence.results)
-    doubt = (0.2 if inv.inputs_word == "real" else 0.4) / samples
     limit = "within the tolerance given" if inv.question.tolerance else f"{ratio:.2g}x the fp32 noise floor"
     return inv.verdict(
         VerdictKind.MATCH,
-        1.0 - doubt,
+        unfailing(samples, inv.inputs_word),
         f"{inv.question.target} agrees with {inv.question.reference} on {samples} feed{'s' * (samples > 1)}: worst "
         f"output '{name}' {worst.in_words(name, noise_of(inv))}, {limit}",
     )
@@ -151,7 +151,7 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
         known = "the ops could not be run one by one"
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
-        0.5,
+        UNDECIDED,
         f"{inv.question.target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}, rounding does "
         f"not explain it, and {known}",
         next=[
@@ -174,7 +174,7 @@ def out_of_budget(inv: Investigation, evidence: Evidence) -> Verdict:
         known = f"nothing is known of {inv.question.target} yet"
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
-        0.5,
+        UNDECIDED,
         f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; the same command with a larger budget "
         "goes on from here",
         next=[inv.command("diagnose", "--target", str(inv.question.target), "--case", str(inv.case.folder))],

@@ -7,6 +7,7 @@ freedom of an engine changes shapes.
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.state.confidence import MISSHAPEN_OP
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError, ModelError
@@ -31,7 +32,7 @@ def of_another_shape(inv: Investigation, local: Local) -> Verdict | None:
     others = f"; so is the result of {more} more op{'s' * (more > 1)}" if more else ""
     return inv.verdict(
         VerdictKind.LOCAL_FAULT,
-        0.97,
+        MISSHAPEN_OP,
         f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}{others}",
         culprits=culprits[:MOST_NAMED],
         next=[

@@ -25,6 +25,7 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
 from tensortriage.diagnose.measurements.soundness import failed, mismatched, run_once
+from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -156,11 +157,11 @@ def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) 
     inv.answered("are the outputs comparable?", f"no: {problem}{places}", since=since, feed=feed.name)
     if problem.layout:
         return inv.verdict(
-            VerdictKind.LAYOUT, 0.97, f"{problem.places}; the values are right: give it the model's layout"
+            VerdictKind.LAYOUT, IN_ANOTHER_LAYOUT, f"{problem.places}; the values are right: give it the model's layout"
         )
     if not problem.places and (verdict := behind_the_outputs(inv, feed)):
         return verdict
-    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"{problem}{places}: nothing to compare")
+    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places}: nothing to compare")
 
 
 def output_floors(inv: Investigation) -> Floors:

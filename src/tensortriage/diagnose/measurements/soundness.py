@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensortriage.diagnose.measurements.own_nan import nan_of_reference
+from tensortriage.diagnose.state.confidence import OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
@@ -47,7 +48,7 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
             inv.answered(question, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}", since=since)
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND,
-                1.0,
+                OBSERVED,
                 f"the reference {inv.question.reference} {WORDS[Outcome.of(error).kind]}: {error.message}",
                 next=[inv.command("run", "--reference", str(inv.question.reference))],
             )
@@ -59,7 +60,7 @@ def reference_is_sound(inv: Investigation) -> Verdict | None:
             inv.answered(question, answer, since=since, outputs=broken)
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND,
-                1.0,
+                OBSERVED,
                 f"the reference itself gives NaN in output '{broken[0]}' on {feed.name}{born or ': check the inputs'}",
                 culprits=[culprit] if culprit else [],
                 next=[inv.command("inspect data")],
@@ -85,7 +86,7 @@ def says_nothing(inv: Investigation) -> Verdict | None:
         return None
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND,
-        0.9,
+        SILENT_REFERENCE,
         "every output of the reference is empty or constant on every feed, so that agreement proves nothing: "
         "give inputs on which the model does something",
     )
@@ -98,7 +99,7 @@ def failed(inv: Investigation, error: EngineError) -> Verdict:
         inv.budget.check()  # what ended it may be the budget, not the time limit
     kind = FAILURES[outcome.kind]
     summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
-    return inv.verdict(kind, 1.0, summary, next=[inv.command("run", "--target", str(inv.question.target))])
+    return inv.verdict(kind, OBSERVED, summary, next=[inv.command("run", "--target", str(inv.question.target))])
 
 
 def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:

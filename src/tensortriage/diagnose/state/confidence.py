@@ -37,3 +37,88 @@ REFERENCE_CONTRADICTED = Confidence(
 REFERENCE_OUTSIDE = Confidence(
     0.9, 0.85, "no healthy evaluation of the model comes near the reference; an error of our own kernels is possible"
 )
+
+OBSERVED = Confidence(1.0, 1.0, "it is what was seen: no inference lies between the observation and the verdict")
+SILENT_REFERENCE = Confidence(
+    0.9, 0.9, "agreement with a constant proves nothing; that the constant is wrong is not certain"
+)
+IN_ANOTHER_LAYOUT = Confidence(
+    0.97,
+    0.97,
+    "the values are those of the reference in another order, which chance does not make; the model may mean it",
+)
+MISSHAPEN_OP = Confidence(
+    0.97, 0.97, "an op with another shape or type explains by itself; another one before it may have caused it"
+)
+EXCHANGED_OUTPUTS = Confidence(
+    0.99, 0.99, "outputs hold each other's values; only a model with exchanged names in its file would look alike"
+)
+ALL_OUTPUTS_MOVED = Confidence(0.95, 0.95, "every failing output is in another order, though no op was seen to make it")
+SOME_OUTPUTS_MOVED = Confidence(
+    0.7, 0.7, "only some failing outputs are in another order; the others need another explanation"
+)
+NONFINITE_BORN = Confidence(
+    0.97, 0.97, "the first op with finite operands and a NaN or Inf, in the run itself; marking may have moved it"
+)
+NONFINITE_BORN_ALONE = Confidence(0.9, 0.9, "seen on golden operands, which the target's own run need not have")
+NONFINITE_MISLED = Confidence(
+    0.7, 0.7, "its operands were off already, and nobody can tell whether it does so on golden ones"
+)
+NONFINITE_UNBLAMED = Confidence(0.6, 0.6, "the place is known, but no op is wrong by itself")
+OVERFLOW_PROVEN = Confidence(0.99, 0.99, "keeping the values in range cures the output")
+OVERFLOW_LIKELY = Confidence(
+    0.85, 0.85, "a value is beyond the format, but avoiding it was not seen to cure most of the error"
+)
+INTEGER_ARITHMETIC = Confidence(
+    0.9, 0.8, "predicted within 3 dB by biases in int32; other freedoms of integer kernels are not looked at"
+)
+QUANTIZATION_COSTS = Confidence(
+    0.9, 0.75, "all quantizers fit the numbers they meet; random numbers are not those they were calibrated for"
+)
+AMPLIFIED = Confidence(0.9, 0.9, "one ulp at the inputs moves outputs as much, and every op alone is healthy")
+AMPLIFIED_UNPROVEN = Confidence(
+    0.6, 0.6, "one ulp at the inputs moves outputs as much, but the ops could not be looked at alone"
+)
+FUSION_CURED = Confidence(0.98, 0.98, "marking values, which breaks the fusion, cures the output")
+FUSION_IN_THE_WHOLE = Confidence(0.85, 0.85, "marking cures it, but no piece of the model shows it")
+TRANSFORMATION_CURED = Confidence(0.9, 0.9, "without the transformation the outputs are right")
+TRANSFORMATION_HELPS = Confidence(0.75, 0.75, "without the transformation the outputs are better, not right")
+CHANGED_UNNAMED = Confidence(0.9, 0.9, "the models differ in their outputs, but no node was seen to make it")
+MOVES_UNNAMED = Confidence(0.8, 0.8, "runs differ, but none of the tensors once marked: the race may be anywhere")
+UNDECIDED = Confidence(
+    0.5, 0.5, "the failure is certain and its cause is not: as likely as not a further look would name one"
+)
+BUILDS_UNTOLD = Confidence(0.95, 0.95, "builds differ, which was seen; how often was seen on a few builds only")
+
+
+def blamed(explained: float, *, at_most: float = 1.0) -> float:
+    """Return the confidence in culprits that explain a share of the output error when injected or undone.
+
+    Half, for what explains nothing is as likely to be innocent as not; the rest grows with the share, and is certain
+    only where injection explains all. Below half of the error nobody is blamed, unless a remedy proved it.
+
+    Args:
+        explained: The share.
+        at_most: Where that ends; `FUSED` for sets of ops.
+    """
+    return 0.5 + (at_most - 0.5) * explained
+
+
+FUSED = 0.95
+"""Most confidence in a set of ops that is wrong only together: a smaller set may do the same where it was not tried."""
+
+LEAST_BLAMED = 0.5
+"""Share of the error that is taken as explained at least where a culprit is proven in another way (a remedy, a NaN)."""
+
+
+def unfailing(samples: int, inputs: str) -> float:
+    """Return the confidence in a match: a fault that shows on one sample in five of real data is missed that often.
+
+    On random data twice as many faults are missed, for they do not do to a model what real data do.
+    """
+    return 1.0 - (0.2 if inputs == "real" else 0.4) / samples
+
+
+def passing_real_data(samples: int) -> float:
+    """Return the confidence that failures on random data are the data's: as `unfailing` on the real ones."""
+    return unfailing(samples, "real")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.measured import Keep, Measured, measured
+from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.diagnose.state.inner_values import Layered, centre_spec
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
@@ -271,16 +272,17 @@ class Investigation(Lab):
     def verdict(
         self,
         kind: VerdictKind,
-        confidence: float,
+        confidence: Confidence | float,
         summary: str,
         *,
         culprits: Sequence[Culprit] = (),
         next: Sequence[str] = (),
     ) -> Verdict:
         """Return a verdict with the path and the cost so far."""
+        sure = confidence.on(self.inputs_word) if isinstance(confidence, Confidence) else confidence
         return Verdict(
             kind.value,
-            round(min(max(confidence, 0.0), 1.0), 3),
+            round(min(max(sure, 0.0), 1.0), 3),
             summary,
             tuple(culprits),
             self.inputs_word,

@@ -17,6 +17,7 @@ from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbou
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
+from tensortriage.diagnose.state.confidence import FUSED, FUSION_CURED, FUSION_IN_THE_WHOLE, LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.ir.graph import Graph, Node
@@ -121,7 +122,7 @@ def with_sets(inv: Investigation, evidence: Evidence, found: Together, marks: tu
     return dataclasses.replace(
         inv.verdict(
             VerdictKind.FUSION_FAULT,
-            0.98 if marks else 0.5 + 0.45 * max(found.explained, 0.5),
+            FUSION_CURED if marks else blamed(max(found.explained, LEAST_BLAMED), at_most=FUSED),
             f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
             f"{inv.question.target}{others}: relative error {say(error)}, {say_ratio(first.ratio)}; "
             f"{'it explains' if len(found.sets) == 1 else 'they explain'} {found.explained:.0%} of the output error"
@@ -168,7 +169,7 @@ def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -
     return dataclasses.replace(
         inv.verdict(
             VerdictKind.FUSION_FAULT,
-            0.85,
+            FUSION_IN_THE_WHOLE,
             f"{inv.question.target} is wrong in the whole model{place}: {shown}{breakers_words(marks)}",
             culprits=culprits,
             next=following(inv, marks),

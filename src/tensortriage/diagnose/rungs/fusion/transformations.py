@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
+from tensortriage.diagnose.state.confidence import TRANSFORMATION_CURED, TRANSFORMATION_HELPS
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -146,7 +147,7 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     named = f"the {what} {found.transformation}" if found.passes else f"what {found.breaks} turns on"
     return inv.verdict(
         VerdictKind.FUSION_FAULT,
-        0.9 if found.passes else 0.75,
+        TRANSFORMATION_CURED if found.passes else TRANSFORMATION_HELPS,
         f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {found.works} is right",
         culprits=culprits,
     )

@@ -11,6 +11,7 @@ from tensortriage.diagnose.measurements.provenance import explain, provenance
 from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
 from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command
+from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.floors import ROUNDED, Floors
@@ -66,9 +67,10 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
     culprits = [explain(inv, node, feed, evidence.excess, how.get(node.name)) for node in origins]
     first, option = culprits[0], "+".join(sorted({*kept, *inv.question.kept}))
+    as_predicted = math.isinf(measured) or measured > 0.5 * before
     return inv.verdict(
         VerdictKind.RANGE_OVERFLOW,
-        0.99 if curable and (math.isinf(measured) or measured > 0.5 * before) else 0.85,
+        OVERFLOW_PROVEN if curable and as_predicted else OVERFLOW_LIKELY,
         f"{inv.precision.value} cannot hold {first.op_type} '{first.node}': {first.reason}; with "
         f"{len(kept)} op{'s' * (len(kept) > 1)} kept in fp32 the predicted output error "
         + (f"falls from {say(before)} to {say(after)}" if curable else "stays as it is: more of the model needs fp32"),

@@ -7,6 +7,7 @@ from tensortriage.compare.judgement.within import is_too_coarse, prediction_gap_
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
+from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.floors import ROUNDED
@@ -44,7 +45,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
     return inv.verdict(
         VerdictKind.ROUNDING,
-        0.95 if inv.inputs_word == "real" else 0.85,
+        ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against(result, name, predictions[name], gaps[name])}; "
         "no op is to blame" + (too_coarse(inv, evidence) if coarse else ""),

@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.within import beyond_fp32, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
+from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.floors import ROUNDED, jitter
@@ -54,15 +55,19 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Verdict | None:
         evidence.local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
         inv.answered(question, f"yes: {words}; the ops could not be run one by one", since=since, **facts)
-        return sensitive(inv, name, errors[name], moved[name], 0.6, f"the ops could not be run alone: {error.message}")
+        return sensitive(
+            inv, name, errors[name], moved[name], AMPLIFIED_UNPROVEN, f"the ops could not be run alone: {error.message}"
+        )
     if guilty := beyond_rounding(evidence.local):
         inv.answered(question, f"yes: {words}, but '{guilty}' is wrong by itself", since=since, **facts)
         return None
     inv.answered(question, f"yes: {words}", since=since, **facts)
-    return sensitive(inv, name, errors[name], moved[name], 0.9, "every op alone is as close as a healthy engine's is")
+    return sensitive(
+        inv, name, errors[name], moved[name], AMPLIFIED, "every op alone is as close as a healthy engine's is"
+    )
 
 
-def sensitive(inv: Investigation, name: str, error: float, moved: float, confidence: float, alone: str) -> Verdict:
+def sensitive(inv: Investigation, name: str, error: float, moved: float, confidence: Confidence, alone: str) -> Verdict:
     """Return the verdict that rounding explains the error, because the model amplifies it."""
     return inv.verdict(
         VerdictKind.ROUNDING,

@@ -16,6 +16,7 @@ from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, out
 from tensortriage.diagnose.measurements.soundness import mismatched, run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
+from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
@@ -134,6 +135,6 @@ def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None
         return None
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
-        0.5,
+        UNDECIDED,
         f"{evidence.unexplained}; {inv.question.target} computes that file as {inv.question.reference} does",
     )

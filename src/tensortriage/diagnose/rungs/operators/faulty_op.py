@@ -7,6 +7,7 @@ from tensortriage.diagnose.rungs.operators.blame import blame
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
+from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 
@@ -28,7 +29,7 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return verdict
     return inv.verdict(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
-        0.5 + 0.5 * max(found.explained, 0.5),
+        blamed(max(found.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
         f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
         "output error",

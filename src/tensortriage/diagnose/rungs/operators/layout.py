@@ -16,6 +16,13 @@ from tensortriage.diagnose.measurements.moved_values import exchanged, moved
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
+from tensortriage.diagnose.state.confidence import (
+    ALL_OUTPUTS_MOVED,
+    EXCHANGED_OUTPUTS,
+    LEAST_BLAMED,
+    SOME_OUTPUTS_MOVED,
+    blamed,
+)
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -86,7 +93,7 @@ def out_of_order(inv: Investigation, pairs: Mapping[str, str]) -> Verdict:
     """Outputs hold each other's values: they were paired wrongly, and nothing was compared that belongs together."""
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND,
-        0.99,
+        EXCHANGED_OUTPUTS,
         f"the outputs of {inv.question.target} are in another order than the model's: {said(pairs)}, within their "
         "noise floors; take them from the engine by name, not by position",
         next=[inv.command("run", "--target", str(inv.question.target))],
@@ -106,7 +113,7 @@ def of_an_op(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | 
         return outputs_moved(inv, evidence)
     return inv.verdict(
         VerdictKind.LAYOUT,
-        0.5 + 0.5 * max(found.explained, 0.5),
+        blamed(max(found.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' gives the right numbers in the wrong places on {inv.question.target}: "
         f"{pattern.sentence}; {'it explains' if found.named == 1 else f'{found.named} such ops explain'} "
         f"{found.explained:.0%} of the output error; {cure(pattern)}",
@@ -136,7 +143,7 @@ def outputs_moved(inv: Investigation, evidence: Evidence) -> Verdict:
     others = f" (and {len(evidence.moved) - 1} more outputs)" if len(evidence.moved) > 1 else ""
     return inv.verdict(
         VerdictKind.LAYOUT,
-        0.95 if all_moved else 0.7,
+        ALL_OUTPUTS_MOVED if all_moved else SOME_OUTPUTS_MOVED,
         f"output '{name}'{others} of {inv.question.target} holds the right numbers in the wrong places, and no single "
         f"op is to blame for it: {finding.sentence}; {cure(finding)}",
         next=[inv.command("run", "--target", str(inv.question.target))],

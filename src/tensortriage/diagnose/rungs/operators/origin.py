@@ -9,6 +9,14 @@ from tensortriage.diagnose.measurements.provenance import explain, provenance
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled
+from tensortriage.diagnose.state.confidence import (
+    LEAST_BLAMED,
+    NONFINITE_BORN,
+    NONFINITE_BORN_ALONE,
+    NONFINITE_MISLED,
+    NONFINITE_UNBLAMED,
+    blamed,
+)
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -24,7 +32,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     question = "where is the NaN or Inf born?"
     figures = evidence.in_context or {}
     nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
-    seen_in, confidence = "the instrumented run", 0.97
+    seen_in, confidence = "the instrumented run", NONFINITE_BORN
     if not nodes or any(misled(inv, evidence, node) for node in nodes):
         try:
             evidence.local = evidence.local or local_errors(inv, evidence.feed)
@@ -32,12 +40,13 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
             if not nodes:
                 inv.answered(question, f"unknown: the exploded graph fails: {error.message}", since=since)
                 return None
-            confidence = 0.7  # nobody can tell whether they do so on golden operands
+            confidence = NONFINITE_MISLED
         else:
             alone = nonfinite_alone(inv, evidence.local)
             if nodes and not any(node in alone for node in nodes):
                 return misled_origins(inv, evidence, nodes, since)
-            nodes, seen_in, confidence = [node for node in nodes if node in alone] or alone, "the exploded graph", 0.9
+            nodes = [node for node in nodes if node in alone] or alone
+            seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
         inv.answered(question, "unknown: not once tensors are marked, nor in any op alone", since=since)
         return None
@@ -82,7 +91,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
             return verdict
         return inv.verdict(
             VerdictKind.NON_FINITE,
-            0.6,
+            NONFINITE_UNBLAMED,
             f"{where}, of operands that are off already; no op is wrong by itself",
             culprits=[explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes],
             next=following,
@@ -91,7 +100,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     made = f" ({how[first.name].rule.sentence})" if first.name in how else ""
     return inv.verdict(
         VerdictKind.NON_FINITE,
-        0.5 + 0.5 * max(found.explained, 0.5),
+        blamed(max(found.explained, LEAST_BLAMED)),
         f"{where}{made}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
         culprits=found.culprits,
         next=following,

@@ -8,6 +8,7 @@ from tensortriage.compare.quantization.quantizer_misreadings import misreading
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
+from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.quantization.qdq import QUANTIZING_OPS
@@ -26,7 +27,7 @@ def of_a_quantizer(inv: Investigation, evidence: Evidence, found: Blame) -> Verd
     first = culprits[0]
     return inv.verdict(
         VerdictKind.QUANTIZATION,
-        0.5 + 0.5 * max(found.explained, 0.5),
+        blamed(max(found.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is not computed as ONNX defines it on {inv.question.target}: {first.reason}; "
         f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
         "output error",

@@ -12,6 +12,7 @@ from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.soundness import mismatched, run_once
 from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
+from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import DataError, EngineError
@@ -35,16 +36,18 @@ def model_changed(inv: Investigation, beside: Correspondence) -> Verdict | None:
         except DataError as misfit:
             inv.answered(QUESTION, f"no: {misfit.message}", since=since)
             return inv.verdict(
-                VerdictKind.COMPARISON_UNSOUND, 1.0, f"the two models are not comparable: {misfit.message}"
+                VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {misfit.message}"
             )
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
             inv.answered(QUESTION, reason, since=since)
-            return inv.verdict(VerdictKind.MODEL_CHANGED, 1.0, reason)
+            return inv.verdict(VerdictKind.MODEL_CHANGED, OBSERVED, reason)
         expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         if problem := mismatched(expected, outputs):
             inv.answered(QUESTION, f"no: {problem}", since=since)
-            return inv.verdict(VerdictKind.COMPARISON_UNSOUND, 1.0, f"the two models are not comparable: {problem}")
+            return inv.verdict(
+                VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}"
+            )
         floors = floors_of_original(inv, each, list(expected))
         for name, figure in compare_all(((name, outputs[name]) for name in expected), golden).metrics.items():
             error = error_of(figure)
@@ -70,7 +73,7 @@ def model_changed(inv: Investigation, beside: Correspondence) -> Verdict | None:
     named = f": {culprits[0].op_type} '{culprits[0].node}' {culprits[0].reason}" if culprits else ""
     return inv.verdict(
         VerdictKind.MODEL_CHANGED,
-        1.0 if culprits else 0.9,
+        OBSERVED if culprits else CHANGED_UNNAMED,
         f"the target's model is not the reference's: on the reference engine output '{where}' already differs by "
         f"{say(worst)}{named}",
         culprits=culprits,

@@ -14,6 +14,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
+from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD, Confidence, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
 from tensortriage.envelope.floors import ROUNDED
@@ -26,9 +27,6 @@ MOST_CULPRITS = 3
 
 MOST_EXPLODED = 12
 """Exploded builds in which a bad op is looked for; 12 miss one that is in every fourth build with 3 %."""
-
-UNTOLD = 0.95
-"""Confidence where builds were seen to differ, and nothing more is known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class Cause:
 
     words: str
     culprits: tuple[Culprit, ...] = ()
-    confidence: float = UNTOLD
+    confidence: Confidence | float = BUILDS_UNTOLD
     next: tuple[str, ...] = ()
 
 
@@ -61,7 +59,7 @@ def cause_of(inv: Investigation, evidence: Evidence, builds: Sequence[Build], ba
     named = tuple(culprit for culprit in culprits if culprit is not None)
     if named:
         words = f"; the failing ones run '{equals[0].item[0]}' as {equals[0].item[1] or 'another region'}"
-        return Cause(words, named, 0.5 + 0.5 * equals[0].probability)
+        return Cause(words, named, blamed(equals[0].probability))
     differ = f"; they differ in {len(equals)} regions" if equals else ""
     alone = _alone(inv, evidence, sum(bad) / len(bad))
     if alone:

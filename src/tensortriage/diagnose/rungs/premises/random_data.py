@@ -14,6 +14,7 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
 from tensortriage.diagnose.measurements.soundness import WORDS, has_nan
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError, TriageError
@@ -91,7 +92,7 @@ def sensitive(inv: Investigation, how: str) -> Verdict:
     feeds = len(inv.question.feeds)
     return inv.verdict(
         VerdictKind.INPUT_SENSITIVE,
-        1.0 - 0.2 / feeds,
+        passing_real_data(feeds),
         f"{inv.question.target} passes on the real data ({feeds} feed{'s' * (feeds > 1)}) and fails on random data "
         f"only: {how}",
         next=[inv.command_without_inputs("diagnose", "--target", str(inv.question.target))],

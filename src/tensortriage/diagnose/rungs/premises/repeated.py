@@ -18,6 +18,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed, worst_result
 from tensortriage.diagnose.measurements.soundness import failed, run_once
 from tensortriage.diagnose.rungs.premises.race import first_to_differ, same
+from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -103,7 +104,7 @@ def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Ra
     often = "" if rate.estimate > 0.5 else f", in {rate.failed} of {rate.runs} runs"
     return inv.verdict(
         VerdictKind.NONDETERMINISTIC_RUN,
-        1.0 if first else 0.8,
+        OBSERVED if first else MOVES_UNNAMED,
         f"{inv.question.target} gives different results for equal inputs: output '{output}' moves by {say(error)}"
         f"{often}{place}",
         culprits=[first] if first else [],

@@ -11,6 +11,7 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.measurements.soundness import FAILURES, has_nan
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ShapeRow, Verdict, VerdictKind
 from tensortriage.envelope.floors import Floors
@@ -101,7 +102,7 @@ def broken_shape(inv: Investigation, rows: Sequence[ShapeRow]) -> Verdict | None
         return None
     return inv.verdict(
         VerdictKind(row.outcome),
-        1.0,
+        OBSERVED,
         f"{inv.question.target} fails at {row.shape}: {row.message}",
         next=[inv.command("run", "--target", str(inv.question.target))],
     )

@@ -16,6 +16,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
@@ -72,7 +73,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
     culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
     return inv.verdict(
         VerdictKind.QUANTIZATION,
-        0.5 + 0.5 * explained,
+        blamed(explained),
         f"{inv.question.target} adds products of 8-bit numbers in saturating int16 on this processor, which has no "
         f"VNNI: in {culprits[0].op_type} '{first}' {culprits[0].reason}; with such weights target and reference "
         f"differ by {say(after)} in output '{output}', instead of {say(before)}",

@@ -10,6 +10,7 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.quantization.quantized_model import output_errors
+from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -53,7 +54,7 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
         return None
     return inv.verdict(
         VerdictKind.ROUNDING,
-        0.9 if inv.inputs_word == "real" else 0.8,
+        INTEGER_ARITHMETIC,
         f"integer arithmetic explains the error: output '{name}' has relative error {say(worst.errors[name])}, "
         f"predicted {say(predicted.get(name))} with biases in int32 ({gaps[name]:+.1f} dB); no op is to blame",
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],

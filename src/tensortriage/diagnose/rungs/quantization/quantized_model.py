@@ -19,6 +19,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
 from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.errors import EngineError
@@ -167,7 +168,7 @@ def guilty_pairs(
     reference = str(inv.question.reference)
     return inv.verdict(
         VerdictKind.QUANTIZATION,
-        0.5 + 0.5 * explained,
+        blamed(explained),
         f"{first.op_type} '{first.node}'{others} does not fit the numbers it meets: {first.reason}; with "
         f"{'these' if others else 'it'} calibrated on these inputs {falls}",
         culprits=culprits,
@@ -326,7 +327,7 @@ def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None
         return None
     return inv.verdict(
         VerdictKind.ROUNDING,
-        0.9 if inv.inputs_word == "real" else 0.75,
+        QUANTIZATION_COSTS,
         f"{evidence.quantization}; {inv.question.target} computes the quantized model as the reference does",
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
