@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of
-from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, injected, output_error
+from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, in_order, injected, output_error
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
@@ -54,11 +54,12 @@ def with_the_rest(inv: Investigation, feed: Feed, local: Local, known: Influence
 def one_group(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) -> dict[str, float]:
     """Return the influence of some values, injected one at a time into one session."""
     golden = inv.golden(feed)
-    untouched = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
+    graph = inv.model.graph
+    untouched = in_order(graph, {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden})
     outputs = [spec.name for spec in inv.model.outputs]
     model = select_outputs(inject(inv.model, values, specs=inv.specs(feed)), outputs)
     with inv.new_runner(PLAIN, model) as runner:
         return {
-            value: output_error(untouched, runner.run(injected(feed, local.arrays, values, {value})))
+            value: output_error(untouched, in_order(graph, runner.run(injected(feed, local.arrays, values, {value}))))
             for value in values
         }

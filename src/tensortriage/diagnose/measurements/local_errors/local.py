@@ -23,6 +23,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
@@ -241,18 +242,19 @@ def injections(
     """
     values = [value for value in values if value in local.arrays]
     outputs = [spec.name for spec in inv.model.outputs]
-    specs = inv.specs(feed)
+    specs, graph = inv.specs(feed), inv.model.graph
+    untouched = in_order(graph, untouched)
     model = select_outputs(inject(host, values, specs=specs), outputs)
     with inv.new_runner(PLAIN, model) as runner:
         inv.listener.progress(f"injecting the error of {len(values)} suspects into the reference")
         alone = {
-            value: output_error(untouched, runner.run(injected(feed, local.arrays, values, {value})))
+            value: output_error(untouched, in_order(graph, runner.run(injected(feed, local.arrays, values, {value}))))
             for value in values
         }
         largest = max(alone.values(), default=0.0)
         named = {value for value, error in alone.items() if counts(error, largest)}
-        joint = runner.run(injected(feed, local.arrays, values, named)) if named else {}
-    deployed = inv.runner(inv.question.target, inv.model).run(feed)
+        joint = in_order(graph, runner.run(injected(feed, local.arrays, values, named))) if named else {}
+    deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
     return Influence(alone, output_error(untouched, joint), explained_share(untouched, deployed, joint))
 
 
@@ -265,6 +267,17 @@ def injected(feed: Feed, arrays: TensorStore, values: Sequence[str], used: Colle
         tensors[INJECT_PREFIX + value] = array if on else np.zeros((1,) * array.ndim, array.dtype)
         tensors[USE_PREFIX + value] = np.array(on)
     return tensors
+
+
+def in_order(graph: Graph, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return outputs with those of every TopK that promises no order in ascending order: they compare as sets."""
+    found = dict(outputs)
+    for name, array in outputs.items():
+        node = graph.producer(name)
+        if node is not None and (node.op_type, node.domain, node.attributes.get("sorted")) == ("TopK", "", 0):
+            axis = node.attributes.get("axis", -1)
+            found[name] = np.sort(array, axis=axis if isinstance(axis, int) else -1)
+    return found
 
 
 def output_error(untouched: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> float:
