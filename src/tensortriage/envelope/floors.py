@@ -32,6 +32,9 @@ from tensortriage.values.store import TensorStore
 ROUNDED = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
 """Formats whose rounding can be emulated result by result."""
 
+PREDICTED = (*ROUNDED, Precision.TF32)
+"""Formats whose error can be predicted; TF32 shortens operands of products, not results."""
+
 LOUD = member({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
 """A healthy fp32 evaluation whose every operator errs `MATCH_FACTOR` times as much."""
 
@@ -119,7 +122,7 @@ def fp32_floor(loud: Metrics) -> float:
 def format_member(precision: Precision, kept: Collection[str] = ()) -> EngineSpec | None:
     """Return the evaluation of an fp32 model in a format, some nodes kept in fp32; None for fp32 and wider."""
     if precision is Precision.TF32:
-        return member({"operands": "tf32-truncated"})
+        return member({"operands": "tf32"})
     if precision is Precision.INT8 or (kept and precision in ROUNDED):
         words = {"kept": "+".join(sorted(kept))} if kept else {}
         return EngineSpec("emulate", {"precision": precision.value, **words})

@@ -76,11 +76,21 @@ TF32 = Freedom(
     "tf32-operands",
     "operands in TF32, usual on GPUs",
     "switch TF32 off in the engine",
+    {"operands": "tf32"},
+    frozenset({Hardware.GPU}),
+    _WIDE,
+    _PRODUCTS,
+    "NVIDIA A100 whitepaper: operands keep 10 bits of their fractions",
+)
+TF32_CUT = Freedom(
+    "tf32-operands-cut",
+    "operands cut to TF32, usual on GPUs",
+    "switch TF32 off in the engine",
     {"operands": "tf32-truncated"},
     frozenset({Hardware.GPU}),
     _WIDE,
     _PRODUCTS,
-    "NVIDIA A100 whitepaper: operands keep 10 bits of their fractions; cut off, which is twice as much as rounded",
+    "as TF32; units that are handed float32 numbers leave out the last bits instead of rounding (PTX ISA, mma, .tf32)",
 )
 GPU_FUNCTIONS = Freedom(
     "gpu-functions",
@@ -113,7 +123,7 @@ WINOGRAD = Freedom(
     "F(4x4, 3x3), the largest tiles in use (Lavin and Gray, CVPR 2016)",
 )
 
-FREEDOMS = (FP16_SUMS, BF16_SUMS, TF32, GPU_FUNCTIONS, NPU_FUNCTIONS, WINOGRAD)
+FREEDOMS = (FP16_SUMS, BF16_SUMS, TF32, TF32_CUT, GPU_FUNCTIONS, NPU_FUNCTIONS, WINOGRAD)
 """All of them; where several explain an error, the first one is named."""
 
 

@@ -9,6 +9,7 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
@@ -60,6 +61,7 @@ class Evidence:
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
         unexplained: What its format does not explain of the target's error; empty when it does.
+        chosen_in_pieces: Pieces of several ops that are as far off as a freedom of the target's hardware makes them.
         configuration: Options of the target that work, and those that break it.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
@@ -81,6 +83,7 @@ class Evidence:
     in_context_judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
     local: Local | None = None
     influence: Influence | None = None
+    chosen_in_pieces: list[Wired] = dataclasses.field(default_factory=list)
     configuration: Configuration | None = None
     moved: Mapping[str, PatternFinding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()

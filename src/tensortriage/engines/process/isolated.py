@@ -250,6 +250,8 @@ class IsolatedSession:
         same_size = array.dtype.kind in _RAW_KINDS and array.dtype.itemsize == wanted.itemsize
         if self._raw and wanted.kind == "V" and same_size:  # a worker without ml_dtypes has bfloat16 as uint16
             return array.view(wanted)
+        if given is DType.DOUBLE and declared.is_float:  # a script that computes in float64 may say all it knows
+            return array
         widens = given.is_float is declared.is_float and DType.STRING not in (given, declared)
         if widens and np.can_cast(array.dtype, wanted, "safe"):
             return array.astype(wanted)

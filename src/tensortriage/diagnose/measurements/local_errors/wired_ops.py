@@ -8,7 +8,7 @@ is looked for. Floors are measured on the same exploded model, so that an error 
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import with_choices
 from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.freedoms import Freedom
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
 from tensortriage.model.ir.graph import Graph
@@ -32,11 +33,13 @@ class Wired:
         nodes: Names, in topological order.
         errors: Relative error of every end that stands out of its floor, by value name.
         ratio: Largest error over floor of any end; 0 when nothing could be compared.
+        taken: Freedoms that account for what its ends would be wrong by otherwise, with that error.
     """
 
     nodes: tuple[str, ...]
     errors: dict[str, float]
     ratio: float
+    taken: Mapping[str, tuple[Freedom, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def wrong(self) -> bool:
@@ -85,7 +88,8 @@ def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]
     for nodes in sets:
         own = [value for name in nodes for value in graph.node(name).outputs if value in ratios]
         wrong = {value: errors[value] for value in own if stands_out(ratios[value])}
-        found.append(Wired(tuple(nodes), wrong, max((ratios[value] for value in own), default=0.0)))
+        taken = {value: (floors.taken[value], errors[value]) for value in own if value in floors.taken}
+        found.append(Wired(tuple(nodes), wrong, max((ratios[value] for value in own), default=0.0), taken))
     return found
 
 

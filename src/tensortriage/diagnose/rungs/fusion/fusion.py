@@ -17,6 +17,7 @@ from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbou
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import taken_in_pieces
 from tensortriage.diagnose.state.confidence import FUSED, FUSION_CURED, FUSION_IN_THE_WHOLE, LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -35,7 +36,11 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     pieces = evidence.local is not None  # else the target cannot build pieces of the model
     nodes = runnable(inv, evidence.feed) if pieces else ()
     vanishes = marking_restores(inv, evidence)
-    found = find_together(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes)) if pieces else None
+    chosen: list[Verdict] = []
+    tried = until_chosen(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes), chosen)
+    found = find_together(inv, evidence, tried) if pieces else None
+    if found is None and chosen:
+        return chosen[0]
     marks: tuple[str, ...] = ()
     if found is None and vanishes:
         marks = told_breakers(inv, evidence, [inv.values])
@@ -50,6 +55,18 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         tell(inv, found, since)
         marks = marks or told_breakers(inv, evidence, candidates(inv, found))
     return with_sets(inv, evidence, found, marks) if found else only_marks(inv, evidence, marks)
+
+
+def until_chosen(
+    inv: Investigation, evidence: Evidence, tried: Iterator[Round], chosen: list[Verdict]
+) -> Iterator[Round]:
+    """Yield rounds until what the target chose freely in their pieces explains the error: ``chosen`` gets a verdict."""
+    for item in tried:
+        evidence.chosen_in_pieces.clear()
+        yield item
+        if verdict := taken_in_pieces(inv, evidence):
+            chosen.append(verdict)
+            return
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:

@@ -65,6 +65,7 @@ def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]
     for words, sets in tried:
         try:
             found = measure_wired(inv, evidence.feed, sets, what=words)
+            evidence.chosen_in_pieces.extend(item for item in found if item.taken)
             wrong = sorted((item for item in found if item.wrong), key=lambda item: -item.ratio)
             seen = weigh(inv, evidence, wrong) if wrong else None
         except (EngineError, ModelError):

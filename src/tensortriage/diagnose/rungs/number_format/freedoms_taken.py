@@ -6,34 +6,55 @@ is to blame, and the answer says what was approximated or accumulated.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.allowances import whole_model
+from tensortriage.envelope.freedoms import Freedom
 from tensortriage.errors import EngineError, UsageError
 
 QUESTION = "is it what the hardware may choose freely?"
 
+MOST_NAMED = 6
+"""Operators of a piece that are named."""
+
 
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
-    """Does the error of the outputs have the size that the freedoms taken by the target predict?"""
+    """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?"""
     local = evidence.local
     if local is None or not local.floors.taken:
         return None
+    taken = local.floors.taken
+    return explained(inv, evidence, [*taken.values()], words_of_ops(inv, local))
+
+
+def taken_in_pieces(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
+    pieces = evidence.chosen_in_pieces
+    if not pieces:
+        return None
+    alone = evidence.local.floors.taken.values() if evidence.local else ()
+    freedoms = [*(freedom for piece in pieces for freedom, _ in piece.taken.values()), *alone]
+    return explained(inv, evidence, freedoms, words_of_pieces(inv, pieces))
+
+
+def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], told: str) -> Verdict | None:
+    """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
     since = inv.mark()
-    told = words_of(inv, local)
     try:
         predicted = whole_model(
             inv,
             inv.model,
             evidence.feed,
             list(evidence.worst.errors),
-            freedoms=tuple(dict.fromkeys(local.floors.taken.values())),
+            freedoms=tuple(dict.fromkeys(freedoms)),
             precision=inv.precision,
         )
     except (EngineError, UsageError) as problem:
@@ -46,13 +67,13 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
         if not worst.within[name]
     }
     beyond = [name for name, gap in gaps.items() if not within_prediction(gap, worst.metrics[name].count)]
-    left = suspects(inv, evidence.feed, local)
+    left = suspects(inv, evidence.feed, evidence.local) if evidence.local else []
     inv.answered(
         QUESTION,
         f"{'partly' if beyond else 'yes'}: {told}"
         + (f"; output '{beyond[0]}' is {gaps[beyond[0]]:+.1f} dB against what that predicts" if beyond else ""),
         since=since,
-        freedoms={value: freedom.name for value, freedom in local.floors.taken.items()},
+        freedoms=[freedom.name for freedom in dict.fromkeys(freedoms)],
         predicted_error=dict(predicted),
         measured_error=dict(worst.errors),
         gap_db=gaps,
@@ -62,7 +83,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     name, error, _ = worst.worst
     others = f"; {len(left)} other ops are beyond their floors and do not make the error" if left else ""
-    avoided = {freedom.avoided for freedom in local.floors.taken.values() if freedom.avoided}
+    avoided = {freedom.avoided for freedom in freedoms if freedom.avoided}
     return inv.verdict(
         VerdictKind.ROUNDING,
         FREEDOMS_EXPLAIN.on(inv.inputs_word),
@@ -73,7 +94,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
 
 
-def words_of(inv: Investigation, local: Local) -> str:
+def words_of_ops(inv: Investigation, local: Local) -> str:
     """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
     told = []
     for freedom in dict.fromkeys(local.floors.taken.values()):
@@ -83,3 +104,17 @@ def words_of(inv: Investigation, local: Local) -> str:
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
         told.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{say(worst)})")
     return "; ".join(told)
+
+
+def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
+    """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``."""
+    told: dict[tuple[str, str], list[float]] = {}
+    for piece in pieces:
+        kinds = " + ".join(inv.model.graph.node(name).op_type for name in piece.nodes[:MOST_NAMED])
+        kinds += f" + {len(piece.nodes) - MOST_NAMED} more" if len(piece.nodes) > MOST_NAMED else ""
+        for freedom, error in piece.taken.values():
+            told.setdefault((kinds, freedom.words), []).append(error)
+    (kinds, words), errors = max(told.items(), key=lambda item: max(item[1]))
+    others = sum(map(len, told.values())) - 1
+    more = f", and so in {others} more pieces" if others else ""
+    return f"{kinds} as one: {words} (error up to {say(max(errors))}{more})"

@@ -10,13 +10,13 @@ from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.envelope.floors import ROUNDED
+from tensortriage.envelope.floors import PREDICTED
 from tensortriage.values.dtype import Precision
 
 
 def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Does rounding to the requested format alone explain the error at the outputs?"""
-    if inv.precision not in ROUNDED or evidence.floors is None:
+    if inv.precision not in PREDICTED or evidence.floors is None:
         return None
     since = inv.mark()
     question = f"does rounding to {inv.precision.value} explain it?"
@@ -99,7 +99,7 @@ def beyond_format(inv: Investigation, result: FeedResult) -> bool:
         metrics, error = result.metrics[name], result.errors[name]
         if within:
             continue
-        rounded = inv.precision in ROUNDED and inv.question.tolerance is None and math.isfinite(error)
+        rounded = inv.precision in PREDICTED and inv.question.tolerance is None and math.isfinite(error)
         gap = gap_of(result, name, result.floors.target.get(name, 0.0))
         if not rounded or not within_prediction(gap, metrics.count):
             return True
