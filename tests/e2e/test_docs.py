@@ -292,6 +292,8 @@ def slug_values(node, path):
     """Yield the expressions in a syntax node that are slugs of errors."""
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
         yield from (node.value for target in node.targets if getattr(target, "id", "") == "slug")
+    if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "_SLUGS" for target in node.targets):
+        yield from (row.elts[1] for row in node.value.elts)  # rows of exception, slug, cure
     if not isinstance(node, ast.Call):
         return
     yield from (keyword.value for keyword in node.keywords if keyword.arg == "slug")

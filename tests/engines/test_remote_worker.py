@@ -88,7 +88,7 @@ def test_model_script_and_tensors_travel_and_nothing_remains(remote, model, pyth
     session.close()
     trial, connection = (remote / "ssh.log").read_text().splitlines()
     assert trial.startswith("-o BatchMode=yes -p 2222 -- me@jetson ")
-    assert connection.startswith("-C -o BatchMode=yes -p 2222 me@jetson cd / && exec ")
+    assert connection.startswith("-C -o BatchMode=yes -p 2222 -- me@jetson cd / && exec ")
     workers.close_idle()
     assert gone(remote / "there")
 

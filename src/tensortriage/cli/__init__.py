@@ -168,15 +168,15 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
         return problem_of(KeyboardInterrupt())
     if ending.cause == "memory":
         message = f"the command needed more than {(memory_bytes or 0) >> 20} MB"
-        return CommandProblem("out-of-memory", message, "raise --memory-limit, or use --low-memory or smaller inputs")
+        cure = "raise --memory-limit, or use --low-memory or smaller inputs"
+        return CommandProblem(slug="out-of-memory", message=message, cure=cure)
     name = signal.Signals(ending.signal).name
     if ending.crashed:
         message = f"native code crashed twice ({name}), the second time with every engine in a worker"
-        return CommandProblem(
-            "crashed", message, "triage inspect model and triage check lint may say what is odd about it"
-        )
+        cure = "triage inspect model and triage check lint may say what is odd about it"
+        return CommandProblem(slug="crashed", message=message, cure=cure)
     cure = "free memory if the system had none left; rerun in the same --case to resume"
-    return CommandProblem("killed", f"the command was killed by {name}", cure)
+    return CommandProblem(slug="killed", message=f"the command was killed by {name}", cure=cure)
 
 
 def exit_code_of(words: list[str]) -> int:

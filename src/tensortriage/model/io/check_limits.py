@@ -73,9 +73,11 @@ def _check_functions(proto: onnx.ModelProto) -> None:
         depths[key] = 1 + max((depths[called] for called in calls[key]), default=0)
         sizes[key] = own[key] + sum(sizes[called] for called in calls[key])
         if depths[key] > MAX_CALL_DEPTH:
-            raise _too_much(key, "function-too-deep", f"calls others {depths[key]} deep; {MAX_CALL_DEPTH} is the limit")
+            raise _too_much(
+                key, f"calls others {depths[key]} deep; {MAX_CALL_DEPTH} is the limit", slug="function-too-deep"
+            )
         if sizes[key] > MAX_NODES:
-            raise _too_much(key, "function-expands-too-much", f"expands to more than {MAX_NODES} nodes, the limit")
+            raise _too_much(key, f"expands to more than {MAX_NODES} nodes, the limit", slug="function-expands-too-much")
     total = sum(sizes[called] for called in _calls(proto.graph.node, functions))
     if total > MAX_NODES:
         raise ModelError(
@@ -100,7 +102,7 @@ def _callees_first(calls: Mapping[_Key, Sequence[_Key]]) -> Iterator[_Key]:
                 done.add(key)
                 yield key
             elif called in path:
-                raise _too_much(called, "function-recursive", "calls itself")
+                raise _too_much(called, "calls itself", slug="function-recursive")
             else:
                 path[called] = iter(calls[called])
 
@@ -125,7 +127,7 @@ def _nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 pending += [inner for graph in attribute.graphs for inner in graph.node]
 
 
-def _too_much(key: _Key, slug: str, what: str) -> ModelError:
+def _too_much(key: _Key, what: str, *, slug: str) -> ModelError:
     return ModelError(
         f"function {quoted(key[1])} of the model {what}", slug=slug, cure="export the model without functions"
     )
