@@ -1,0 +1,140 @@
+"""Floors come from the model and the feed alone, and hold what healthy engines differ by."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import envelope_floors
+from tensortriage.envelope.reference import disputes, outside_envelope
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.runs.lab import PLAIN, Lab
+from tensortriage.testing import encoder, feed_for, mlp, save_model
+from tensortriage.values.dtype import Precision
+from tensortriage.values.store import MemoryStore
+
+
+@pytest.fixture
+def lab(tmp_path):
+    with Case(tmp_path / "case") as case:
+        lab = Lab(case)
+        yield lab
+        lab.close()
+
+
+def loaded(proto, tmp_path, name="model.onnx"):
+    return Model.load(save_model(proto, tmp_path / name))
+
+
+def outputs(model, feed, lab, spec=PLAIN):
+    with lab.new_runner(spec, model) as runner:
+        return {name: np.array(array) for name, array in runner.run(feed).items()}
+
+
+def masked_softmax():
+    """Return a graph that adds -1e9 to every score of a row before its Softmax: float32 absorbs the scores."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Add", ["x", "mask"], ["scores"], name="add"),
+            helper.make_node("Softmax", ["scores"], ["y"], axis=-1, name="softmax"),
+        ],
+        "masked",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 16])],
+        [numpy_helper.from_array(np.full((1, 16), -1e9, np.float32), "mask")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize("proto", [mlp(seed=1), encoder(seed=2)], ids=["mlp", "encoder"])
+def test_onnx_runtime_at_every_level_is_within_the_fp32_envelope(proto, lab, tmp_path):
+    model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
+    for level in ("none", "basic", "extended", "all"):
+        found = outputs(model, feed, lab, EngineSpec("onnxruntime", {"optimization": level}))
+        floors = envelope_floors(
+            lab, model, feed, list(found), precision=Precision.FP32, reference=MemoryStore(found),
+            reference_name=level, what="the outputs",
+        )  # fmt: skip
+        assert outside_envelope(floors, list(found)) == {}
+        assert all(0.0 < floor < 1e-4 for floor in floors.fp32.values())
+
+
+def test_a_mask_that_absorbs_its_addend_widens_nothing(lab, tmp_path):
+    model = loaded(masked_softmax(), tmp_path)
+    x = np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)
+    feed = Feed("feed", {"x": x}, Origin.REAL)
+    floors = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP32, what="the outputs")
+    exact = outputs(model, feed, lab, EngineSpec("reference"))["y"]
+    rounded = outputs(model, feed, lab)["y"]
+    assert error_of(measure(rounded, exact)) > 0.5  # float64 keeps what float32 absorbs: softmax(x), not 1/16
+    assert MATCH_FACTOR * floors.fp32["y"] < 1e-5  # and yet the envelope is that of float32
+
+
+def test_a_narrow_format_has_the_floor_of_its_rounding(lab, tmp_path):
+    proto = encoder(seed=3)
+    model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
+    names = [spec.name for spec in model.outputs]
+    found = {
+        precision: envelope_floors(lab, model, feed, names, precision=precision, what="the outputs").target[names[0]]
+        for precision in (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16)
+    }
+    # fp16 and TF32 keep 10 bits of a fraction and bf16 keeps 7 (IEEE 754, NVIDIA A100 whitepaper)
+    assert found[Precision.FP32] < found[Precision.TF32] < found[Precision.BF16]
+    assert 4.0 < found[Precision.BF16] / found[Precision.FP16] < 16.0
+
+
+def weights_changed(proto, change):
+    changed = onnx.ModelProto()
+    changed.CopyFrom(proto)
+    for tensor in changed.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        if array.ndim == 2 and array.dtype == np.float32:
+            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(change(array)), tensor.name))
+            return changed
+    raise AssertionError("no weight")
+
+
+def an_eighth_of_the_rows(weight):
+    weight = weight.copy()
+    weight[: max(1, len(weight) // 8)] *= 1.25
+    return weight
+
+
+@pytest.mark.parametrize(
+    "change", [an_eighth_of_the_rows, lambda w: w * 1.003, lambda w: w * 1.01], ids=["eighth", "0.3 %", "1 %"]
+)
+def test_values_of_another_model_are_disputed_and_the_first_is_named(change, lab, tmp_path):
+    proto = mlp(seed=5)
+    model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
+    values = [name for node in model.graph.nodes for name in node.outputs]
+    other = loaded(weights_changed(proto, change), tmp_path, "other.onnx")
+    saved = dict(lab.capture(PLAIN, other, feed, values, specs={}))
+    found = disputes(lab, model, feed, values, MemoryStore(saved))
+    weight = next(t.name for t in proto.graph.initializer if len(t.dims) == 2)
+    user = next(node for node in model.graph.nodes if weight in node.inputs)
+    assert found[0].value == user.outputs[0]
+    assert found[0].error > found[0].limit
+
+
+def test_values_of_the_same_model_in_float64_are_not_disputed(lab, tmp_path):
+    model = loaded(masked_softmax(), tmp_path)
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+    feed = Feed("feed", {"x": x}, Origin.REAL)
+    exact = outputs(model, feed, lab, EngineSpec("reference"))
+    assert exact["y"].dtype == np.float64
+    assert disputes(lab, model, feed, ["y"], MemoryStore(exact)) == ()
+
+
+def test_another_shape_is_disputed(lab, tmp_path):
+    proto = mlp(seed=5)
+    model, feed = loaded(proto, tmp_path), Feed("feed", feed_for(proto), Origin.REAL)
+    found = outputs(model, feed, lab)
+    name, array = next(iter(found.items()))
+    (dispute,) = disputes(lab, model, feed, [name], MemoryStore({name: array[:, :-1]}))
+    assert dispute.shape == array[:, :-1].shape
