@@ -76,7 +76,7 @@ def test_golden_values_of_the_outputs_alone_fail_with_a_sentence_of_their_own(tm
 def test_golden_values_of_the_same_model_from_any_healthy_engine_pass(engine, tmp_path):
     if engine.startswith("openvino"):
         pytest.importorskip("openvino")
-    triage("run", MODEL, "--target", engine, "--inputs", FEED, "--save-outputs", "golden.npz", cwd=tmp_path)
+    triage("run", MODEL, "--reference", engine, "--inputs", FEED, "--save-outputs", "golden.npz", cwd=tmp_path)
     done = triage("run", MODEL, "--onnxrt", "--inputs", FEED, "--load-outputs", "golden.npz", cwd=tmp_path)
     assert "disagree" not in done.stdout
     assert done.stdout.splitlines()[-1].startswith("passed")
