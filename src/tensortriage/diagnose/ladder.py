@@ -18,6 +18,7 @@ from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.rungs.number_format.sensitivity import ill_conditioned
 from tensortriage.diagnose.rungs.number_format.typed_file import typed_file, unexplained_format
+from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elements
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
@@ -55,6 +56,7 @@ RUNGS: tuple[Rung, ...] = (
     configurations,
     nonfinite,
     local_fault,
+    deciding_elements,
     freedoms_taken,
     contradicted,
     layout,

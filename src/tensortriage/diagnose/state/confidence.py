@@ -69,6 +69,9 @@ OVERFLOW_PROVEN = Confidence(0.99, 0.99, "keeping the values in range cures the 
 OVERFLOW_LIKELY = Confidence(
     0.85, 0.85, "a value is beyond the format, but avoiding it was not seen to cure most of the error"
 )
+NUMBERS_FLUSHED = Confidence(
+    0.85, 0.85, "a subnormal number that became zero was seen on the way; a fault at other elements may hide behind it"
+)
 INTEGER_ARITHMETIC = Confidence(
     0.9, 0.8, "predicted within 3 dB by biases in int32; other freedoms of integer kernels are not looked at"
 )

@@ -9,6 +9,7 @@ from tensortriage.diagnose.measurements.provenance import explain, provenance
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled
+from tensortriage.diagnose.rungs.operators.deciding_element import MOST_STARTS, of_elements
 from tensortriage.diagnose.state.confidence import (
     LEAST_BLAMED,
     NONFINITE_BORN,
@@ -33,6 +34,8 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     figures = evidence.in_context or {}
     nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
     seen_in, confidence = "the instrumented run", NONFINITE_BORN
+    if verdict := of_single_elements(inv, evidence, nodes):
+        return verdict
     if not nodes or any(misled(inv, evidence, node) for node in nodes):
         try:
             evidence.local = evidence.local or local_errors(inv, evidence.feed)
@@ -72,6 +75,15 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
 
 
+def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Verdict | None:
+    """Ops whose operands are right as tensors may have been fed one wrong element: who made it?"""
+    fed_well = [node for node in nodes if not misled(inv, evidence, node)][:MOST_STARTS]
+    if not fed_well:
+        return None
+    how = provenance(inv, evidence, fed_well, spec=inv.question.target, model=inv.model)
+    return of_elements(inv, evidence, fed_well, {name: found.rule.sentence for name, found in how.items()})
+
+
 def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Verdict:
     """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
     first = nodes[0]
@@ -87,7 +99,8 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
     following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
     if found is None:
-        if verdict := fusion_fault(inv, evidence):
+        rules = {name: made.rule.sentence for name, made in how.items()}
+        if verdict := of_elements(inv, evidence, nodes[:MOST_STARTS], rules) or fusion_fault(inv, evidence):
             return verdict
         return inv.verdict(
             VerdictKind.NON_FINITE,

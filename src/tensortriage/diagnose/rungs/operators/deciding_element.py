@@ -1,0 +1,217 @@
+"""Does the failure hang on single elements that another op got wrong, too small for their tensor's error to show?
+
+Log, Div and Sqrt make much of little: of 0 instead of 1e-20 comes -Inf. The op where it shows is right then, and so is,
+as a tensor, what it was fed with. The elements are followed back to the op that makes them wrong of golden operands. It
+is blamed when its result, put into the reference's run, makes at least half of the failure. Subnormal numbers that an
+engine flushes to zero are a freedom: no op is wrong then, and the model's numbers are too small for it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
+from tensortriage.compare.judgement.thresholds import DECISIVE, SUSPECT_RATIO
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.nonfinite.element import spoken
+from tensortriage.diagnose.measurements.element_errors import ElementError, ElementErrors, element_errors
+from tensortriage.diagnose.measurements.element_trail import before, trail
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, influence
+from tensortriage.diagnose.measurements.provenance import mismatches
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.operators.blame import misled
+from tensortriage.diagnose.state.confidence import NUMBERS_FLUSHED, blamed
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.envelope.elements import smallest_normal
+from tensortriage.envelope.floors import Floors
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.model.ir.graph import Node
+from tensortriage.runs.lab import Mark
+from tensortriage.values.dtype import DType
+from tensortriage.values.store import MemoryStore
+
+QUESTION = "does it hang on single elements?"
+
+MOST_STARTS = 4
+"""Ops that are followed back from at once."""
+
+
+def deciding_elements(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Is an op beyond its floor in the target's run, alone right and fed within the floors, because of few elements?"""
+    figures, floors = evidence.in_context or {}, evidence.floors.target if evidence.floors else {}
+    starts = []
+    for node in inv.model.graph.nodes:
+        ratios = [ratio_of(evidence.error(name), floors.get(name)) or 0.0 for name in node.outputs if name in figures]
+        if max(ratios, default=0.0) > SUSPECT_RATIO and not misled(inv, evidence, node):
+            starts.append(node)
+    return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else None
+
+
+def of_elements(
+    inv: Investigation, evidence: Evidence, starts: Sequence[Node], rules: Mapping[str, str] | None = None
+) -> Verdict | None:
+    """Follow the wrong elements of some ops back, and say who made them; None when nobody did, or it does not matter.
+
+    Args:
+        inv: The investigation.
+        evidence: What is known so far.
+        starts: Ops in which an error appears that their operands, as tensors, do not have.
+        rules: How the NaN or Inf of these ops came to be, in words, by node name; None when the error is finite.
+    """
+    since = inv.mark()
+    seen = before(inv, evidence, list(starts))
+    masks = trail(inv, evidence, wrong_elements(inv, evidence, starts, seen, finite=rules is None), seen)
+    if not masks:
+        return None
+    try:
+        found = element_errors(inv, evidence, masks)
+        if found.wrong:
+            return of_an_op(inv, evidence, starts, found, rules, since)
+    except (EngineError, UsageError) as error:
+        inv.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}", since=since)
+        return None
+    if found.flushed:
+        return of_flushed_numbers(inv, starts, found.flushed, rules, since)
+    inv.answered(QUESTION, "no: alone, no op makes a wrong element that leads there", since=since)
+    return None
+
+
+def wrong_elements(
+    inv: Investigation, evidence: Evidence, starts: Sequence[Node], seen: Mapping[str, np.ndarray], *, finite: bool
+) -> dict[str, np.ndarray]:
+    """Return the elements that fail in some ops: those not finite, or those beyond their tensor's floor."""
+    golden, floors = inv.golden(evidence.feed), evidence.floors.target if evidence.floors else {}
+    found = {}
+    for name in (value for node in starts for value in node.outputs if value in seen and value in golden):
+        right, made = np.asarray(golden[name]), seen[name]
+        if right.shape != made.shape or not DType.from_numpy(right.dtype).is_float:
+            continue
+        mask = mismatches(right, made)
+        if finite and name in floors:
+            exact = right.astype(np.float64)
+            size = float(np.sqrt(np.mean(np.square(exact[np.isfinite(exact)])))) if exact.size else 0.0
+            with np.errstate(invalid="ignore"):
+                mask = mask | (np.abs(made.astype(np.float64) - exact) > floors[name] * size)
+        if mask.any():
+            found[name] = mask
+    return found
+
+
+def of_an_op(
+    inv: Investigation,
+    evidence: Evidence,
+    starts: Sequence[Node],
+    found: ElementErrors,
+    rules: Mapping[str, str] | None,
+    since: Mark,
+) -> Verdict | None:
+    """Blame the ops that make wrong elements, if these make the failure."""
+    if any(error.node in starts for error in found.wrong):
+        return None  # wrong where it shows: there is nobody else to blame
+    local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(found.results))
+    made = influence(inv, evidence.feed, local, [error.value for error in found.wrong])
+    first, shows = found.wrong[0], starts[0]
+    where = f"element {list(first.index)} of {first.node.op_type} '{first.node.name}'"
+    inv.answered(
+        QUESTION,
+        f"yes: {where} is {spoken(first.found)} instead of {spoken(first.expected)}; injecting the results of "
+        f"{len(found.wrong)} such op{'s' * (len(found.wrong) > 1)} explains {made.explained:.0%} of the failure",
+        since=since,
+        shows_in=[node.name for node in starts],
+        elements={error.value: facts(error) for error in found.wrong},
+        influence=dict(made.alone),
+        explained=made.explained,
+    )
+    if made.explained < DECISIVE:
+        return None
+    evidence.influence = evidence.influence or made
+    culprits = [culprit_of(inv, evidence, error, found, made, shows, rules) for error in found.wrong]
+    how = f" ({rules[shows.name]})" if rules and shows.name in rules else ""
+    what = "NaN or Inf that the reference does not have appears" if rules is not None else "the failure shows"
+    return inv.verdict(
+        VerdictKind.LOCAL_FAULT if rules is None else VerdictKind.NON_FINITE,
+        blamed(made.explained),
+        f"{what} in {shows.op_type} '{shows.name}'{how}, because {first.node.op_type} '{first.node.name}' before it is "
+        f"wrong: {culprits[0].reason}",
+        culprits=culprits,
+        next=[
+            reduce_command(inv),
+            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
+        ],
+    )
+
+
+def culprit_of(
+    inv: Investigation,
+    evidence: Evidence,
+    error: ElementError,
+    found: ElementErrors,
+    made: Influence,
+    shows: Node,
+    rules: Mapping[str, str] | None,
+) -> Culprit:
+    """Return an op as culprit, with the element, what it should be, and where it shows."""
+    golden, floors = inv.golden(evidence.feed), evidence.floors.target if evidence.floors else {}
+    local = error_of(measure(np.asarray(golden[error.value]), found.results[error.value]))
+    more = f" ({error.elements} such elements)" if error.elements > 1 else ""
+    ratio = ratio_of(local, floors.get(error.value))
+    hidden = ", too little to show in the error of the whole tensor" if (ratio or 0.0) <= SUSPECT_RATIO else ""
+    how = f": {rules[shows.name]}" if rules and shows.name in rules else ""
+    return Culprit(
+        error.node.name,
+        error.node.op_type,
+        error.value,
+        local_error=local,
+        influence=made.alone.get(error.value),
+        floor_ratio=ratio,
+        reason=f"on golden inputs element {list(error.index)} of its result is {spoken(error.found)} instead of "
+        f"{spoken(error.expected)}{more}{hidden}; it shows in "
+        f"{shows.op_type} '{shows.name}'{how}",
+    )
+
+
+def of_flushed_numbers(
+    inv: Investigation,
+    starts: Sequence[Node],
+    flushed: Sequence[ElementError],
+    rules: Mapping[str, str] | None,
+    since: Mark,
+) -> Verdict:
+    """Say that the target flushes subnormal numbers to zero, and where that makes the failure."""
+    first, shows = flushed[0], starts[0]
+    word = inv.precision.value
+    limit = smallest_normal(DType.FLOAT, inv.precision)
+    number = f"{spoken(first.expected)} at element {list(first.index)} of '{first.value}'"
+    reason = (
+        f"takes {number} for 0: it is below the smallest normal number of {word}, {spoken(limit)}, and denormals are "
+        f"flushed to zero on {inv.question.target}, which engines are free to do"
+    )
+    if rules and shows.name in rules:
+        reason += f"; so {rules[shows.name]}"
+    inv.answered(
+        QUESTION,
+        f"yes: denormals are flushed to zero: {number} becomes 0",
+        since=since,
+        shows_in=[node.name for node in starts],
+        flushed={error.value: facts(error) for error in flushed},
+    )
+    return inv.verdict(
+        VerdictKind.RANGE_OVERFLOW,
+        NUMBERS_FLUSHED,
+        f"no op is wrong, but {word} cannot hold what {shows.op_type} '{shows.name}' needs: it {reason}; keep the "
+        f"numbers above {spoken(limit)}, by a larger epsilon, a Max or another scale",
+        culprits=[Culprit(shows.name, shows.op_type, shows.outputs[0], reason=reason)],
+        next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value)],
+    )
+
+
+def facts(error: ElementError) -> Mapping[str, object]:
+    """Return an element as figures."""
+    return {
+        "index": list(error.index),
+        "expected": error.expected,
+        "found": error.found,
+        "elements": error.elements,
+    }
