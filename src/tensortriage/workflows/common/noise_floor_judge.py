@@ -69,7 +69,7 @@ class FloorJudge:
         # A comparison seldom comes here, and all of an investigation is imported with these.
         from tensortriage.diagnose.measurements.floors import floors_of
         from tensortriage.diagnose.state.investigation import Investigation, Question
-        from tensortriage.envelope.floors import ROUNDED
+        from tensortriage.envelope.floors import PREDICTED
         from tensortriage.runs.case import Case
         from tensortriage.values.store import MemoryStore
 
@@ -84,7 +84,7 @@ class FloorJudge:
                 )
             finally:
                 inv.close()
-        predicted = floors.target if inv.precision in ROUNDED else {}
+        predicted = floors.target if inv.precision in PREDICTED else {}
         judged = {}
         for name in names:
             limit = healthy_limit(metrics[name].count, floors.fp32.get(name, 0.0), predicted.get(name))
