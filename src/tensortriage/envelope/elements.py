@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
 from tensortriage.values.dtype import DType, Precision
 
@@ -41,7 +41,7 @@ def radii(
         dtype: Type of the result.
         precision: Format that the engine computes in.
     """
-    radius = np.maximum(MATCH_FACTOR * spacing(dtype, precision) * np.abs(centre), smallest_normal(dtype, precision))
+    radius = np.maximum(fp32_limit(spacing(dtype, precision)) * np.abs(centre), smallest_normal(dtype, precision))
     with np.errstate(invalid="ignore"):
         if rounded is not None:
             radius = np.maximum(radius, np.nan_to_num(np.abs(rounded - centre), nan=np.inf))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.reference.kernels import ELEMENTWISE, Call, kernel_for
@@ -98,7 +98,7 @@ def differing(reference: np.ndarray, target: np.ndarray, precision: Precision) -
     if reference.shape != target.shape or not DType.from_numpy(reference.dtype).is_float:
         return np.zeros(reference.shape, np.bool_)
     right, found = reference.astype(np.float64), target.astype(np.float64)
-    limit = MATCH_FACTOR * spacing(DType.from_numpy(reference.dtype), precision)
+    limit = fp32_limit(spacing(DType.from_numpy(reference.dtype), precision))
     with np.errstate(invalid="ignore"):
         near = np.abs(found - right) <= limit * np.abs(right)
     return np.asarray(~near & (right != found) & ~(np.isnan(right) & np.isnan(found)))

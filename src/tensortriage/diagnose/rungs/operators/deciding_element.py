@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
-from tensortriage.compare.judgement.thresholds import DECISIVE, SUSPECT_RATIO
+from tensortriage.compare.judgement.within import is_decisive, stands_out
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.nonfinite.element import spoken
 from tensortriage.diagnose.measurements.element_errors import ElementError, ElementErrors, element_errors
@@ -44,7 +44,7 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Verdict | None:
     starts = []
     for node in inv.model.graph.nodes:
         ratios = [ratio_of(evidence.error(name), floors.get(name)) or 0.0 for name in node.outputs if name in figures]
-        if max(ratios, default=0.0) > SUSPECT_RATIO and not misled(inv, evidence, node):
+        if stands_out(max(ratios, default=0.0)) and not misled(inv, evidence, node):
             starts.append(node)
     return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else None
 
@@ -124,7 +124,7 @@ def of_an_op(
         influence=dict(made.alone),
         explained=made.explained,
     )
-    if made.explained < DECISIVE:
+    if not is_decisive(made.explained):
         return None
     evidence.influence = evidence.influence or made
     culprits = [culprit_of(inv, evidence, error, found, made, shows, rules) for error in found.wrong]
@@ -157,7 +157,7 @@ def culprit_of(
     local = error_of(measure(np.asarray(golden[error.value]), found.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""
     ratio = ratio_of(local, floors.get(error.value))
-    hidden = ", too little to show in the error of the whole tensor" if (ratio or 0.0) <= SUSPECT_RATIO else ""
+    hidden = ", too little to show in the error of the whole tensor" if not stands_out(ratio) else ""
     how = f": {rules[shows.name]}" if rules and shows.name in rules else ""
     return Culprit(
         error.node.name,
