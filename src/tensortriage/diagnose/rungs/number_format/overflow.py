@@ -4,10 +4,10 @@ import math
 from collections.abc import Collection, Sequence
 
 from tensortriage.compare.judgement.relative_error import say
+from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, wide_nodes
-from tensortriage.diagnose.measurements.provenance import explain, provenance
 from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
 from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command

@@ -14,11 +14,15 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import is_decisive, stands_out
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.nonfinite.element import spoken
-from tensortriage.diagnose.measurements.element_errors import ElementError, ElementErrors, element_errors
-from tensortriage.diagnose.measurements.element_trail import before, trail
+from tensortriage.diagnose.measurements.element_origins.element_errors import (
+    ElementError,
+    ElementErrors,
+    element_errors,
+)
+from tensortriage.diagnose.measurements.element_origins.element_trail import before, trail
+from tensortriage.diagnose.measurements.element_origins.provenance import mismatches
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, influence
-from tensortriage.diagnose.measurements.provenance import mismatches
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import misled
 from tensortriage.diagnose.state.confidence import NUMBERS_FLUSHED, blamed

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.nonfinite import born, nonfinite_alone, sources
-from tensortriage.diagnose.measurements.provenance import explain, provenance
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tensortriage.diagnose.measurements.element_trail import BROADCAST, Masks, known
+from tensortriage.diagnose.measurements.element_origins.element_trail import BROADCAST, Masks, known
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.wired_ops import exploded_feed
 from tensortriage.diagnose.state.investigation import Investigation
