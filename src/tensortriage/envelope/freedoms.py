@@ -53,14 +53,13 @@ FP16_SUMS = Freedom(
     "fp16-accumulator",
     "sums kept in fp16, usual on GPUs and NPUs",
     "keep these ops in fp32 (--kept), or ask for precision=fp32 or bf16",
-    # One rounding for every four products, as measured; added up in blocks of 16 that is twice the error, since the
-    # errors of n roundings grow like sqrt(n).
-    {"accumulator": "fp16", "block": "16", "amplify": "2"},
+    {"accumulator": "fp16", "block": "8"},
     frozenset({Hardware.GPU, Hardware.NPU}),
     frozenset({Precision.FP16}),
     _PRODUCTS,
-    "measured on TensorRT 8.5.3 (H200, FP16): MatMul over 192 products is off by 1.07e-3, over 768 by 2.05e-3; one "
-    "rounding to fp16 for every four products makes 1.0e-3 and 2.0e-3",
+    "PTX ISA, mma.m16n8k8 with .f16 accumulators: 8 products between roundings, the smallest block of the units in "
+    "use; TensorRT 8.5.3 (H200, FP16) rounds after 16: MatMul over 768 products is off by 1.07e-3, over 3072 by "
+    "2.05e-3; for convolutions of few channels see `Accumulation.over_channels`",
 )
 BF16_SUMS = Freedom(
     "bf16-accumulator",

@@ -15,6 +15,10 @@ from tensortriage.values.dtype import DType
 
 _FLOAT32_BITS = 23  # of the fraction
 
+PADDED_CHANNELS = 8
+"""Channels that convolutions on units for float16 take at least, zeros where there are fewer: NHWC tensors with C
+padded to 8 (NVIDIA Deep Learning Performance guide, convolutional layers)."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accumulation:
@@ -35,6 +39,20 @@ class Accumulation:
     truncate: bool = False
     operand_bits: int | None = None
     operand_truncate: bool = False
+
+    def over_channels(self, count: int) -> "Accumulation":
+        """Return how a convolution adds up whose kernels read some channels.
+
+        A narrow running sum is rounded once per tap where channels are few: the unit multiplies padding for the rest
+        of its block. Measured on TensorRT 8.5.3 (H200, FP16): a Conv over 3 x 16 x 16 products is off by 2.35e-3, as
+        one rounding for every 3 products makes it, and not by the 1.07e-3 of a MatMul over as many.
+
+        Args:
+            count: Channels of a group.
+        """
+        if self.accumulator in (None, DType.FLOAT) or count >= PADDED_CHANNELS:
+            return self
+        return dataclasses.replace(self, block=min(self.block, max(1, count)))
 
     def operand(self, x: np.ndarray, axis: int) -> np.ndarray:
         """Return an operand of `product`, rounded as operands are and in the order of addition.

@@ -152,3 +152,10 @@ def test_total_of_terms(accumulator):
     # float16 has steps of 2 from 2048 on: 2049 is a tie that goes to 2048, then 2048 + 2 is exact.
     assert found.tolist() == [2050.0 if accumulator is DType.FLOAT16 else 2051.0] * 2
     assert terms[0].tolist() == [2048.0] * 2
+
+
+def test_few_channels_are_padded_where_running_sums_are_narrow():
+    narrow, wide = Accumulation(DType.FLOAT16, 16), Accumulation(DType.FLOAT, 16)
+    assert [narrow.over_channels(count).block for count in (1, 3, 7, 8, 64)] == [1, 3, 7, 16, 16]
+    assert wide.over_channels(1) == wide
+    assert EXACT_SUMS.over_channels(1) == EXACT_SUMS

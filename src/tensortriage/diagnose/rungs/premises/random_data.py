@@ -5,9 +5,10 @@ hide everything. A user who meets the failure on such data alone should be told 
 should know that a test on random data would not.
 """
 
+import contextlib
 import dataclasses
 
-from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
@@ -17,7 +18,11 @@ from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.errors import EngineError, TriageError
+from tensortriage.envelope.allowances import choice_errors
+from tensortriage.envelope.floors import ROUNDED, Floors
+from tensortriage.envelope.freedoms import freedoms_of
+from tensortriage.envelope.hardware import Hardware
+from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.runs.outcome import Outcome
@@ -75,7 +80,11 @@ def made_up(inv: Investigation, like: Feed) -> Feed:
 
 
 def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
-    """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them."""
+    """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them.
+
+    In a narrow format these floors include what the hardware may choose freely, alone: no op is asked about here, so
+    what an engine's accumulators cost on these data is not known otherwise.
+    """
     found = deployed(inv, feed)
     result = judge(inv, feed, found, evidence.worst.floors)
     if inv.question.tolerance is not None or not beyond_format(inv, result):
@@ -84,7 +93,29 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     floors = floors_of(
         inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="outputs on random data"
     )
-    return judge(inv, feed, found, floors)
+    result = judge(inv, feed, found, floors)
+    return judge(inv, feed, found, free(inv, feed, floors)) if beyond_format(inv, result) else result
+
+
+def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
+    """Return the floors of outputs, raised in a narrow format to what the target's freedoms make of them."""
+    freedoms = freedoms_of(Hardware.of(inv.question.target), inv.precision)
+    if inv.precision not in ROUNDED or not freedoms:
+        return floors
+    target = dict(floors.target)
+    with contextlib.suppress(EngineError, UsageError):
+        found = choice_errors(
+            inv,
+            inv.model,
+            feed,
+            list(target),
+            freedoms=freedoms,
+            precision=inv.precision,
+            what="freedoms on random data",
+        )
+        for figures in found.values():
+            target |= {name: max(target[name], error_of(figure)) for name, figure in figures.items()}
+    return dataclasses.replace(floors, target=target)
 
 
 def sensitive(inv: Investigation, how: str) -> Verdict:

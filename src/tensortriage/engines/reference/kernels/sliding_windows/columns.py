@@ -30,6 +30,7 @@ def correlate(x: np.ndarray, weight: np.ndarray, windows: Windows, groups: int, 
     """
     n, c = x.shape[:2]
     m = weight.shape[0]
+    sums = sums.over_channels(c // groups)
     grouped = x.reshape(n, groups, c // groups, *x.shape[2:])
     padded = windows.padded(sums.operand(grouped, 2).reshape(x.shape), 0)
     weight = sums.operand(weight, 1)
