@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "src/tensortriage", ROOT / "worker/tensortriage_worker")
 MOST_MODULES = 16
+MOST_LINES = 400
 FILES = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
 FOLDERS = sorted({file.parent for file in FILES})
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -19,6 +20,11 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
 def test_a_folder_has_few_modules_and_says_what_they_are(folder):
     assert len([file for file in folder.glob("*.py") if file.name != "__init__.py"]) <= MOST_MODULES
     assert (folder / "__init__.py").read_text().startswith('"""')
+
+
+def test_no_module_is_longer_than_can_be_read_at_once():
+    lengths = {file.relative_to(ROOT).as_posix(): len(file.read_text().splitlines()) for file in FILES}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def test_a_public_class_name_means_one_thing():

@@ -36,7 +36,7 @@ from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
-from tensortriage.workflows.comparison.participants import Live, Participant, Saved, numbered
+from tensortriage.workflows.comparison.participants import Live, Participant, Saved, flat, numbered, same
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 
 T = TypeVar("T")
@@ -398,13 +398,3 @@ class _Comparing:
             disagreements=tuple(self.judge.found),
             unjudged=self.judge.unjudged,
         )
-
-
-def flat(reference: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both arrays, flattened when their shapes differ."""
-    return (reference, target) if reference.shape == target.shape else (reference.ravel(), target.ravel())
-
-
-def same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays hold the same bits (NaNs included)."""
-    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

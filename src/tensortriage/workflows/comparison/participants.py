@@ -202,3 +202,13 @@ def numbered(specs: Sequence[EngineSpec]) -> Iterator[tuple[str, EngineSpec]]:
 def saved_name(path: Path, runner: str) -> str:
     """Return how a saved result is called: its runner's name with its file."""
     return f"{runner} in {path.name}" if runner else path.name
+
+
+def flat(reference: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both arrays, flattened when their shapes differ."""
+    return (reference, target) if reference.shape == target.shape else (reference.ravel(), target.ravel())
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays hold the same bits (NaNs included)."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()

@@ -16,7 +16,8 @@ from tensortriage.precision.plan import PrecisionAlternative
 from tensortriage.precision.selection.node_choice import choose
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.precision_search.shared_parts import Ground, influences_of, raised
+from tensortriage.workflows.precision_search.shared_parts import Ground, influences_of
+from tensortriage.workflows.precision_search.switchable_model import raised
 
 Rewrite = Callable[[Model], Model | None]
 SECONDS = 30.0

@@ -31,12 +31,7 @@ from tensortriage.workflows.precision_search.request import (
     PrecisionRequest,
     load_model,
 )
-from tensortriage.workflows.precision_search.shared_parts import (
-    Watch,
-    casts_in,
-    influences_of,
-    keepings,
-)
+from tensortriage.workflows.precision_search.shared_parts import Watch, casts_in, influences_of, keepings
 
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""

@@ -37,9 +37,6 @@ from tensortriage.workflows.precision_search.request import (
     low_precision,
 )
 from tensortriage.workflows.precision_search.shared_parts import (
-    TYPED,
-    Choosable,
-    Emulated,
     Ground,
     Watch,
     casts_in,
@@ -48,9 +45,9 @@ from tensortriage.workflows.precision_search.shared_parts import (
     in_order,
     influences_of,
     keepings,
-    raised,
     samples_of,
 )
+from tensortriage.workflows.precision_search.switchable_model import TYPED, Choosable, Emulated, raised
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Numbers of kept nodes at which the emulation draws the curve of accuracy."""

@@ -15,16 +15,12 @@ from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import feed_digest
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.precision_search.quantized import QUANTIZED, best_quantizer, held_out
-from tensortriage.workflows.precision_search.shared_parts import (
+from tensortriage.workflows.precision_search.shared_parts import Watch, emulation_of, identity_of, in_order, samples_of
+from tensortriage.workflows.precision_search.switchable_model import (
     Choosable,
     Emulated,
     SwitchableModel,
-    Watch,
-    emulation_of,
-    identity_of,
-    in_order,
     raised,
-    samples_of,
     stage_of,
 )
 
