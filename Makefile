@@ -4,12 +4,19 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RTX := $(VENV)/.rtx
 
-.PHONY: demo test lint unit fuzz clean
+.PHONY: demo test quick lint unit fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
 
 test: lint unit
+
+# Less than a minute: style, imports, and the tests of packages that everything rests on.
+quick: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 --dist worksteal tests/unit/values tests/unit/compare tests/unit/search tests/unit/test_layout.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -44,7 +44,7 @@ from tensortriage.values.dtype import Precision
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
-PAGES = [README, *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [README, REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"(?:<!-- exit: (?P<exit>\d+) -->\n+)?(?:<!-- not run: (?P<reason>[^\n]+) -->\n+)?"
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$(?:\n\n?```text\n(?P<shown>.*?)^```$)?",
