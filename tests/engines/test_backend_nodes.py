@@ -147,11 +147,11 @@ def run(path, feed, names):
 
 def engine_run(session, names, fed):
     """Run through OrtValues, which know the element types that numpy lacks."""
-    from tensortriage.engines.onnxruntime import engine
+    from tensortriage.engines.onnxruntime.ort_values import to_array, to_ort_value
 
-    values = {name: engine._value(array) for name, array in fed.items()}
+    values = {name: to_ort_value(ort, array) for name, array in fed.items()}
     places = {value.data_ptr() for value in values.values()}
-    return (engine._array(value, places) for value in session.run_with_ort_values(names, values))
+    return (to_array(value, places) for value in session.run_with_ort_values(names, values))
 
 
 def plain(value):

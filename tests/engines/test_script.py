@@ -146,6 +146,12 @@ def test_printing_and_reading_do_not_disturb_the_conversation(compiled):
         np.testing.assert_array_equal(session.run(FEED)["y"], FEED["x"])
 
 
+def test_a_script_may_answer_in_float64(compiled):
+    answer = compiled(run_body("return {'y': feed['x'].astype('float64')}")).run(FEED)["y"]
+    assert answer.dtype == np.float64
+    assert np.array_equal(answer, FEED["x"])
+
+
 @pytest.mark.parametrize(
     ("result", "complaint"),
     [
@@ -156,7 +162,7 @@ def test_printing_and_reading_do_not_disturb_the_conversation(compiled):
         ("{1: feed['x']}", "named by a int"),
         ("{'y': object()}", "not an array of numbers"),
         ("{'y': 'text'}", "is string"),
-        ("{'y': feed['x'].astype('float64')}", "'y' is float64, the model declares float32"),
+        ("{'y': feed['x'].astype('float16') > 0}", "'y' is bool, the model declares float32"),
         ("{'y': feed['x'].astype('int32')}", "'y' is int32"),
         ("{'y': np.zeros(2, 'M8[s]')}", "datetime64"),
     ],
