@@ -176,14 +176,17 @@ def test_matrix_products_in_narrow_accumulators(tmp_path, word, kind, op):
     np.testing.assert_array_equal(found, block_sum(x, w, kind, 16))
 
 
-def test_convolutions_add_in_blocks_over_channels_and_taps(tmp_path):
-    text = "g (float[1,6,5,5] x, float[4,6,3,3] w) => (float[1,4,3,3] y) { y = Conv(x, w) }"
+@pytest.mark.parametrize(("channels", "block"), [(12, 8), (8, 8), (6, 6), (3, 3)])
+def test_convolutions_add_in_blocks_over_channels_and_taps(tmp_path, channels, block):
+    """The sum is rounded once per tap where the channels are fewer than a unit takes at once."""
+    text = f"g (float[1,{channels},5,5] x, float[4,{channels},3,3] w) => (float[1,4,3,3] y) {{ y = Conv(x, w) }}"
     rng = np.random.default_rng(4)
-    x, w = (rng.integers(-50, 50, shape).astype(np.float32) / 16 for shape in ((1, 6, 5, 5), (4, 6, 3, 3)))
+    shapes = (1, channels, 5, 5), (4, channels, 3, 3)
+    x, w = (rng.integers(-50, 50, shape).astype(np.float32) / 16 for shape in shapes)
     options = {"rounding": "results", "accumulator": "fp16", "block": "8"}
     found = run(parsed(tmp_path / "m.onnx", text), options, x=x, w=w)["y"]
     columns = np.stack([x[0, :, i : i + 3, j : j + 3].ravel() for i in range(3) for j in range(3)], axis=1)
-    np.testing.assert_array_equal(found[0].reshape(4, 9), block_sum(w.reshape(4, -1), columns, np.float16, 8))
+    np.testing.assert_array_equal(found[0].reshape(4, 9), block_sum(w.reshape(4, -1), columns, np.float16, block))
 
 
 @pytest.mark.parametrize(
