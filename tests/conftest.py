@@ -1,11 +1,17 @@
 """What holds for every test: signals reach what they start, and no test depends on how busy the machine is.
 
 Whoever starts the tests may ignore signals (nohup, a job in the background), and all that they start inherits it.
+Containers like to forbid Python to keep what it compiles, and a quarter of all processes' time would be compiling.
 """
 
+import os
 import signal
+import sys
 
 import hypothesis
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 hypothesis.settings.register_profile("any-load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("any-load")
