@@ -23,3 +23,16 @@ for _number, _default in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _default)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Tell the seed of the fuzzers, and what became of their inputs."""
+    from hostile.tally import summary
+
+    for line in summary(
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if hasattr(report, "user_properties")
+    ):
+        terminalreporter.write_line(line)

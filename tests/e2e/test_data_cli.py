@@ -151,6 +151,10 @@ def test_accuracy_as_saved_and_by_other_limits(tmp_path):
 
 def test_what_is_no_accuracy_result(tmp_path):
     fails(triage("check", "accuracy", GOLDEN / "inputs.json", "--atol", "1", cwd=tmp_path), "accuracy-invalid")
+    script = tmp_path / "compare.py"
+    script.write_text("def compare_outputs(*given): return True")
+    judged = triage("check", "accuracy", GOLDEN / "accuracy.json", "--compare-func-script", script, cwd=tmp_path)
+    fails(judged, "tensors-not-saved")
     shown = triage("inspect", "data", GOLDEN / "accuracy_shape.json", cwd=tmp_path)
     assert shown.returncode == 0
     assert "FAIL" in shown.stdout

@@ -51,7 +51,8 @@ def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
         UsageError: For an unknown function, statistic or a malformed number.
     """
     if given["compare_func_script"]:
-        return [ScriptTolerance(given["compare_func_script"], limits_of(given["timeout"], given["memory_limit"]))]
+        limits = limits_of(given.get("timeout"), given.get("memory_limit") or "")
+        return [ScriptTolerance(given["compare_func_script"], limits)]
     functions = list(given["functions"])
     simple = any(given[key] for key in ("atol", "rtol", "error_stat", "error_quantile", "infinities_compare_equal"))
     if simple and not functions:

@@ -50,6 +50,13 @@ class _Failed(TypedDict):
     error: _Failure
 
 
+class _Greeting(TypedDict):
+    pid: int
+    numpy: str
+    ml_dtypes: NotRequired[bool]
+    reason: NotRequired[str]
+
+
 class _Probed(TypedDict):
     info: dict[str, Any]
 
@@ -78,7 +85,8 @@ class _Closed(TypedDict):
 
 
 _FORMS: Mapping[str, Any] = {
-    "probe": _Probed, "compile": _Compiled, "run": _Ran, "plan": _Planned, "answer": _Answered, "close": _Closed,
+    "start": _Greeting, "probe": _Probed, "compile": _Compiled, "run": _Ran, "plan": _Planned,
+    "answer": _Answered, "close": _Closed,
 }  # fmt: skip
 
 

@@ -166,7 +166,7 @@ class IsolatedSession:
         self.info = info
         self.pid: int = conversation.worker.hello["pid"]
         self._title = conversation.title
-        self._raw = not conversation.worker.hello["ml_dtypes"]
+        self._raw = not conversation.worker.hello.get("ml_dtypes")
         self._conversation: Conversation | None = conversation
         self._translate = translate
         self._finalizer = weakref.finalize(self, conversation.worker.close)

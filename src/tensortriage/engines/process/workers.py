@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from tensortriage.engines.process.answers import fault_of
 from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
 from tensortriage.errors import EngineMissing, UsageError
 
@@ -176,8 +177,8 @@ class Worker:
         except self._timeout_error as error:
             self.close()
             raise _unusable(self.interpreter, f"its engine process said nothing for {START_SECONDS:g} s") from error
-        if not isinstance(self.hello, dict) or not isinstance(self.hello.get("pid"), int):
-            raise _unusable(self.interpreter, str(self.distrusted("no greeting").death["cause"]))
+        if fault := fault_of(self.hello, "start") if isinstance(self.hello, dict) else "no greeting":
+            raise _unusable(self.interpreter, str(self.distrusted(fault).death["cause"]))
         if not self.hello.get("numpy"):
             self.close()
             raise _unusable(self.interpreter, str(self.hello.get("reason")))

@@ -99,7 +99,7 @@ def read_accuracy(path: Path) -> tuple[AccuracyResult, ...]:
     document = open_json(path).value()
     try:
         return tuple(_result(item) for item in _items(document, "AccuracyResults"))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(
             f"{path} holds no accuracy results: {_reason(error)}",
             slug="accuracy-invalid",
@@ -133,12 +133,18 @@ def _result(value: Any) -> AccuracyResult:
     pairs = []
     for names, iterations in _items(value, "AccuracyResult"):
         first, second = names
-        rows = tuple({str(name): _entry(entry) for name, entry in iteration.items()} for iteration in iterations)
+        rows = tuple(map(_row, iterations))
         pairs.append(AccuracyPair((str(first), str(second)), rows))
     aggregation = value.get("aggregation", PER_SAMPLE)
     if aggregation not in (PER_SAMPLE, AVERAGE):
         raise ValueError(f"aggregation '{aggregation}'")
     return AccuracyResult(tuple(pairs), aggregation)
+
+
+def _row(value: Any) -> Mapping[str, AccuracyEntry]:
+    if not isinstance(value, dict):
+        raise ValueError(f"an iteration is expected to map outputs to results, found {type(value).__name__}")
+    return {str(name): _entry(entry) for name, entry in value.items()}
 
 
 def _entry(value: Any) -> AccuracyEntry:

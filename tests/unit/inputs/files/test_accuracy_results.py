@@ -66,6 +66,8 @@ def test_numbers_that_json_lacks_survive(tmp_path):
         '{"polygraphy_class": "AccuracyResults"}',
         '{"polygraphy_class": "AccuracyResults", "lst": [{}]}',
         '{"polygraphy_class": "AccuracyResults", "lst": [{"polygraphy_class": "AccuracyResult", "lst": [["a", []]]}]}',
+        '{"polygraphy_class": "AccuracyResults", "lst": [{"polygraphy_class": "AccuracyResult",'
+        ' "lst": [[["a", "b"], [1.5]]]}]}',
     ],
 )
 def test_something_else_is_refused(tmp_path, text):
@@ -76,7 +78,13 @@ def test_something_else_is_refused(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [('"atol": 0.1', '"atol": "x"'), ('"L2Result"', '"NewResult"'), ('"snr":', '"s":')]
+    ("old", "new"),
+    [
+        ('"atol": 0.1', '"atol": "x"'),
+        ('"L2Result"', '"NewResult"'),
+        ('"snr":', '"s":'),
+        ('"atol": 0.1', f'"atol": 1{"0" * 400}'),
+    ],
 )
 def test_what_is_not_understood_is_refused(tmp_path, old, new):
     (tmp_path / "a.json").write_text((GOLDEN / "accuracy.json").read_text().replace(old, new))

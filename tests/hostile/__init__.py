@@ -1,0 +1,1 @@
+"""What hostile input is made of, and how a command that takes it is watched."""
