@@ -1,6 +1,7 @@
 """How ``triage diagnose`` ends: the culprit as a case of its own, and a remedy that was seen to work."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -11,17 +12,15 @@ import pytest
 
 from precision_numbers import write_fusing, write_loud
 from running_cli import EXAMPLES, triage, verdict_in
+from shared_diagnoses import CNN, CULPRIT, FAULTY, OVERFLOW
 from tensortriage.model.model import Model
-
-CNN = [EXAMPLES / "digits_cnn.onnx", "--inputs", EXAMPLES / "digits.npz"]
-OVERFLOW = [EXAMPLES / "digits_vit_overflow.onnx", "--inputs", EXAMPLES / "digits_vit_overflow.npz"]
-CULPRIT = "/block2/conv1/Conv"
-ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
+from tensortriage.report.document import Report
+from tensortriage.report.renderers import FORMATS
 
 
 @pytest.fixture
 def faulty(tmp_path):
-    (tmp_path / "faulty.py").write_text(ENGINE)
+    (tmp_path / "faulty.py").write_text(FAULTY)
     return f"script:faulty.py,node={CULPRIT}"
 
 
@@ -29,55 +28,52 @@ def question(case, words):
     return next((step for step in verdict_in(case)["steps"] if step["question"].startswith(words)), None)
 
 
-def test_the_culprit_is_cut_out_and_fails_in_a_fresh_process(tmp_path, faulty):
-    done = triage("diagnose", *CNN, "--target", f"{faulty},kind=scale,amount=1.05", "--case", "case", cwd=tmp_path)
-    found = verdict_in(tmp_path / "case")
-    assert (found["verdict"], done.returncode) == ("local-fault", 1), done.stdout + done.stderr
-    assert found["repro"] == {**found["repro"], "folder": "repro", "nodes": [CULPRIT], "confirmed": True}
-    model = onnx.load(tmp_path / "case" / "repro" / "model.onnx")
-    assert [node.op_type for node in model.graph.node] == ["Conv"]
+def test_the_culprit_is_cut_out_and_fails_in_a_fresh_process(diagnosed):
+    done = diagnosed("scaled-conv")
+    assert (done.verdict["verdict"], done.returncode) == ("local-fault", 1), done.stdout + done.stderr
+    repro = done.verdict["repro"]
+    assert repro == {**repro, "folder": "repro", "nodes": [CULPRIT], "confirmed": True}
+    folder = done.folder / "case" / "repro"
+    assert [node.op_type for node in onnx.load(folder / "model.onnx").graph.node] == ["Conv"]
     assert "fails again in a fresh process" in " ".join(done.stdout.replace("│", " ").split())
     # The pack stands by itself: another process, another folder, and the factor that was planted.
-    script = tmp_path / "case" / "repro" / "repro.py"
-    alone = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd="/", timeout=120, check=False)
+    words = [sys.executable, folder / "repro.py"]
+    alone = subprocess.run(words, capture_output=True, text=True, cwd="/", timeout=120, check=False)
     assert alone.returncode == 1, alone.stderr
     assert float(alone.stdout.split("relative error ")[1].split()[0]) == pytest.approx(0.05, rel=1e-3)
 
 
-def test_a_rerun_does_not_make_the_repro_again(tmp_path, faulty):
-    words = ["diagnose", *CNN, "--target", f"{faulty},kind=scale", "--case", "case"]
-    triage(*words, cwd=tmp_path)
-    first, written = verdict_in(tmp_path / "case"), (tmp_path / "case/repro/repro.py").stat().st_mtime_ns
-    triage(*words, cwd=tmp_path)
-    assert verdict_in(tmp_path / "case")["repro"] == first["repro"]
-    assert (tmp_path / "case/repro/repro.py").stat().st_mtime_ns == written
-    assert question(tmp_path / "case", "does the culprit fail")["checks"] == 0
+def test_a_rerun_does_not_make_the_repro_again(diagnosed):
+    done = diagnosed("scaled-conv")
+    first, script = done.verdict, done.folder / "case" / "repro" / "repro.py"
+    written = script.stat().st_mtime_ns
+    triage(*done.words, cwd=done.folder)
+    assert done.verdict["repro"] == first["repro"]
+    assert script.stat().st_mtime_ns == written
+    assert question(done.folder / "case", "does the culprit fail")["checks"] == 0
 
 
-def test_the_repro_is_left_out_when_asked_to(tmp_path, faulty):
-    triage("diagnose", *CNN, "--target", f"{faulty},kind=scale", "--no-repro", "--case", "case", cwd=tmp_path)
-    assert verdict_in(tmp_path / "case")["repro"] is None
-    assert not (tmp_path / "case" / "repro").exists()
-
-
-def test_a_folder_in_the_way_is_left_alone(tmp_path, faulty):
-    words = ["diagnose", *CNN, "--target", f"{faulty},kind=scale", "--case", "case"]
-    triage(*words, "--no-repro", cwd=tmp_path)
-    (tmp_path / "case" / "repro").mkdir()
-    (tmp_path / "case" / "repro" / "mine.txt").write_text("mine")
-    done = triage(*words, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert (tmp_path / "case" / "repro" / "mine.txt").read_text() == "mine"
-    assert "in the way" in question(tmp_path / "case", "does the culprit fail")["answer"]
+def test_the_repro_is_left_out_when_asked_to_and_a_folder_in_its_way_is_left_alone(diagnosed):
+    done = diagnosed("scaled-conv")
+    shutil.rmtree(done.folder / "case" / "repro")
+    triage(*done.words, "--no-repro", cwd=done.folder)
+    assert done.verdict["repro"] is None
+    assert not (done.folder / "case" / "repro").exists()
+    mine = done.folder / "case" / "repro" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    again = triage(*done.words, cwd=done.folder)
+    assert again.returncode == 1, again.stderr
+    assert mine.read_text() == "mine"
+    assert "in the way" in question(done.folder / "case", "does the culprit fail")["answer"]
 
 
 # --- remedies ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_remedy_is_tried_on_the_target_and_written(tmp_path):
-    target = "emulate:precision=fp16"
-    done = triage("diagnose", *OVERFLOW, "--target", target, "--fix", "fixed.onnx", "--case", "case", cwd=tmp_path)
-    remedy = verdict_in(tmp_path / "case")["remedy"]
+def test_a_remedy_is_tried_on_the_target_and_written(tmp_path, diagnosed):
+    done = diagnosed("overflow")
+    remedy = done.verdict["remedy"]
     assert (remedy["kind"], remedy["file"], done.returncode) == ("keep-fp32", "fixed.onnx", 1), done.stdout
     assert "/norm_pre/Pow" in remedy["nodes"]
     assert remedy["error_after"] < 0.01 < 0.5 < remedy["error_before"]
@@ -86,7 +82,7 @@ def test_a_remedy_is_tried_on_the_target_and_written(tmp_path):
     assert onnx.TensorProto.FLOAT16 in kinds
     # The examples' own accuracy says whether it is one: 98.4 % in float32, 24.2 % with every result in float16.
     words = ["run", OVERFLOW[0], "--target", "reference", "--target-model", "fixed.onnx", "--rtol", "1", "--atol", "9"]
-    words += ["--inputs", EXAMPLES / "digits_vit_overflow.npz", "--metric-script", EXAMPLES / "accuracy.py", "--json"]
+    words += [*OVERFLOW[1:], "--metric-script", EXAMPLES / "accuracy.py", "--json"]
     scores = json.loads(triage(*words, cwd=tmp_path).stdout)["task_metrics"]
     assert min(scores.values()) > 0.9, scores
 
@@ -96,7 +92,8 @@ def test_a_fault_of_the_narrow_format_is_cured_by_a_typed_file_on_the_target_its
     target = f"{faulty},kind=scale,dtype=float16"
     typed = ["convert", CNN[0], "--precision", "fp16", "-o", "typed.onnx", "--inputs", CNN[2]]
     assert triage(*typed, cwd=tmp_path).returncode == 0
-    done = triage("diagnose", "typed.onnx", *CNN[1:], "--target", target, "--case", "case", cwd=tmp_path)
+    words = ["typed.onnx", *CNN[1:], "--target", target, "--case", "case", "--no-repro"]
+    done = triage("diagnose", *words, cwd=tmp_path)
     found = verdict_in(tmp_path / "case")
     assert found["culprits"][0]["node"] == CULPRIT, done.stdout + done.stderr
 
@@ -107,18 +104,19 @@ def test_what_the_target_runs_as_one_is_kept_with_it(tmp_path):
     graph = Model.load(tmp_path / "m.onnx").graph
     neighbour = next(iter(graph.consumers(graph.node(loud[0]).outputs[0])))
     target = write_fusing(tmp_path, [loud[0], neighbour.name]) + ",precision=fp16"
-    done = triage("diagnose", "m.onnx", "--inputs", "m.npz", "--target", target, "--case", "case", cwd=tmp_path)
+    words = ["m.onnx", "--inputs", "m.npz", "--target", target, "--case", "case", "--no-repro"]
+    done = triage("diagnose", *words, cwd=tmp_path)
     remedy = verdict_in(tmp_path / "case")["remedy"]
     assert remedy["kind"] == "keep-fp32", done.stdout + done.stderr
     assert neighbour.name in remedy["nodes"]
     assert remedy["error_after"] < 0.01
 
 
-def test_without_a_remedy_nothing_is_written_and_that_is_said(tmp_path, faulty):
-    triage("diagnose", *CNN, "--target", f"{faulty},kind=scale", "--fix", "fixed.onnx", "--case", "case", cwd=tmp_path)
-    assert verdict_in(tmp_path / "case")["remedy"] is None
-    assert not (tmp_path / "fixed.onnx").exists()
-    assert question(tmp_path / "case", "is there a change")["answer"].startswith("none")
+def test_without_a_remedy_nothing_is_written_and_that_is_said(diagnosed):
+    done = diagnosed("scaled-conv")
+    assert done.verdict["remedy"] is None
+    assert not (done.folder / "fixed.onnx").exists()
+    assert question(done.folder / "case", "is there a change")["answer"].startswith("none")
 
 
 def test_a_healthy_target_needs_no_remedy(tmp_path):
@@ -127,24 +125,21 @@ def test_a_healthy_target_needs_no_remedy(tmp_path):
     assert not (tmp_path / "fixed.onnx").exists()
 
 
-def test_reports_show_remedy_and_repro(tmp_path, faulty):
-    triage("diagnose", *CNN, "--target", f"{faulty},kind=scale", "--case", "one", cwd=tmp_path)
-    triage("diagnose", *OVERFLOW, "--target", "emulate:precision=fp16", "--case", "two", cwd=tmp_path)
+@pytest.mark.parametrize(("name", "words"), [("scaled-conv", "fresh process"), ("overflow", "ops in fp32")])
+def test_reports_show_remedy_and_repro(diagnosed, name, words):
+    report = Report.load(diagnosed(name).folder / "case")
     for form in ("console", "markdown", "html"):
-        for case, words in (("one", "fresh process"), ("two", "ops in fp32")):
-            triage("report", case, "-f", form, "-o", f"{case}.{form}", cwd=tmp_path)
-            assert words in (tmp_path / f"{case}.{form}").read_text(encoding="utf-8")
+        assert words in FORMATS[form].render(report)
 
 
-def test_golden_inputs_of_the_repro_are_those_of_the_reference(tmp_path, faulty):
-    triage("diagnose", *CNN, "--target", f"{faulty},kind=noise", "--case", "case", cwd=tmp_path)
-    folder = tmp_path / "case" / "repro"
-    model = onnx.load(folder / "model.onnx")
-    name = model.graph.output[0].name
-    save = ["run", CNN[0], "--reference", "onnxruntime:optimization=none", "--inputs", CNN[2]]
-    triage(*save, "--onnx-outputs", name, "--save-outputs", "right.npz", cwd=tmp_path)
+def test_golden_inputs_of_the_repro_are_those_of_the_reference(diagnosed):
+    done = diagnosed("scaled-conv")
+    folder = done.folder / "case" / "repro"
+    name = onnx.load(folder / "model.onnx").graph.output[0].name
+    save = ["run", CNN[0], "--reference", "onnxruntime:optimization=none", *CNN[1:]]
+    triage(*save, "--onnx-outputs", name, "--save-outputs", "right.npz", cwd=done.folder)
     stored = onnx.numpy_helper.to_array(onnx.load_tensor(folder / "test_data_set_0" / "output_0.pb"))
-    expected = next(iter(np.load(tmp_path / "right.npz").values())) if (tmp_path / "right.npz").exists() else stored
+    (expected,) = [array for array in np.load(done.folder / "right.npz").values() if array.shape == stored.shape]
     np.testing.assert_array_equal(stored, expected)
 
 
