@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 
+from tensortriage.model.provenance.origin import UNKNOWN, Origin
+
 PRECISION_FORMAT = "tensortriage.precision/1"
 
 
@@ -19,6 +21,7 @@ class Keeping:
         error_alone: The same as the largest relative RMS error of an output.
         without: Whether the outputs were seen to fail without it: ``fails`` on the engine, ``fails in emulation``
             with a clear margin, or empty when that was not asked.
+        origin: Module, class and line of the source network from which it was made, as far as the file says.
     """
 
     node: str
@@ -27,6 +30,7 @@ class Keeping:
     alone: float | None = None
     error_alone: float | None = None
     without: str = ""
+    origin: Origin = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
+from tensortriage.model.provenance.origin import UNKNOWN, Origin
 from tensortriage.reduce.failure import Failure
 
 REDUCTION_FORMAT = "tensortriage.reduction/1"
@@ -18,12 +19,14 @@ class KeptNode:
         outputs: What it makes.
         without: What the rest did when its item was removed: a word of `tensortriage.search.problem.CandidateOutcome`,
             or empty when that was not asked.
+        origin: Module, class and line of the source network from which it was made, as far as the file says.
     """
 
     name: str
     op_type: str
     outputs: tuple[str, ...]
     without: str = ""
+    origin: Origin = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

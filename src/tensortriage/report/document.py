@@ -134,6 +134,16 @@ class Report:
         again = "fails again" if repro.confirmed else "does not fail again"
         return f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; it {again} in a fresh process"
 
+    def origin_words(self, culprit: Culprit) -> str:
+        """Return the module, class and line that a culprit comes from, and its share of the copies; empty if unknown.
+
+        Example:
+            ``encoder.layer.1.mlp.act (GELU, bert.py:281), wrong in 12 of 12 encoder.layer.*.mlp.act``
+        """
+        copies = f"wrong in {len(culprit.instances)} of {culprit.alike} {culprit.repeated_module}"
+        parts = (culprit.origin.beside(culprit.node), copies if culprit.repeated_module else "")
+        return ", ".join(filter(None, parts))
+
     @property
     def has_layer_errors(self) -> bool:
         """Whether any tensor inside the model was compared (early verdicts come with predictions only)."""

@@ -61,7 +61,7 @@ options = together(
         multiple=True,
         metavar="NAME...",
         heading=FORMAT,
-        help="Nodes that stay fp32: names and patterns.",
+        help="Nodes that stay fp32: names and patterns, also of modules.",
     ),
     option("--keep-op-types", multiple=True, metavar="OP...", heading=FORMAT, help="Op types that stay fp32."),
     option(

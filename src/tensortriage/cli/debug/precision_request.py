@@ -106,6 +106,8 @@ def _nodes(plan: PrecisionPlan) -> Iterator[str]:
         yield f"  {node.op_type} '{node.node}': {node.reason}" + (
             f" (without it: {node.without})" if node.without else ""
         )
+        if origin := node.origin.beside(node.node):
+            yield f"    from {origin}"
     if len(plan.nodes) > SHOWN_NODES:
         yield f"  ... and {len(plan.nodes) - SHOWN_NODES} more, in precision.json"
     between = len(plan.kept) - len(plan.nodes)

@@ -139,6 +139,8 @@ def summary(reduction: Reduction) -> Iterator[str]:
     yield f"{reduction.nodes_before} nodes -> {len(kept)}:"
     for node in kept[:20]:
         yield f"  {node.op_type} '{node.name}' -> " + ", ".join(f"'{name}'" for name in node.outputs if name)
+        if origin := node.origin.beside(node.name):
+            yield f"    from {origin}"
     if len(kept) > 20:
         yield f"  ... and {len(kept) - 20} more"
     if reduction.local is not None:

@@ -157,7 +157,7 @@ options = together(
         multiple=True,
         metavar="NAME...",
         heading=OUTPUTS,
-        help="Tensors to compare instead of the model's outputs: names, patterns, '*' or 'mark all'.",
+        help="Tensors to compare instead of the model's outputs: names, modules, patterns, '*' or 'mark all'.",
     ),
     option(
         "--onnx-exclude-outputs",

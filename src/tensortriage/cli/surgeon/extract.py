@@ -67,7 +67,7 @@ options = together(
         multiple=True,
         metavar="MODULE...",
         heading=CUT,
-        help="Every node of a module of the network, e.g. encoder.layer.3.",
+        help="Every node of a module of the network, e.g. encoder.layer.3 or encoder.layer.*.mlp.",
     ),
     option(
         "--body",

@@ -120,6 +120,7 @@ class Evidence:
                 continue
             spec = golden.spec(value)
             seen = (self.in_context or {}).get(value)
+            origin = graph.origin(node.name)
             local = self.local.error(value) if self.local else None
             local_floor = self.local.floors.target.get(value) if self.local else None
             rows.append(
@@ -127,7 +128,8 @@ class Evidence:
                     value=value,
                     node=node.name,
                     op_type=node.op_type,
-                    scope=node.scope,
+                    scope=origin.module,
+                    source=", ".join(filter(None, (origin.module_class, origin.source))),
                     order=order,
                     dtype=spec.dtype.label if spec.dtype else "",
                     shape=tuple(d for d in spec.shape or () if isinstance(d, int)),

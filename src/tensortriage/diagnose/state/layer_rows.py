@@ -20,7 +20,7 @@ class LayerRow:
         value: ONNX value name.
         node: Name of the node that produces it.
         op_type: Its operator.
-        scope: Module path from the exporter, empty when there is none.
+        scope: Dotted path of the module of the source network, empty when the file does not say.
         dtype: Label of the element type.
         shape: Shape on the first feed.
         order: Position in topological order, from 0.
@@ -34,6 +34,7 @@ class LayerRow:
         max_abs_target: Largest finite magnitude in the target.
         nonfinite_target: NaN and Inf elements in the target that the reference does not have.
         note: One short remark, e.g. ``exceeds fp16 (65504)``.
+        source: Class of the module, and file and line, e.g. ``Linear, modeling_llama.py:281``; empty like ``scope``.
     """
 
     value: str
@@ -53,6 +54,7 @@ class LayerRow:
     max_abs_target: float | None = None
     nonfinite_target: int = 0
     note: str = ""
+    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
+from tensortriage.model.provenance.origin import UNKNOWN, Origin
+
 VERDICT_FORMAT = "tensortriage.verdict/1"
 
 
@@ -58,6 +60,8 @@ class Culprit:
         alike: How many nodes there are at that place; 0 outside such blocks.
         change: What was done to it in a changed model, a word of `tensortriage.model.similarity.changes.ChangeKind`;
             empty for other verdicts.
+        origin: Module, class and line of the source network from which the node was made, as far as the file says.
+        repeated_module: Path of the module in all ``instances``, ``*`` for the number of the copy; empty without them.
     """
 
     node: str
@@ -71,6 +75,8 @@ class Culprit:
     instances: tuple[str, ...] = ()
     alike: int = 0
     change: str = ""
+    origin: Origin = UNKNOWN
+    repeated_module: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from tensortriage.errors import UsageError
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.provenance.path_names import dotted, modules_matching
 from tensortriage.model.transforms.rewrite_helpers import did_you_mean
 
 
@@ -15,10 +16,10 @@ class NodeChoice:
     """Nodes of a main graph, all criteria together (their union).
 
     Attributes:
-        names: Node names and wildcard patterns.
+        names: Node names and wildcard patterns; where no node is called so, modules, as in ``scopes``.
         ranges: First and last node, inclusive, in topological order; names or positions.
         op_types: Operators, case-insensitive.
-        scopes: Modules, e.g. ``encoder.layer.3`` or ``encoder/layer.3``, with everything inside.
+        scopes: Modules, e.g. ``encoder.layer.3`` or ``encoder/layer.*/output``, with everything inside.
     """
 
     names: Sequence[str] = ()
@@ -132,12 +133,21 @@ def _is_inside(graph: Graph, value: str, inside: Collection[int]) -> bool:
 
 def _by_name(graph: Graph, pattern: str) -> set[str]:
     names = [node.name for node in graph.nodes]
-    found = {pattern} if pattern in graph else set(fnmatch.filter(names, pattern))
+    found = {pattern} if pattern in graph else set(fnmatch.filter(names, pattern)) or nodes_of_module(graph, pattern)
     if not found:
         raise UsageError(
-            f"the model has no node named {pattern!r}", slug="node-unknown", cure=did_you_mean(pattern, names)
+            f"the model has no node or module named {pattern!r}",
+            slug="node-unknown",
+            cure=did_you_mean(pattern, [*names, *filter(None, (graph.origin(name).module for name in names))]),
         )
     return found
+
+
+def nodes_of_module(graph: Graph, pattern: str) -> set[str]:
+    """Return the nodes of the modules that a dotted path, or a wildcard pattern of one, means; empty for none."""
+    module_of = {node.name: graph.origin(node.name).module for node in graph.nodes}
+    modules = modules_matching(pattern, set(module_of.values()))
+    return {name for name, module in module_of.items() if module in modules}
 
 
 def _position(graph: Graph, word: str) -> int:
@@ -168,10 +178,10 @@ def _by_operator(graph: Graph, word: str) -> set[str]:
 
 
 def _by_scope(graph: Graph, scope: str) -> set[str]:
-    wanted = _dotted(scope)
-    found = {n.name for n in graph.nodes if (own := _dotted(n.scope)) == wanted or own.startswith(wanted + ".")}
+    wanted = dotted(scope)
+    found = nodes_of_module(graph, scope)
     if not found:
-        known = sorted({_dotted(node.scope) for node in graph.nodes if node.scope})
+        known = sorted(filter(None, {graph.origin(node.name).module for node in graph.nodes}))
         near = get_close_matches(wanted, known, n=3)
         raise UsageError(
             f"no node of the model belongs to the module {scope!r}",
@@ -181,7 +191,3 @@ def _by_scope(graph: Graph, scope: str) -> set[str]:
             else ("it has, for instance: " + ", ".join(known[:5]) if known else "the exporter wrote no module names"),
         )
     return found
-
-
-def _dotted(scope: str) -> str:
-    return scope.strip("/.").replace("/", ".")

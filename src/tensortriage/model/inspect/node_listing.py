@@ -15,6 +15,7 @@ from tensortriage.model.inspect.outline import (
     op_label,
     stored_tensor,
 )
+from tensortriage.model.provenance.origin import UNKNOWN, Origin, read_origin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class LayerFacts:
         inputs: What it uses, types and shapes as far as declared; an omitted one has an empty name.
         outputs: What it makes, likewise.
         attributes: Name to text.
+        origin: Module, class and line of the source network from which it was made, as far as the file says.
     """
 
     where: str
@@ -39,6 +41,7 @@ class LayerFacts:
     inputs: tuple[ValueFacts, ...]
     outputs: tuple[ValueFacts, ...]
     attributes: Mapping[str, str]
+    origin: Origin = UNKNOWN
 
 
 def list_layers(proto: onnx.ModelProto) -> tuple[LayerFacts, ...]:
@@ -69,6 +72,7 @@ def _layers(nodes: Sequence[onnx.NodeProto], where: str, known: Mapping[str, Val
             tuple(known.get(name) or ValueFacts(name, "", None) for name in node.input),
             tuple(known.get(name) or ValueFacts(name, "", None) for name in node.output),
             {attribute.name: attribute_text(attribute) for attribute in node.attribute},
+            read_origin(node.name, {prop.key: prop.value for prop in node.metadata_props}, node.doc_string),
         )
         for attribute, body in bodies(node):
             inside = f"{node.name or f'{node.op_type}_{index}'}/{attribute}"

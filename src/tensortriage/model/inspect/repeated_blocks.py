@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 
 from tensortriage.model.inspect.outline import ConstantFacts, all_nodes, attribute_text, bodies, op_label
+from tensortriage.model.provenance.origin import read_origin
 
 SMALLEST_BLOCK = 3
 """Fewest nodes of a block: pairs repeat everywhere and mean nothing."""
@@ -37,7 +38,7 @@ class RepeatedBlock:
         nodes_per_copy: Nodes of one copy; those that only compute constants are not counted.
         op_counts: Operator to number of nodes in one copy, in the order in which they first occur.
         first_nodes: Name of the first node of each copy.
-        scopes: Longest path that the node names of a copy share, for each copy; empty texts when they share none.
+        scopes: Path of the innermost module that all nodes of a copy share, for each copy; empty texts without one.
         same_parameter_shapes: Whether the constants of all copies have the same shapes, not only the same ranks.
     """
 
@@ -154,7 +155,7 @@ class _Search:
             nodes_per_copy=size,
             op_counts=op_counts,
             first_nodes=tuple(self.nodes[start].name for start in starts),
-            scopes=tuple(_common_scope([node.name for node in self.nodes[start : start + size]]) for start in starts),
+            scopes=tuple(_common_module(self.nodes[start : start + size]) for start in starts),
             same_parameter_shapes=len({self._hash(start, size, shapes=True) for start in starts}) == 1,
         )
 
@@ -206,8 +207,12 @@ def _longest_run(same: np.ndarray) -> tuple[int, int]:
     return int(edges[2 * longest]), int(lengths[longest])
 
 
-def _common_scope(names: Sequence[str]) -> str:
-    """Return the path that names written as paths share."""
-    paths = [name.strip("/").split("/")[:-1] for name in names]
+def _common_module(nodes: Sequence[onnx.NodeProto]) -> str:
+    """Return the module that all nodes lie in, as far as they say."""
+    origins = (
+        read_origin(node.name, {prop.key: prop.value for prop in node.metadata_props}, node.doc_string)
+        for node in nodes
+    )
+    paths = [origin.module.split(".") for origin in origins if origin.module]
     shared = itertools.takewhile(lambda steps: len(set(steps)) == 1, zip(*paths, strict=False))
-    return "/".join(steps[0] for steps in shared)
+    return ".".join(steps[0] for steps in shared)

@@ -15,9 +15,9 @@ import onnx_ir as ir
 
 from tensortriage.errors import UsageError
 from tensortriage.model.ir.attributes import bodies, constant_tensor, plain_attributes
-from tensortriage.model.ir.scope import node_scope
 from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
+from tensortriage.model.provenance.origin import UNKNOWN, Origin, read_origin
 from tensortriage.values.spec import ValueSpec
 
 
@@ -32,7 +32,6 @@ class Node:
         domain: Operator domain; empty for the ONNX standard.
         inputs: Value names; ``''`` is an omitted optional input.
         outputs: Value names; ``''`` is an omitted optional output.
-        scope: The module of the original network it belongs to, e.g. ``encoder/layer.3``; empty when unknown.
         attributes: Scalars, strings, tuples of them, and a `ValueSpec` per tensor; bodies are left out.
         captures: Outer values used by its If, Loop or Scan bodies, in order of first use.
         has_body: Whether it holds a graph of its own (If, Loop, Scan, ...).
@@ -44,7 +43,6 @@ class Node:
     domain: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    scope: str
     attributes: Mapping[str, object]
     captures: tuple[str, ...]
     has_body: bool
@@ -69,6 +67,7 @@ class Graph:
         self._producers = {output: node for node in self.nodes for output in node.outputs if output}
         self._consumers = _consumers(self.nodes)
         self._tensors: dict[str, Any] = {}
+        self._origins: dict[str, Origin] = {}
         self.initializers: Mapping[str, ValueSpec] = self._register(
             (name, value.const_value) for name, value in model.graph.initializers.items()
         )
@@ -97,6 +96,14 @@ class Graph:
                 slug="node-unknown",
                 cure="list the nodes with triage inspect model",
             ) from None
+
+    def origin(self, name: str) -> Origin:
+        """Return where a node comes from; nothing but empty texts for a name that the model does not have."""
+        if name not in self._origins:
+            node = self._ir_nodes.get(name)
+            made = UNKNOWN if node is None else read_origin(name, node.metadata_props, node.doc_string or "")
+            self._origins[name] = made
+        return self._origins[name]
 
     def __contains__(self, node_name: object) -> bool:
         return node_name in self._by_name
@@ -146,6 +153,10 @@ class Graph:
         return shape_like_values(self.nodes, frozenset(self.constants))
 
     @cached_property
+    def _ir_nodes(self) -> Mapping[str, ir.Node]:
+        return {node.name or "": node for node in self._ir}
+
+    @cached_property
     def _depths(self) -> tuple[int, ...]:
         depths: list[int] = []
         for node in self.nodes:
@@ -190,7 +201,6 @@ def _index_node(index: int, node: ir.Node) -> Node:
         domain="" if node.domain == "ai.onnx" else node.domain,
         inputs=tuple("" if value is None else value.name or "" for value in node.inputs),
         outputs=tuple(value.name or "" for value in node.outputs),
-        scope=node_scope(node.name or "", node.metadata_props),
         attributes=plain_attributes(node),
         captures=_captures(graphs),
         has_body=bool(graphs),

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 
+from tensortriage.model.provenance.origin import UNKNOWN, Origin
 from tensortriage.values.dtype import Precision
 
 FORMATS = (Precision.FP16, Precision.BF16)
@@ -42,6 +43,7 @@ class LintFinding:
         why: What happens, one sentence.
         cure: What to do about it, in the imperative.
         source: Who says so: ``rule``, ``onnx_checker``, ``onnx_loader`` or an engine's name.
+        origin: Module, class and line of the source network from which the node was made, as far as the file says.
     """
 
     slug: str
@@ -53,6 +55,7 @@ class LintFinding:
     why: str
     cure: str
     source: str = "rule"
+    origin: Origin = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ class LintSubject:
         self, slug: str, severity: Severity, node: Node, why: str, cure: str, *, value: str = ""
     ) -> LintFinding:
         """Return a finding about a node of this graph."""
-        return LintFinding(slug, severity, node.name, node.op_type, value, self.where, why, cure)
+        origin = self.graph.origin(node.name)
+        return LintFinding(slug, severity, node.name, node.op_type, value, self.where, why, cure, origin=origin)
 
     def _spec(self, value: str) -> ValueSpec | None:
         spec = self._specs.get(value)

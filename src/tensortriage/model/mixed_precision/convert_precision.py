@@ -262,6 +262,7 @@ class _Conversion:
         if producer is None:
             graph.insert_before(graph[0], node)
         else:
+            node.metadata_props.update(producer.metadata_props)  # it belongs to the same module
             graph.insert_after(producer, node)
         return made
 

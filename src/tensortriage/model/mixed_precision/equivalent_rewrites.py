@@ -78,6 +78,7 @@ def scale_query(model: Model) -> Model | None:
         made = before.outputs[0]
         made.name, made.type = names.fresh(f"scaled::{query.name}"), query.type
         made.shape = None if query.shape is None else query.shape.copy()
+        before.metadata_props.update(scaling.metadata_props)
         graph.insert_before(product, before)
         _place_constant(graph, factor, before)
         product.replace_input_with(0, made)
@@ -175,6 +176,7 @@ class _LayerNorm:
         fused = ir.node("LayerNormalization", inputs, attributes, name=names.fresh(f"{self._last.name}::fused"))
         old, made = self._last.outputs[0], fused.outputs[0]
         made.type, made.shape = old.type, old.shape
+        fused.metadata_props.update(self._last.metadata_props)
         graph.insert_before(self._last, fused)
         name = old.name
         old.replace_all_uses_with(made, replace_graph_outputs=True)

@@ -183,4 +183,6 @@ def insert_behind(value: ir.Value, nodes: Sequence[ir.Node]) -> None:
     if producer is None:
         graph.insert_before(graph[0], nodes)
     else:
+        for node in nodes:
+            node.metadata_props.update(producer.metadata_props)  # they belong to the same module
         graph.insert_after(producer, nodes)

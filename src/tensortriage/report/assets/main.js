@@ -38,7 +38,7 @@ function fillDetail(panel, row) {
   put("Max |reference|", magnitude(row.max_abs_reference));
   put("Max |target|", magnitude(row.max_abs_target));
   const names = element("dl", { class: "names" });
-  for (const [title, text] of [["Node", row.node], ["Tensor", row.value], ["Scope", row.scope], ["Type", `${row.dtype} ${shapeText(row)}`]]) {
+  for (const [title, text] of [["Node", row.node], ["Tensor", row.value], ["Module", row.scope + (row.source ? ` (${row.source})` : "")], ["Type", `${row.dtype} ${shapeText(row)}`]]) {
     if (text.trim()) names.append(element("dt", {}, title), element("dd", {}, element("code", {}, text)));
   }
   panel.replaceChildren(head, ...reading(row).map((sentence) => element("p", { class: "reading" }, sentence)), names, facts);

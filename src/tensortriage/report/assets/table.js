@@ -148,7 +148,7 @@ class OpsTable {
   }
 
   haystack(row) {
-    row.haystack ??= `${row.node}\n${row.value}\n${row.op_type}\n${row.scope}\n${row.note}`.toLowerCase();
+    row.haystack ??= `${row.node}\n${row.value}\n${row.op_type}\n${row.scope}\n${row.source}\n${row.note}`.toLowerCase();
     return row.haystack;
   }
 

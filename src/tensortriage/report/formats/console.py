@@ -131,6 +131,8 @@ def _verdict_panel(report: Report) -> Panel:
         lines.append(_text(f"model      {report.case.model.path}"))
         lines.append(_text(f"reference  {report.case.reference}"))
         lines.append(_text(f"target     {report.case.target}"))
+    if report.verdict.culprits and (origin := report.origin_words(report.verdict.culprits[0])):
+        lines.append(_text(f"module     {origin}"))
     if report.verdict.remedy is not None:
         lines.append(_text(f"remedy     {report.verdict.remedy.summary}"))
     if report.verdict.repro is not None:
@@ -204,10 +206,20 @@ def _culprits(report: Report, width: int) -> RenderableType | None:
         for number, culprit in enumerate(culprits[:MAX_ROWS], 1)
     ]
     titles = (">", "op", "node", ">local error", ">x floor", ">influence", ">explains")
-    parts: list[RenderableType] = [_table(titles, rows, width, elastic={2: 1}), *_reasons(culprits[:MAX_ROWS])]
+    parts: list[RenderableType] = [
+        _table(titles, rows, width, elastic={2: 1}),
+        *_origins(report),
+        *_reasons(culprits[:MAX_ROWS]),
+    ]
     if len(culprits) > MAX_ROWS:
         parts.append(_more(len(culprits) - MAX_ROWS, "culprit"))
     return Group(*parts)
+
+
+def _origins(report: Report) -> list[Text]:
+    """Return where each culprit comes from, as far as the model says."""
+    told = [(number, report.origin_words(c)) for number, c in enumerate(report.verdict.culprits[:MAX_ROWS], 1)]
+    return [Text.assemble((f"{number}, from: ", "dim"), _text(words)) for number, words in told if words]
 
 
 def _reasons(culprits: tuple[Culprit, ...]) -> list[Text]:

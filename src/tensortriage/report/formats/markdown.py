@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.report.document import Report
 from tensortriage.report.text import (
     count,
@@ -108,7 +109,7 @@ def _culprits(report: Report) -> Iterable[str]:
         ("op", "node", "local error", "x floor", "influence", "explains", "why"),
         (
             (
-                cell_code(c.op_type), cell_code(c.node), magnitude(c.local_error), times(c.floor_ratio),
+                cell_code(c.op_type), _node(report, c), magnitude(c.local_error), times(c.floor_ratio),
                 magnitude(c.influence), percent(report.explained_share(c)),
                 "; ".join(filter(None, (plain(c.reason), *map(plain, c.anatomy)))) or "-",
             )
@@ -120,6 +121,11 @@ def _culprits(report: Report) -> Iterable[str]:
     if report.verdict.breakers:
         yield f"Fusion breakers ({BREAKERS}): {', '.join(map(code, report.verdict.breakers[:MAX_ROWS]))}"
         yield ""
+
+
+def _node(report: Report, culprit: Culprit) -> str:
+    origin = report.origin_words(culprit)
+    return cell_code(culprit.node) + (f" from {cell_code(origin)}" if origin else "")
 
 
 def _outputs(report: Report) -> Iterable[str]:

@@ -60,6 +60,8 @@ def polygraphy_report(findings: Sequence[LintFinding], *, passing: Sequence[str]
 
 def _place(finding: LintFinding) -> str:
     parts = [f"{printable(finding.op_type)} '{printable(finding.node)}'"] if finding.node else []
+    if origin := finding.origin.beside(finding.node):
+        parts.append(printable(origin))
     if finding.value:
         parts.append(f"value '{printable(finding.value)}'")
     if finding.where:

@@ -47,6 +47,8 @@ def layer_lines(layers: Iterable[LayerFacts], *, attributes: bool) -> Iterator[s
             where = layer.where
             yield f"in {printable(where)}" if where else "in the main graph"
         yield f"node {layer.index}  {printable(layer.op_type)}  {printable(layer.name) or '(unnamed)'}"
+        if origin := layer.origin.beside(layer.name):
+            yield f"     from {printable(origin)}"
         for arrow, values in (("<-", layer.inputs), ("->", layer.outputs)):
             for value in values:
                 yield f"  {arrow} {value_text(value)}"

@@ -1,11 +1,12 @@
-"""Which tensors of a model to look at: names, wildcard patterns, operator types."""
+"""Which tensors of a model to look at: names, wildcard patterns, modules, operator types."""
 
 import dataclasses
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from tensortriage.errors import UsageError
+from tensortriage.model.cutting.node_selection import nodes_of_module
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 
@@ -18,7 +19,7 @@ class OutputChoice:
     """Which tensors are compared.
 
     Attributes:
-        mark: Names and patterns; empty for the model's own outputs.
+        mark: Names and patterns, also of modules, whose results are meant; empty for the model's own outputs.
         exclude: Names and patterns to leave out.
         by_type: Operator types whose results are added (instead of the model's outputs when ``mark`` is empty).
     """
@@ -43,14 +44,38 @@ def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
     if tuple(choice.mark) in EVERYTHING:
         picked |= set(candidates)
     else:
-        picked |= matching(choice.mark, candidates)
+        picked |= _results(model, choice.mark, candidates)
     picked |= of_types(model, choice.by_type, known)
     if not (choice.mark or choice.by_type):
         picked |= set(own)
-    picked -= matching(choice.exclude, candidates)
+    picked -= _results(model, choice.exclude, candidates)
     if not picked:
         raise UsageError("no tensor is left to compare", slug="outputs-empty", cure="exclude less")
     return tuple(name for name in candidates if name in picked)
+
+
+def _results(model: Model, patterns: Sequence[str], candidates: Sequence[str]) -> set[str]:
+    """Return the values that equal or match a pattern, or that leave the modules it means."""
+    found: set[str] = set()
+    for pattern in patterns:
+        own = pattern in candidates or fnmatch.filter(candidates, pattern)
+        nodes = set() if own else nodes_of_module(model.graph, pattern)
+        leaving = _leaving(model, nodes) & set(candidates)
+        found |= leaving or matching([pattern], candidates)
+    return found
+
+
+def _leaving(model: Model, nodes: Collection[str]) -> set[str]:
+    """Return the results of nodes that other modules use, or the model returns."""
+    graph, returned = model.graph, {spec.name for spec in model.outputs}
+    leaving: set[str] = set()
+    for name in nodes:
+        module = graph.origin(name).module
+        for value in graph.node(name).outputs:
+            users = {graph.origin(user.name).module for user in graph.consumers(value)}
+            if value in returned or any(not f"{user}.".startswith(f"{module}.") for user in users):
+                leaving.add(value)
+    return leaving
 
 
 def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:

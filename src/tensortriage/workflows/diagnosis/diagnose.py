@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.diagnose.ladder import climb
+from tensortriage.diagnose.measurements.culprit_origins import with_origins
 from tensortriage.diagnose.measurements.dissection import with_anatomy
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import output_rows
@@ -115,6 +116,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
             verdict = with_remedy(investigation, evidence, verdict, request.fix)
             if request.repro:
                 verdict = with_repro(investigation, evidence, verdict)
+            verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
             case.write("layers.json", Layers(evidence.layer_rows(investigation)))
             case.write("ranges.json", evidence.ranges)
             case.write("outputs.json", Outputs(output_rows(evidence.results, investigation)))

@@ -234,6 +234,7 @@ def keepings(
                 reason or _plain_reason(alone, limited),
                 alone=alone if limited else None,
                 error_alone=None if limited else alone,
+                origin=graph.origin(name),
             )
         )
     return tuple(made)

@@ -335,11 +335,12 @@ def _reduction(request: ReduceRequest, path: Sequence[FoundInside], finish: Redu
 
 
 def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
+    graph = pieces.model.graph
     removals = {item: verdict.outcome.value for item, verdict in result.removals.items()}
     for name in pieces.nodes(result.kept):
-        node = pieces.model.graph.node(name)
+        node = graph.node(name)
         item = pieces.item_of(name)
-        yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""))
+        yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""), graph.origin(name))
 
 
 def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: ReductionFinish, size: int) -> dict[str, str]:

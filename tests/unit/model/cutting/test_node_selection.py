@@ -20,6 +20,9 @@ def graph():
     [
         ({"names": ["/head/mm"]}, [4]),
         ({"names": ["/enc/*/mm"]}, [0, 2, 3]),
+        ({"names": ["enc.layer.0"]}, [0, 1]),
+        ({"names": ["enc.layer.1*"]}, [2, 3]),
+        ({"scopes": ["enc.layer.?"]}, [0, 1, 2]),
         ({"ranges": [("/enc/layer.0/act", "/enc/layer.10/mm")]}, [1, 2, 3]),
         ({"ranges": [("1", "2"), ("4", "4")]}, [1, 2, 4]),
         ({"op_types": ["relu"]}, [1]),
@@ -38,6 +41,7 @@ def test_choosing(choice, picked):
     ("choice", "slug", "cure"),
     [
         ({"names": ["/head/mn"]}, "node-unknown", "'/head/mm'"),
+        ({"names": ["enc.layer.2"]}, "node-unknown", "'enc.layer.1'"),
         ({"ranges": [("3", "2")]}, "node-range-empty", "earlier"),
         ({"ranges": [("0", "5")]}, "node-unknown", "0 to 4"),
         ({"op_types": ["Rleu"]}, "op-type-unknown", "'Relu'"),

@@ -36,8 +36,8 @@ def test_layers_of_a_network():
     (block,) = repeated_blocks(*network(12))
     assert (block.copies, block.nodes_per_copy) == (12, 3)
     assert block.op_counts == {"MatMul": 1, "Relu": 1, "Add": 1}
-    assert block.scopes[0] == "net/layer.0"
-    assert block.scopes[-1] == "net/layer.11"
+    assert block.scopes[0] == "net.layer.0"
+    assert block.scopes[-1] == "net.layer.11"
     assert block.same_parameter_shapes
 
 

@@ -1,0 +1,23 @@
+"""The modules and lines of the source network that culprits come from: what users know their network by."""
+
+import dataclasses
+
+from tensortriage.diagnose.state.verdict import Culprit, Verdict
+from tensortriage.model.ir.graph import Graph
+from tensortriage.model.provenance.path_names import common_pattern
+
+
+def with_origins(verdict: Verdict, *graphs: Graph) -> Verdict:
+    """Return a verdict whose culprits say where they come from, in the first graph that has them."""
+    return dataclasses.replace(verdict, culprits=tuple(_with_origin(culprit, graphs) for culprit in verdict.culprits))
+
+
+def _with_origin(culprit: Culprit, graphs: tuple[Graph, ...]) -> Culprit:
+    graph = next((graph for graph in graphs if culprit.node in graph), None)
+    if graph is None:
+        return culprit
+    copies = [graph.origin(name).module for name in culprit.instances] if len(culprit.instances) > 1 else []
+    repeated = common_pattern(copies)
+    return dataclasses.replace(
+        culprit, origin=graph.origin(culprit.node), repeated_module=repeated if "*" in repeated else ""
+    )
