@@ -252,7 +252,7 @@ def test_functions_err_within_their_class_and_differently_by_seed(tmp_path):
         found = [run(path, {"functions": word, "seed": str(seed)}, x=x)["y"] for seed in range(4)]
         assert len({y.tobytes() for y in found}) == 4
         worst[word] = max(np.max(np.abs(y / exact - 1)) for y in found)
-    assert 0 < worst["cpu"] < 4e-7 < 5e-6 < worst["gpu"] < 1e-5 < 5e-4 < worst["npu"]
+    assert 0 < worst["cpu"] < 4e-7 < 5e-6 < worst["gpu"] < 1.2e-5 < 5e-4 < worst["npu"]
 
 
 def test_fused_chains_are_rounded_once_even_where_marked(tmp_path):
@@ -352,3 +352,18 @@ def test_precision_and_help_of_the_options():
     assert engine.precision({"format": "bf16", "accumulator": "bf16"}) == "bf16"
     assert engine.precision({"accumulator": "fp32"}) == "fp64"
     assert OPTIONS.items() <= engine.options.items()
+
+
+# Largest errors of TensorRT 8.5.3 (H100, FP32) over 4,096 arguments from -8 to 8; the error grows with the argument.
+@pytest.mark.parametrize(
+    ("op", "measured"), [("Sin", 1.10e-6), ("Cos", 1.12e-6), ("Sigmoid", 3.67e-6), ("Tanh", 7.28e-6)]
+)
+def test_functions_of_a_gpu_are_as_far_off_as_measured(tmp_path, op, measured):
+    x = np.linspace(-8, 8, 4096, dtype=np.float32)
+    path = parsed(tmp_path / "m.onnx", f"g (float[4096] x) => (float[4096] y) {{ y = {op}(x) }}")
+    exact = run(path, {}, x=x)["y"]
+    worst = max(
+        np.max(np.abs(run(path, words(f"rounding=results,functions=gpu,seed={seed}"), x=x)["y"] - exact))
+        for seed in range(8)
+    )
+    assert measured <= worst < 2.2 * measured

@@ -56,6 +56,24 @@ class Finish:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ReadArgument:
+    """How a function reads its argument that it first reduces to one period.
+
+    Attributes:
+        error: Relative error of that.
+        rounding: How the argument is rounded before; None when it is not.
+    """
+
+    error: float
+    rounding: Rounding | None
+
+    def __call__(self, x: np.ndarray, exact: np.ndarray | None = None) -> np.ndarray:
+        """Return a float64 array as it is read; any other array unchanged. ``exact`` is not looked at."""
+        given = x if self.rounding is None else self.rounding(x)
+        return given * (1.0 + self.error) if given.dtype == np.float64 else given
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class StepArithmetic:
     """What a step needs to know of the arithmetic.
 
@@ -66,7 +84,7 @@ class StepArithmetic:
     """
 
     arithmetic: Arithmetic = EXACT
-    operands: tuple[Rounding | None, ...] = ()
+    operands: tuple[Rounding | ReadArgument | None, ...] = ()
     results: tuple[Finish | None, ...] = ()
 
 
@@ -113,7 +131,9 @@ class TypedSteps:
         wide = next((dtype for dtype in types if dtype is not None), None)
         arithmetic = self.arithmetic.for_results(wide)
         finishes = tuple(self._finish(node, index, arithmetic) for index in range(len(node.outputs)))
-        operands = tuple(self._operand(node, index) for index in range(len(node.inputs)))
+        roundings = tuple(self._operand(node, index) for index in range(len(node.inputs)))
+        error = arithmetic.functions.argument_error(node.op_type)
+        operands = tuple(ReadArgument(error, rounding) if error else rounding for rounding in roundings)
         return StepArithmetic(arithmetic, _unless_empty(operands), _unless_empty(finishes))
 
     def output(self, value: ir.Value) -> Rounding | None:
