@@ -133,3 +133,14 @@ def freedoms_of(hardware: Hardware, precision: Precision) -> tuple[Freedom, ...]
         for freedom in FREEDOMS
         if precision in freedom.precisions and (hardware is Hardware.ANY or hardware in freedom.hardware)
     )
+
+
+def expected_of(hardware: Hardware, precision: Precision) -> tuple[Freedom, ...]:
+    """Return what a healthy engine of a known class is expected to choose; nothing where the class is not known.
+
+    Shortened operands are none of it for an engine that was asked for fp32: the format TF32 has a name of its own.
+    """
+    if hardware is Hardware.ANY:
+        return ()
+    shortened = () if precision is Precision.TF32 else (TF32, TF32_CUT)
+    return tuple(freedom for freedom in freedoms_of(hardware, precision) if freedom not in shortened)

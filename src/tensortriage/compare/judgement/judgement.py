@@ -16,6 +16,9 @@ class Basis(enum.Enum):
     FORMAT = "number format"
     """What rounding to the target's number format costs."""
 
+    HARDWARE = "hardware"
+    """What the target's class of hardware is free to choose, such as narrower accumulators and approximations."""
+
     LOST = "signal lost"
     """The format would allow more than half of the signal, which is as much as any limit allows."""
 

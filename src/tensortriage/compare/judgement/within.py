@@ -175,7 +175,7 @@ class Limit:
     basis: Basis
 
 
-def healthy_limit(count: int, fp32_floor: float, predicted: float | None) -> Limit:
+def healthy_limit(count: int, fp32_floor: float, predicted: float | None, chosen: float | None = None) -> Limit:
     """Return what a healthy engine may be off by at an output when the user gives no tolerance.
 
     It is half of the signal at most, also where a format overflows. A floor that is infinite stays so: then healthy
@@ -185,12 +185,14 @@ def healthy_limit(count: int, fp32_floor: float, predicted: float | None) -> Lim
         count: Elements of the output.
         fp32_floor: Its floor in fp32.
         predicted: What rounding to the target's format is predicted to cost there; None for fp32 and wider formats.
+        chosen: What the target's hardware is predicted to cost there when it takes all of its freedoms; None where
+            that is not known.
     """
-    fp32 = fp32_limit(fp32_floor)
-    limit = Limit(fp32, Basis.FLOOR)
-    if predicted is not None and (rounding := format_limit(predicted, count)) > fp32:
-        limit = Limit(rounding, Basis.FORMAT)
-    if limit.error > LOST and (limit.basis is Basis.FORMAT or math.isfinite(limit.error)):
+    limit = Limit(fp32_limit(fp32_floor), Basis.FLOOR)
+    for prediction, basis in ((predicted, Basis.FORMAT), (chosen, Basis.HARDWARE)):
+        if prediction is not None and (allowed := format_limit(prediction, count)) > limit.error:
+            limit = Limit(allowed, basis)
+    if limit.error > LOST and (limit.basis is not Basis.FLOOR or math.isfinite(limit.error)):
         return Limit(LOST, Basis.LOST)
     return limit
 

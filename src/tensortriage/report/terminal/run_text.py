@@ -117,6 +117,13 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
             console.print(f"  {printable(row.value)}: {printable(words)}", soft_wrap=True)
     limits = sorted({row.judgement.limit for _, row in rows})
     console.print(f"  limit: {limits[0] if len(limits) == 1 else 'the noise floor of each tensor'}", soft_wrap=True)
+    chosen = sum(row.judgement.within and row.judgement.basis is Basis.HARDWARE for _, row in rows)
+    if chosen:
+        console.print(
+            f"  {chosen} of them are beyond rounding, and within what such hardware chooses freely (accumulators, "
+            "approximated functions): triage diagnose says what it chose",
+            soft_wrap=True,
+        )
     if len(rows) > MOST_ROWS:
         console.print(f"  ... and {len(rows) - MOST_ROWS} better ones")
     if result.observation == "deployed" and (lost := lost_to_format(row for _, row in rows)) is not None:
@@ -130,7 +137,7 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
         )
 
 
-ALLOWANCES = (Basis.FLOOR, Basis.FORMAT)
+ALLOWANCES = (Basis.FLOOR, Basis.FORMAT, Basis.HARDWARE)
 """What a limit rests on that the target's number format widens."""
 
 

@@ -1,7 +1,8 @@
 """Judging every compared tensor: by the user's tolerances when given, else by the noise floor of the target's format.
 
 Floors cost extra runs (float64, emulated rounding), so they are measured only for tensors that need them: one whose
-error is below the rounding of a single fp32 result is within any floor.
+error is below the rounding of a single fp32 result is within any floor. What the target's hardware is free to choose is
+evaluated only where a tensor is beyond its floor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import least_floor
-from tensortriage.compare.judgement.within import Limit, fp32_limit, healthy_limit, judged_by
+from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
@@ -67,9 +68,8 @@ class FloorJudge:
         references: Mapping[str, np.ndarray],
     ) -> dict[str, Judgement]:
         # A comparison seldom comes here, and all of an investigation is imported with these.
-        from tensortriage.diagnose.measurements.floors import floors_of
+        from tensortriage.diagnose.measurements.output_limits import output_limits
         from tensortriage.diagnose.state.investigation import Investigation, Question
-        from tensortriage.envelope.floors import PREDICTED
         from tensortriage.runs.case import Case
         from tensortriage.values.store import MemoryStore
 
@@ -79,14 +79,7 @@ class FloorJudge:
             inv = Investigation(question, case)
             try:
                 inv.adopt(feed, golden)
-                floors = floors_of(
-                    inv, self._model, feed, names, golden=golden, specs=inv.specs(feed), what="the floors"
-                )
+                limits = output_limits(inv, feed, names, golden=golden, figures=metrics)
             finally:
                 inv.close()
-        predicted = floors.target if inv.precision in PREDICTED else {}
-        judged = {}
-        for name in names:
-            limit = healthy_limit(metrics[name].count, floors.fp32.get(name, 0.0), predicted.get(name))
-            judged[name] = judged_by(limit, metrics[name], format_name=inv.precision.value)
-        return judged
+        return {name: judged_by(limits[name], metrics[name], format_name=inv.precision.value) for name in names}

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from tensortriage.compare.judgement.compared import Compared
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.compare.judgement.within import certainly_fails, healthy_limit, within_healthy
+from tensortriage.compare.judgement.within import certainly_fails, within_healthy
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.floors import floors_of
+from tensortriage.diagnose.measurements.output_limits import output_limits
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.inputs.feed import Feed
@@ -63,29 +63,17 @@ class OutputJudge:
 def judge_of(inv: Investigation, feed: Feed) -> OutputJudge:
     """Return the judge of an investigation.
 
-    What was measured before is known again, so that a search which goes on later gets the same answers.
+    What was measured before is known again, so that a search which goes on later gets the same answers. An output that
+    is lost in the format fails: to know why is what a reduction is asked for.
     """
     key, notes = inv.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.case.checks
 
     def measure() -> dict[str, float]:
-        limits = output_limits(inv, feed)
+        outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
+        found = output_limits(inv, feed, outputs, golden=inv.golden(feed))
+        limits = {name: limit.error for name, limit in found.items()}
         notes.put(key, "what a healthy engine may err at the outputs", limits, seconds=0.0)
         return limits
 
     narrow = inv.precision in ROUNDED
     return OutputJudge(inv.question.tolerance, measure, narrow, notes.get(key, dict[str, float]) or {})
-
-
-def output_limits(inv: Investigation, feed: Feed) -> dict[str, float]:
-    """Return the relative error that a healthy engine of the target's format may make, for every output of the model.
-
-    An output that is lost in the format fails: to know why is what a reduction is asked for.
-    """
-    golden = inv.golden(feed)
-    outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-    floors = floors_of(inv, inv.model, feed, outputs, golden=golden, specs=inv.specs(feed), what="the outputs")
-    predicted = floors.target if inv.precision in ROUNDED else {}
-    return {
-        name: healthy_limit(golden[name].size, floors.fp32.get(name, 0.0), predicted.get(name)).error
-        for name in outputs
-    }

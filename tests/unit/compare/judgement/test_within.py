@@ -36,6 +36,9 @@ def test_the_larger_of_floor_and_format_is_the_limit_and_half_of_the_signal_the_
     assert healthy_limit(many, 1e-6, 0.4) == Limit(0.5, Basis.LOST)
     assert healthy_limit(many, 1e-6, math.inf) == Limit(0.5, Basis.LOST)  # the format overflows
     assert healthy_limit(many, math.inf, None).error == math.inf  # no finite error is a fault there
+    assert healthy_limit(many, 1e-6, 1e-4, 1e-3) == Limit(pytest.approx(1e-3 * 10**0.15, rel=1e-3), Basis.HARDWARE)
+    assert healthy_limit(many, 1e-6, 1e-3, 1e-4).basis is Basis.FORMAT
+    assert healthy_limit(many, 1e-6, None, math.inf) == Limit(0.5, Basis.LOST)
     assert not within.within_healthy(math.inf, math.inf)
 
 

@@ -39,3 +39,37 @@ def test_shortened_operands_are_allowed_to_a_target_in_tf32_alone(tmp_path, prec
     feed = Feed("feed", {"x": x, "w": w}, Origin.REAL)
     judged = judge.judge(feed, {"y": measure(exact, shortened)}, {"y": exact})["y"]
     assert (judged.within, judged.basis) == (within, basis)
+
+
+@pytest.mark.parametrize(
+    ("target", "within", "basis"),
+    [
+        (EngineSpec("tensorrt", {"precision": "fp16"}), True, Basis.HARDWARE),
+        (EngineSpec("openvino", {"precision": "fp16", "device": "NPU"}), True, Basis.HARDWARE),
+        (EngineSpec("openvino", {"precision": "fp16"}), False, Basis.FORMAT),
+        (EngineSpec("tensorrt", {"precision": "fp32"}), False, Basis.FLOOR),
+    ],
+    ids=str,
+)
+def test_sums_in_float16_are_allowed_to_hardware_that_keeps_them_so(tmp_path, target, within, basis):
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(shape, np.float32) for shape in ((4, 768), (768, 16)))
+    total = np.zeros((4, 16), np.float16)
+    for start in range(0, 768, 16):  # as TensorRT 8.5.3 adds up on a GPU, see tensortriage.envelope.freedoms.FP16_SUMS
+        part = slice(start, start + 16)
+        total = np.float16(total + np.float16(x)[:, part].astype(np.float32) @ np.float16(w)[part].astype(np.float32))
+    exact = np.float32(np.float64(x) @ np.float64(w))
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(PRODUCT.replace("64", "768")), path)
+    judge = FloorJudge(
+        Model.load(path),
+        reference=EngineSpec("onnxruntime", {"optimization": "none"}),
+        target=target,
+        folder=tmp_path,
+    )
+    feed = Feed("feed", {"x": x, "w": w}, Origin.REAL)
+    figure = measure(exact, np.float32(total))
+    judged = judge.judge(feed, {"y": figure}, {"y": exact})["y"]
+    assert (judged.within, judged.basis) == (within, basis)
+    tripled = measure(exact, np.float32(exact + 3 * (total - exact)))
+    assert not judge.judge(feed, {"y": tripled}, {"y": exact})["y"].within
