@@ -58,6 +58,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._session = None  # type: Any
+        self._settled = False  # whether what outlives sessions, modules above all, is out of the collector's sight
 
     def hello(self) -> Dict[str, Any]:
         """Say who is here; numpy is imported now so that its absence is the first thing told."""
@@ -109,10 +110,14 @@ class _Server:
 
     def _close(self, request: Dict[str, Any]) -> Dict[str, Any]:
         session, self._session = self._session, None
+        had_session = session is not None
         if session is not None:
             session.close()
         del session
         gc.collect()
+        if had_session and not self._settled:
+            gc.freeze()  # looking at every module's objects again would take longer than building a small model
+            self._settled = True
         if hasattr(_LIBC, "malloc_trim"):
             _LIBC.malloc_trim(0)
         return {"resident_bytes": resident_bytes(os.getpid())}

@@ -61,7 +61,7 @@ class ScriptEngine:
             return whole
         isolated = IsolatedEngine("script", title=file.name, limits=self.limits)
         try:
-            rungs = isolated.probe({**options, "file": str(file)}).get("ladder", ())
+            rungs = isolated.probe({**options, "file": str(file)}, affinity=str(file)).get("ladder", ())
         except TriageError:
             return whole
         place = {key: options[key] for key in ("file", "attribute") if key in options}

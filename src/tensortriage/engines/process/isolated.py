@@ -42,14 +42,18 @@ class IsolatedEngine:
         self.title = title
         self.limits = limits
 
-    def probe(self, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def probe(self, options: Mapping[str, str], *, affinity: str = "") -> Mapping[str, Any]:
         """Return what the adapter tells about this place: version, device, precision.
+
+        Args:
+            options: Options for the adapter, already checked.
+            affinity: That of the compiles whose worker may be asked.
 
         Raises:
             EngineMissing: When it cannot be used here.
             EngineError: When it fails in another way.
         """
-        conversation, rest = self._begin(options, affinity="")
+        conversation, rest = self._begin(options, affinity=affinity)
         try:
             info: Mapping[str, Any] = conversation.ask("probe", adapter=self.adapter, options=rest)["info"]
         finally:
