@@ -7,6 +7,7 @@ Containers like to forbid Python to keep what it compiles, and a quarter of all 
 import os
 import signal
 import sys
+from pathlib import Path
 
 import hypothesis
 
@@ -36,3 +37,14 @@ def pytest_terminal_summary(terminalreporter):
         if hasattr(report, "user_properties")
     ):
         terminalreporter.write_line(line)
+
+
+MARKERS_OF_FOLDERS = {"e2e": "subprocess", "engines": "engine", "fuzz": "subprocess"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests by their place: what starts processes, and what compiles models in engines."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in MARKERS_OF_FOLDERS:
+            item.add_marker(MARKERS_OF_FOLDERS[folder])

@@ -9,8 +9,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLES = REPOSITORY / "examples"
 
 
-def triage(*words, cwd, timeout=120, stdin=None):
-    """Run ``triage`` and return the finished process, text captured."""
+def triage(*words, cwd, timeout=300, stdin=None):
+    """Run ``triage`` and return the finished process, text captured; busy machines need the time."""
     return subprocess.run(
         [sys.executable, "-c", "from tensortriage.cli import main; main()", *map(str, words)],
         cwd=cwd, capture_output=True, text=True, timeout=timeout, stdin=stdin or subprocess.DEVNULL, check=False,

@@ -56,7 +56,7 @@ def diagnosed(name, folder, tmp_path_factory):
             shutil.rmtree(made, ignore_errors=True)
             made.mkdir()
             (made / "faulty.py").write_text(FAULTY)
-            done = triage(*words, "--fix", "fixed.onnx", cwd=made, timeout=300)
+            done = triage(*words, "--fix", "fixed.onnx", cwd=made)
             record.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
     shutil.copytree(made, folder, dirs_exist_ok=True)
     return Diagnosed(folder, words, *json.loads(record.read_text()))

@@ -11,6 +11,8 @@ from machine import bf16_target
 from precision_numbers import write_loud
 from running_cli import EXAMPLES, triage
 
+pytestmark = pytest.mark.slow
+
 CASTS = {"Cast", "Constant"}
 
 

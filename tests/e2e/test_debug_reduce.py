@@ -14,6 +14,8 @@ import pytest
 from reducing import dag, looking_for, nodes_of, seen
 from running_cli import triage
 
+pytestmark = pytest.mark.slow
+
 TRIAGE = [sys.executable, "-c", "from tensortriage.cli import main; main()"]
 COMMAND = [*TRIAGE, "debug", "reduce", "m.onnx", "-o", "r.onnx"]
 

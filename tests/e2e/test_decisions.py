@@ -11,6 +11,8 @@ import decision_models as nets
 from diagnosing import ask
 from running_cli import triage
 
+pytestmark = pytest.mark.slow
+
 BF16 = "precision=bf16"
 HEALTHY = {
     "classifier": (nets.classifier(), 400, "label", "indices"),

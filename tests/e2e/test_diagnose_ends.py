@@ -17,6 +17,8 @@ from tensortriage.model.model import Model
 from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def faulty(tmp_path):

@@ -9,6 +9,8 @@ from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage.model.model import Model
 from tensortriage.testing import FaultyEngine, encoder, feed_for, save_model
 
+pytestmark = pytest.mark.slow
+
 ENGINE = "from tensortriage.testing import FaultyEngine as Engine\n"
 CONV, ADD, RELU = "/block2/conv1/Conv", "/block2/Add", "/block2/Relu_1"
 

@@ -6,6 +6,8 @@ import pytest
 from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage.testing import encoder, feed_for, save_model
 
+pytestmark = pytest.mark.slow
+
 WRAPPED = """
 import numpy as np
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
@@ -42,7 +44,8 @@ def three(tmp_path):
 def diagnosed(tmp_path, model, inputs, target, *, change=""):
     (tmp_path / "engine.py").write_text(WRAPPED.format(change=change))
     (tmp_path / "planted.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
-    done = triage("diagnose", model, "--inputs", inputs, "--target", target, "--case", "case", cwd=tmp_path)
+    words = [model, "--inputs", inputs, "--target", target, "--case", "case", "--no-repro"]
+    done = triage("diagnose", *words, cwd=tmp_path)
     return done, verdict_in(tmp_path / "case")
 
 

@@ -3,11 +3,14 @@
 import json
 
 import numpy as np
+import pytest
 from onnx import numpy_helper
 
 from models import proto
 from running_cli import EXAMPLES, triage, verdict_in
 from tensortriage.testing import feed_for, mlp, quantized, save_model
+
+pytestmark = pytest.mark.slow
 
 ENGINE = "onnxruntime:optimization=basic"
 """Integer arithmetic, but not the kernels that add uint8 x int8 in saturating int16 on some CPUs."""

@@ -108,6 +108,7 @@ def run_line(line, folder, monkeypatch, capfd):
     return ended.value.code, output.out + output.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_do_what_the_page_says(page, scratch, monkeypatch, capfd):
     for block in blocks_of(page, "python"):

@@ -9,6 +9,8 @@ from onnx import numpy_helper
 
 from running_cli import EXAMPLES, triage, verdict_in
 
+pytestmark = pytest.mark.slow
+
 MODEL, FEED = EXAMPLES / "digits_vit.onnx", EXAMPLES / "digits.npz"
 
 
@@ -113,7 +115,7 @@ def test_what_a_healthy_accelerator_chooses_is_told_in_words(options, words, tmp
     (tmp_path / "accelerator.py").write_text(SIMULATED)
     triage(
         "diagnose", MODEL, "--inputs", FEED, "--target", f"script:accelerator.py,{options}", "--case", "case",
-        cwd=tmp_path, timeout=300,
+        "--no-repro", cwd=tmp_path,
     )  # fmt: skip
     verdict = verdict_in(tmp_path / "case")
     assert verdict["verdict"] in ("match", "rounding")
@@ -127,7 +129,7 @@ def test_a_scale_in_one_product_of_an_accelerator_with_narrow_sums_is_named(tmp_
     options = f"precision=fp16,accumulator=fp16,block=16,kind=scale,amount=1.1,node={node}"
     triage(
         "diagnose", MODEL, "--inputs", FEED, "--target", f"script:accelerator.py,{options}", "--case", "case",
-        cwd=tmp_path, timeout=300,
+        "--no-repro", cwd=tmp_path,
     )  # fmt: skip
     verdict = verdict_in(tmp_path / "case")
     assert verdict["verdict"] == "local-fault"

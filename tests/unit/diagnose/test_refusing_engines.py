@@ -6,6 +6,8 @@ import pytest
 from diagnosing import ask, step
 from tensortriage.testing import encoder, feed_for
 
+pytestmark = pytest.mark.slow
+
 REFUSING = """
 import onnx
 from tensortriage.errors import BuildFailed

@@ -10,6 +10,8 @@ from running_cli import EXAMPLES
 from tensortriage.diagnose.rungs.premises.intermittent import BUILDS_IN_DOUBT
 from tensortriage.search.statistics.repeats import runs_needed
 
+pytestmark = pytest.mark.slow
+
 ENGINES = '''
 from pathlib import Path
 from tensortriage.engines.emulate import EmulateEngine

@@ -19,6 +19,8 @@ from tensortriage.testing import encoder, feed_for, mlp, save_model
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lab(tmp_path):

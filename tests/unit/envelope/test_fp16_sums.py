@@ -13,6 +13,8 @@ from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.envelope.freedoms import FP16_SUMS
 from tensortriage.testing import conv_net, feed_for
 
+pytestmark = pytest.mark.slow
+
 # Local errors of a ViT-Base with seeded random weights on TensorRT 8.5.3 (H200, FP16): its MLP of 768 and 3,072 wide
 # layers, and the Conv that cuts the image into patches of 3 channels x 16 x 16.
 MEASURED = [("MatMul", 768, 1.07e-3), ("MatMul", 3072, 2.05e-3), ("Conv", 768, 2.35e-3)]

@@ -5,6 +5,8 @@ import pytest
 
 from diagnosing import ask, named
 
+pytestmark = pytest.mark.slow
+
 CHAIN = """main (float[6, 32] x) => (float[6, 32] y) {
     a = Tanh(x)
     b = Mul(a, a)

@@ -15,6 +15,8 @@ from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.precision_search.find_precision import find_precision
 from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
 
+pytestmark = pytest.mark.slow
+
 FP16 = "emulate:precision=fp16"
 
 

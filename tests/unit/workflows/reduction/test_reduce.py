@@ -20,6 +20,8 @@ from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.reduction.by_command import UndoError
 from tensortriage.workflows.reduction.reduce import ReduceMode, ReduceRequest, reduce
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

@@ -1,8 +1,11 @@
 """Where a NaN or Inf comes from, told by the rule, the operands, and who else makes it."""
 
 import numpy as np
+import pytest
 
 from diagnosing import ask, named, step
+
+pytestmark = pytest.mark.slow
 
 LOG = """main (float[2, 4] x) => (float[2, 4] y) {
     small = Exp(x)

@@ -1,8 +1,11 @@
 """Faults of several ops: what no piece shows, what marking cures, and where what marking hides is found."""
 
 import numpy as np
+import pytest
 
 from diagnosing import ask, named, step
+
+pytestmark = pytest.mark.slow
 
 CHAIN = """main (float[4, 8] x) => (float[4, 8] y) {
     a = Sin(x)

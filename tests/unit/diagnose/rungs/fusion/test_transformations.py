@@ -5,6 +5,8 @@ import pytest
 
 from diagnosing import ask, named, step
 
+pytestmark = pytest.mark.slow
+
 CHAIN = """main (float[4, 8] x) => (float[4, 8] y) {
     a = Sin(x)
     b = Mul(a, x)

@@ -6,6 +6,8 @@ from onnx import numpy_helper
 
 from diagnosing import ask, named, step
 
+pytestmark = pytest.mark.slow
+
 STEPS = """main (float[8, 8] x, float[8, 8] one) => (float[8, 8] y) {
     scaled = Mul(x, one)
     y = Floor(scaled)

@@ -13,6 +13,8 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, save_model
 from tensortriage.values.dtype import Precision
 
+pytestmark = pytest.mark.slow
+
 NETWORKS = {
     "mlp": lambda: mlp(),
     "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),

@@ -7,6 +7,8 @@ from tensortriage.model.model import Model
 from tensortriage.model.similarity.instances import Instances
 from tensortriage.testing import encoder, feed_for, save_model
 
+pytestmark = pytest.mark.slow
+
 ENGINE = """
 import onnx, onnxruntime as ort
 

@@ -9,6 +9,8 @@ import pytest
 
 from diagnosing import ask, named, step
 
+pytestmark = pytest.mark.slow
+
 CHAIN = "main (float[2, 4] x) => (float[2, 4] y) {{\n small = {first}(x)\n y = {second}(small)\n }}"
 DEEP = """main (float[2, 4] x) => (float[4, 2] y) {{
     more = Mul(x, x)

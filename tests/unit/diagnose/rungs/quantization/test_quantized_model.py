@@ -9,6 +9,8 @@ from quantization_aware import SATURATING, scaled, trained
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, quantized, save_model
 
+pytestmark = pytest.mark.slow
+
 MODELS = {
     "mlp": lambda: mlp(),
     "encoder": lambda: encoder(layers=1, width=32, heads=2, tokens=8, batch=2),
