@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.model.provenance.origin import UNKNOWN, Origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 
 PRECISION_FORMAT = "tensortriage.precision/1"
 
@@ -30,7 +30,7 @@ class Keeping:
     alone: float | None = None
     error_alone: float | None = None
     without: str = ""
-    origin: Origin = UNKNOWN
+    origin: NodeOrigin = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

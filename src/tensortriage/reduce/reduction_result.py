@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tensortriage.model.provenance.origin import UNKNOWN, Origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.reduce.failure import Failure
 
 REDUCTION_FORMAT = "tensortriage.reduction/1"
@@ -26,7 +26,7 @@ class KeptNode:
     op_type: str
     outputs: tuple[str, ...]
     without: str = ""
-    origin: Origin = UNKNOWN
+    origin: NodeOrigin = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

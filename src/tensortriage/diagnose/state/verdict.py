@@ -8,7 +8,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from tensortriage.model.provenance.origin import UNKNOWN, Origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 
 VERDICT_FORMAT = "tensortriage.verdict/1"
 
@@ -75,7 +75,7 @@ class Culprit:
     instances: tuple[str, ...] = ()
     alike: int = 0
     change: str = ""
-    origin: Origin = UNKNOWN
+    origin: NodeOrigin = UNKNOWN
     repeated_module: str = ""
 
 

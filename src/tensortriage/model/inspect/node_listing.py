@@ -15,7 +15,7 @@ from tensortriage.model.inspect.outline import (
     op_label,
     stored_tensor,
 )
-from tensortriage.model.provenance.origin import UNKNOWN, Origin, read_origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class LayerFacts:
     inputs: tuple[ValueFacts, ...]
     outputs: tuple[ValueFacts, ...]
     attributes: Mapping[str, str]
-    origin: Origin = UNKNOWN
+    origin: NodeOrigin = UNKNOWN
 
 
 def list_layers(proto: onnx.ModelProto) -> tuple[LayerFacts, ...]:

@@ -17,7 +17,7 @@ from tensortriage.errors import UsageError
 from tensortriage.model.ir.attributes import bodies, constant_tensor, plain_attributes
 from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
-from tensortriage.model.provenance.origin import UNKNOWN, Origin, read_origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
 from tensortriage.values.spec import ValueSpec
 
 
@@ -67,7 +67,7 @@ class Graph:
         self._producers = {output: node for node in self.nodes for output in node.outputs if output}
         self._consumers = _consumers(self.nodes)
         self._tensors: dict[str, Any] = {}
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[str, NodeOrigin] = {}
         self.initializers: Mapping[str, ValueSpec] = self._register(
             (name, value.const_value) for name, value in model.graph.initializers.items()
         )
@@ -97,7 +97,7 @@ class Graph:
                 cure="list the nodes with triage inspect model",
             ) from None
 
-    def origin(self, name: str) -> Origin:
+    def origin(self, name: str) -> NodeOrigin:
         """Return where a node comes from; nothing but empty texts for a name that the model does not have."""
         if name not in self._origins:
             node = self._ir_nodes.get(name)

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 
-from tensortriage.model.provenance.origin import UNKNOWN, Origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin
 from tensortriage.values.dtype import Precision
 
 FORMATS = (Precision.FP16, Precision.BF16)
@@ -55,7 +55,7 @@ class LintFinding:
     why: str
     cure: str
     source: str = "rule"
-    origin: Origin = UNKNOWN
+    origin: NodeOrigin = UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _FX_NAME = re.compile(r"%(\w+) :")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Origin:
+class NodeOrigin:
     """Where a node comes from; empty texts and 0 for what the file does not say.
 
     Attributes:
@@ -69,11 +69,11 @@ class Origin:
         return self.label if tells else ""
 
 
-UNKNOWN = Origin()
+UNKNOWN = NodeOrigin()
 """The origin of a node of which the file says nothing."""
 
 
-def read_origin(name: str, metadata: Mapping[str, str], doc_string: str = "") -> Origin:
+def read_origin(name: str, metadata: Mapping[str, str], doc_string: str = "") -> NodeOrigin:
     """Return where a node comes from.
 
     Args:
@@ -87,7 +87,7 @@ def read_origin(name: str, metadata: Mapping[str, str], doc_string: str = "") ->
     classes = _texts(metadata.get(CLASS_HIERARCHY, ""))
     file, line = _place(metadata.get(STACK_TRACE, ""), doc_string)
     fx_node = _FX_NAME.match(metadata.get(FX_NODE, "")[:_LONGEST_METADATA])
-    return Origin(
+    return NodeOrigin(
         module=".".join(nested_steps(scopes[:-1])) if scopes else module_of_name(name),
         module_class=classes[-2].rpartition(".")[2] if len(classes) > 1 else "",
         file=file,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.model.provenance.origin import UNKNOWN, Origin, read_origin
+from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
 
 LLAMA = {
     "pkg.torch.onnx.name_scopes": "['', 'model', 'model.layers.1', 'model.layers.1.self_attn', "
@@ -23,7 +23,7 @@ LLAMA = {
 
 def test_everything_that_the_dynamo_exporter_says():
     origin = read_origin("node_linear_10", LLAMA)
-    assert origin == Origin(
+    assert origin == NodeOrigin(
         "model.layers.1.self_attn.o_proj",
         "Linear",
         "/venv/site-packages/transformers/models/llama/modeling_llama.py",
@@ -75,7 +75,7 @@ def test_nested_scopes(scopes, module):
 @pytest.mark.parametrize("text", ["", "no list", "[", "[" * 5000, "[" + " " * 200_000 + "]", "[1, 2]", "['\\", "{}"])
 def test_metadata_that_make_no_sense_fall_back_to_the_name(text):
     metadata = dict.fromkeys(LLAMA, text)
-    assert read_origin("/a/b", metadata, text) == Origin("a")
+    assert read_origin("/a/b", metadata, text) == NodeOrigin("a")
 
 
 def test_nothing_is_known_of_a_plain_name():
