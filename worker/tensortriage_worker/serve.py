@@ -30,6 +30,7 @@ ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",
+    "torch": "tensortriage_worker.pytorch.adapter",
     "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }
 _LIBC = ctypes.CDLL(None)

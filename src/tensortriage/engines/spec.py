@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from tensortriage.errors import UsageError
 
+FILE_ENGINES = frozenset({"script", "torch"})
+"""Engines whose spec begins with a file of the user's, and a name in it."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EngineSpec:
@@ -12,8 +15,8 @@ class EngineSpec:
 
     Attributes:
         name: Registered name, e.g. ``onnxruntime``.
-        options: Option words to values, both as strings, in the order written. For ``script:FILE.py:NAME`` the file and
-            the name are the options ``file`` and ``attribute``.
+        options: Option words to values, both as strings, in the order written. For ``script:FILE.py:NAME`` and
+            ``torch:FILE.py:NAME`` the file and the name are the options ``file`` and ``attribute``.
     """
 
     name: str
@@ -31,11 +34,11 @@ class EngineSpec:
             raise _malformed(text)
         options: dict[str, str] = {}
         words = rest.split(",") if rest else []
-        if name == "script":
+        if name in FILE_ENGINES:
             if not words or not words[0] or "=" in words[0]:
                 raise _malformed(text)
             file, colon, attribute = words.pop(0).rpartition(":")
-            if not colon or attribute.endswith(".py"):
+            if not colon or attribute.endswith((".py", ".pt2")):
                 file, attribute = (f"{file}:{attribute}" if colon else attribute), ""
             options["file"] = file
             if attribute:
@@ -50,7 +53,7 @@ class EngineSpec:
     def __str__(self) -> str:
         options = dict(self.options)
         head = self.name
-        if self.name == "script":
+        if self.name in FILE_ENGINES:
             head += ":" + options.pop("file", "")
             if "attribute" in options:
                 head += ":" + options.pop("attribute")

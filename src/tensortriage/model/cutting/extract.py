@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
+from tensortriage.model.provenance.network_outputs import note_part
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.rewrite_helpers import (
     declared_value,
@@ -131,6 +132,7 @@ class Carving:
             name=old.name,
             metadata_props=dict(old.metadata_props),
         )
+        note_part(graph.metadata_props)
         return Model.from_ir(with_graph(self._model.ir, graph))
 
     def _connect(self, value: ir.Value, stand_in: ir.Value) -> None:

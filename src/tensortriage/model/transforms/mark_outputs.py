@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import DataError, UsageError
 from tensortriage.model.model import Model
+from tensortriage.model.provenance.network_outputs import note_outputs
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.opset_upgrade import require_opset
 from tensortriage.model.transforms.rewrite_helpers import (
@@ -171,6 +172,7 @@ def _with_outputs(model: Model, names: Collection[str], *, prune: bool = False) 
                 slug="value-not-markable",
                 cure="mark outputs of nodes; the value of an input or initializer is known without running the model",
             )
+    note_outputs(graph.metadata_props, [value.name or "" for value in graph.outputs])
     graph.outputs.clear()
     graph.outputs.extend(found.values())
     if prune:

@@ -1,0 +1,209 @@
+"""PyTorch: options and names here, the network in `tensortriage_worker.pytorch`, in an interpreter that has PyTorch.
+
+``torch:FILE.pt2`` or ``torch:FILE.py:FUNCTION``. The ONNX file that is "built" says which values are meant; the numbers
+are the network's own, eager or compiled. So PyTorch is the truth about an exported file, or, compiled, an engine under
+suspicion.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tensortriage.engines.base import Availability, Limits
+from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.torch.traced_values import TracedValue, traced_values
+from tensortriage.errors import BuildFailed, RunFailed, UsageError
+from tensortriage.model.model import Model
+from tensortriage.model.provenance.network_outputs import noted_outputs
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+DOUBLE = "fp64"
+LEVELS = ("eager", "aot_eager", "inductor-unfused", "inductor")
+"""What ``torch.compile`` may do, from nothing to everything."""
+
+_PRECISIONS = (Precision.FP32, Precision.FP16, Precision.BF16)
+_CHANGED = "before::"  # the name of what a replaced value was before
+
+
+class TorchEngine:
+    """The engine ``torch``."""
+
+    name: ClassVar[str] = "torch"
+    options: ClassVar[Mapping[str, str]] = {
+        "file": "FILE.pt2 of torch.export.save, or a Python file (written after the colon)",
+        "attribute": "its function that returns the module, or (module, example_inputs) (written after a second colon)",
+        "device": "where it runs: cpu (default), cuda, ...",
+        "dtype": "fp32, fp64, fp16 or bf16: what weights and floating point inputs become (default: as they are)",
+        "compile": "eager (default), or a backend of torch.compile: aot_eager, inductor-unfused, inductor",
+        "worker": WORKER_OPTION,
+    }
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._isolated = IsolatedEngine("torch", title="PyTorch", limits=self.limits)
+
+    def availability(self) -> Availability:
+        """Say whether this interpreter has PyTorch; nothing is imported or started."""
+        try:
+            if importlib.util.find_spec("torch") is not None:
+                return Availability(usable=True, version=importlib.metadata.version("torch"), device="CPU")
+        except (ImportError, ValueError):  # ValueError: a half-initialised module of that name
+            pass
+        cure = "pip install torch, or name a Python that has it: worker=/path/to/python"
+        return Availability(usable=False, reason="PyTorch is not installed", cure=cure)
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return the precision word of these options; fp32 for fp64, which is at least as good."""
+        word = _settings(read_options(options, self.options)).get("dtype", "")
+        return Precision.FP32.value if word in ("", DOUBLE) else word
+
+    def check(self, options: Mapping[str, str]) -> None:
+        """Ask the worker for PyTorch and the device; see `ChecksOptions`."""
+        self._isolated.probe(_settings(read_options(options, self.options)))
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return the levels of compilation up to the one asked for, eager first."""
+        asked = options.get("compile", LEVELS[0]).strip().lower()
+        lower = LEVELS[: LEVELS.index(asked)] if asked in LEVELS else ()
+        return [*((f"compile={level}", {**options, "compile": level}) for level in lower), ("as given", dict(options))]
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return the options where the network runs as it is; what is compiled has no inner values to show."""
+        return dict(options) if options.get("compile", LEVELS[0]).strip().lower() == LEVELS[0] else None
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> "TorchSession":
+        """Load the network in a worker, to answer for an ONNX file that was exported from it.
+
+        Raises:
+            UsageError: For an unknown option or value, a missing file, or a function that returns something else.
+            EngineMissing: When there is no PyTorch.
+            BuildFailed: When the ONNX file is a part of a network, or was changed (``torch-model-changed``).
+            EngineError: When the user's code raises, crashes or hangs.
+        """
+        settings = _settings(read_options(options, self.options))
+        loaded = Model.load(model)
+        own = [spec.name for spec in loaded.outputs]
+        network = noted_outputs(loaded.ir.graph.metadata_props, own)
+        if not network or any(value.startswith(_CHANGED) for value in loaded.graph.values):
+            raise BuildFailed(
+                "PyTorch runs the whole network: this model is a part of one, or computes something else",
+                slug="torch-model-changed",
+                cure="compare whole models with it",
+            )
+        names = json.dumps({"inputs": [spec.name for spec in loaded.inputs], "outputs": network})
+        session = self._isolated.compile(
+            model,
+            {**settings, "names": names},
+            affinity=settings["file"],
+            files=("file",),
+            declared=lambda _: (loaded.inputs, _outputs(loaded, network)),
+        )
+        return TorchSession(session, loaded.outputs, network, traced_values(loaded))
+
+
+class TorchSession:
+    """A network that answers for an ONNX model; made by `TorchEngine.compile`.
+
+    Attributes:
+        inputs: What `run` must be fed.
+        outputs: What it returns: the outputs of the ONNX model, marked inner values among them.
+        info: ``version`` of PyTorch, and whether a module is in ``training`` mode.
+    """
+
+    observation = "hooks"
+    """How inner values are seen."""
+
+    def __init__(
+        self,
+        session: IsolatedSession,
+        outputs: Sequence[ValueSpec],
+        network: Sequence[str],
+        traced: Mapping[str, TracedValue],
+    ) -> None:
+        self.inputs, self.outputs = session.inputs, tuple(outputs)
+        self.info = session.info
+        self.reason = ""
+        self._session, self._network, self.traced = session, frozenset(network), traced
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once; the model's marked inner values are looked up by the exporter's metadata.
+
+        Raises:
+            RunFailed: When a marked value cannot be told apart in the network (``torch-value-unknown``).
+            EngineError: As for `IsolatedSession.run`.
+        """
+        wanted = [spec.name for spec in self.outputs]
+        found = dict(self._session.run(feed)) if self._network.intersection(wanted) else {}
+        if inner := [name for name in wanted if name not in found]:
+            found |= dict(self.captured(feed, inner))
+        if missing := [name for name in wanted if name not in found]:
+            why = f": {self.reason}" if self.reason else ""
+            raise RunFailed(
+                f"'{missing[0]}' ({len(missing)} in all) is no value that the network is known to have{why}",
+                slug="torch-value-unknown",
+                cure="compare the model's outputs, or module outputs by their path",
+            )
+        return {name: found[name] for name in wanted}
+
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Run once and yield ``(value name, array)`` for those of the wanted values that the network is known to have.
+
+        Raises:
+            EngineError: As for `IsolatedSession.run`.
+        """
+        wanted = {
+            name: {"fx_node": self.traced[name].fx_node, "module": self.traced[name].module, "place": 0}
+            for name in values
+            if name in self.traced
+        }
+        if wanted:
+            told, found = self._session.answer("values", feed, wanted=wanted)
+            self.reason = str(told.get("reason", ""))
+            yield from found.items()
+
+    def plan(self) -> None:
+        """PyTorch does not tell what it runs."""
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds before it counts as a hang."""
+        self._session.allow(run_seconds)
+
+    def close(self) -> None:
+        """Let the worker go; calling it twice is harmless."""
+        self._session.close()
+
+
+def _outputs(model: Model, network: Sequence[str]) -> tuple[ValueSpec, ...]:
+    known = {spec.name: spec for spec in model.outputs}
+    return tuple(known.get(name, ValueSpec(name, None, None)) for name in network)
+
+
+def _settings(options: Options) -> dict[str, Any]:
+    """Return the options in the words of the adapter.
+
+    Raises:
+        UsageError: For a file that is not there, or values that are not understood.
+    """
+    settings = {key: options.text(key) for key in ("attribute", "device", "worker") if key in options}
+    file = Path(options.text("file")).expanduser().absolute()
+    if not file.is_file():
+        raise UsageError(
+            f"{file} does not exist", slug="script-missing", cure="write torch:FILE.pt2 or torch:FILE.py:FUNCTION"
+        )
+    if file.suffix != ".pt2" and "attribute" not in settings:
+        raise UsageError(
+            f"torch:{file.name} names no function", slug="torch-function", cure=f"write torch:{file.name}:FUNCTION"
+        )
+    settings["file"] = str(file)
+    settings["compile"] = options.choice("compile", {level: level for level in LEVELS}, LEVELS[0])
+    if "dtype" in options:
+        word = options.text("dtype").strip().lower()
+        settings["dtype"] = word if word == DOUBLE else options.precision("dtype", _PRECISIONS).value
+    return settings

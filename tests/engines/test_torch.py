@@ -1,0 +1,123 @@
+"""PyTorch as an engine, where it is installed. Expected values are those of the network itself, or of float64."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, TriageError
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "torch"
+MODEL = FOLDER / "small_transformer.onnx"
+SPEC = f"torch:{FOLDER / 'small_transformer.py'}:network"
+FEED = {"ids": np.array([[3, 1, 4, 1, 5, 9]], np.int64)}
+WRITES_IN_PLACE = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 4)
+        torch.nn.init.ones_(self.first.weight)
+    def forward(self, x, *, scale=None):
+        y = self.first(x)
+        y.mul_(0)
+        return {"a": y, "b": [x * 2, y + 1]}
+def make():
+    return Net().eval(), (torch.zeros(2, 4),)
+def numbers():
+    return 1, 2
+def fails():
+    raise RuntimeError("no weights here")
+"""
+
+
+def opened(text, model=MODEL):
+    spec = EngineSpec.parse(text)
+    return create(spec).compile(model, spec.options)
+
+
+def test_the_recorded_network_and_its_inner_values(tmp_path):
+    loaded = Model.load(MODEL)
+    session = opened(SPEC)
+    right = np.asarray(opened("onnxruntime:optimization=none").run(FEED)["scores"])
+    np.testing.assert_allclose(session.run(FEED)["scores"], right, rtol=1e-4, atol=1e-5)
+    values = [output for node in loaded.graph.nodes for output in node.outputs]
+    found = dict(session.captured(FEED, values))
+    session.close()
+    marked = mark_outputs(loaded, list(found)).save(tmp_path / "marked.onnx")
+    expected = opened("onnxruntime:optimization=none", marked).run(FEED)
+    assert len(found) >= 0.5 * len(values)
+    for name, array in found.items():
+        assert array.shape == expected[name].shape, name
+        np.testing.assert_allclose(array, expected[name], rtol=1e-3, atol=1e-5, err_msg=name)
+    with_inner = opened(SPEC, marked)
+    assert set(with_inner.run(FEED)) == {"scores", *found}
+    with_inner.close()
+
+
+def test_formats_are_told_apart():
+    exact = opened(f"{SPEC},dtype=fp64")
+    coarse = opened(f"{SPEC},dtype=bf16")
+    double, half = exact.run(FEED)["scores"], coarse.run(FEED)["scores"]
+    exact.close()
+    coarse.close()
+    assert double.dtype == np.float64
+    # bfloat16 has 8 significant bits: an error of some thousandths, never that of float32.
+    error = np.sqrt(np.mean((half - double) ** 2) / np.mean(double**2))
+    assert 1e-4 < error < 1e-1
+
+
+def test_values_are_copied_before_they_are_overwritten(tmp_path):
+    (tmp_path / "net.py").write_text(WRITES_IN_PLACE)
+    spec = EngineSpec.parse(f"torch:{tmp_path / 'net.py'}:make")
+    import tensortriage.engines.torch.traced_values as traced
+    from tensortriage.engines.torch.engine import TorchSession
+
+    model = three_outputs(tmp_path)
+    made = create(spec).compile(model, spec.options)
+    session = TorchSession(made._session, made.outputs, ["a", "b", "c"], {"first": traced.TracedValue(module="first")})
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    outputs = session.run({"x": x})
+    np.testing.assert_array_equal(outputs["a"], np.zeros((2, 4)))
+    np.testing.assert_array_equal(outputs["b"], x * 2)
+    np.testing.assert_array_equal(outputs["c"], np.ones((2, 4)))
+    inner = dict(session.captured({"x": x}, ["first"]))["first"]
+    assert np.abs(inner).max() > 1  # the sum of the row; zero once the next line has run
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "slug"), [("numbers", "torch-network"), ("absent", "script-attribute-missing"), ("fails", "")]
+)
+def test_what_is_no_network(tmp_path, function, slug):
+    (tmp_path / "net.py").write_text(WRITES_IN_PLACE)
+    with pytest.raises(TriageError) as caught:
+        opened(f"torch:{tmp_path / 'net.py'}:{function}", three_outputs(tmp_path))
+    assert not slug or caught.value.slug == slug
+    assert slug or (isinstance(caught.value, EngineError) and "no weights here" in caught.value.message)
+
+
+def test_another_number_of_outputs_is_refused(tmp_path):
+    (tmp_path / "net.py").write_text(WRITES_IN_PLACE)
+    session = opened(f"torch:{tmp_path / 'net.py'}:make", three_outputs(tmp_path, "ab"))
+    with pytest.raises(EngineError) as caught:
+        session.run({"x": np.zeros((2, 4), np.float32)})
+    session.close()
+    assert "3 tensors, the ONNX model 2 outputs" in caught.value.message
+
+
+def three_outputs(folder, names="abc"):
+    from onnx import helper
+
+    import models
+
+    nodes = [helper.make_node("Neg", ["x"], [name], name=f"make_{name}") for name in names]
+    model = models.of_nodes(nodes, inputs={"x": (2, 4)}, outputs=dict.fromkeys(names, (2, 4)))
+    return model.save(folder / "three.onnx")

@@ -1,0 +1,1 @@
+"""A user's PyTorch network, run and exported in the interpreter that has PyTorch."""

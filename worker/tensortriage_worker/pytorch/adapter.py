@@ -1,0 +1,146 @@
+"""PyTorch as an engine: the network behind an ONNX model, run as it is or compiled, its values under the ONNX names.
+
+The ONNX file that is built says only which inputs, outputs and inner values are meant; what is computed is the network.
+A model that was cut or changed is therefore refused: the network cannot follow.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
+from tensortriage_worker.exchange import Item, Spill
+from tensortriage_worker.pytorch.intermediates import agree, exported, run_with_hooks, values_by_node
+from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
+
+_UNFUSED = {"max_fusion_size": 1, "epilogue_fusion": False, "pattern_matcher": False}
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return version and device of PyTorch here."""
+    torch = torch_module()
+    device = options.get("device", "") or "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise AdapterError(AdapterFailure.MISSING, "PyTorch sees no CUDA device", "device-missing", "device=cpu")
+    return {"version": str(torch.__version__), "device": device}
+
+
+def answer(question: str, model: Path, options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
+    """Answer ``export``: what ``tensortriage_worker.pytorch.export`` writes; ``model`` is not read."""
+    from tensortriage_worker.pytorch.export import export
+
+    assert question == "export"
+    return export(options)
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "TorchSession":
+    """Load a network; ``names`` in the options is JSON with the ``inputs``, ``outputs`` of the ONNX model."""
+    probe(options)
+    return TorchSession(options)
+
+
+class TorchSession:
+    """A network that answers for an ONNX model; see `tensortriage_worker.adapter.AdapterSession`."""
+
+    inputs: Optional[List[Spec]] = None
+    outputs: Optional[List[Spec]] = None
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._torch = torch = torch_module()
+        names = json.loads(options["names"])
+        self._outputs = list(names["outputs"])
+        network = load_network(Path(options["file"]), options.get("attribute", ""))
+        dtype, device = options.get("dtype", ""), options.get("device", "")
+        self._network = in_dtype(torch, network, dtype, device)
+        self._caller = Caller(self._network, names["inputs"], dtype, device)
+        self._run = _compiled(torch, self._network.module, options.get("compile", "eager"))
+        self._programs = {}  # type: Dict[Any, Any]
+        training = any(inner.training for inner in network.module.modules()) if _has_modules(network.module) else False
+        self.info = {"version": str(torch.__version__), "training": training}  # type: Dict[str, Any]
+
+    def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
+        """Run once."""
+        arguments, keywords = self._caller.arguments(feed)
+        with self._torch.no_grad():
+            found = tensors_in(self._torch, self._run(*arguments, **keywords))
+        return self._named(found)
+
+    def _named(self, found: List[Any]) -> List[Item]:
+        if len(found) != len(self._outputs):
+            raise AdapterError(
+                AdapterFailure.RUN,
+                "{} returns {} tensors, the ONNX model {} outputs".format(
+                    self._network.place, len(found), len(self._outputs)
+                ),
+                "torch-outputs",
+                "compare with the file that was exported from this network, whole and unchanged",
+            )
+        return [as_item(self._torch, name, tensor) for name, tensor in zip(self._outputs, found)]  # noqa: B905 - Python 3.9
+
+    def answer(
+        self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
+    ) -> Tuple[Dict[str, Any], List[Item]]:
+        """Answer ``values``: inner values by ONNX name; ``wanted`` has per name ``fx_node``, ``module``, ``place``."""
+        assert question == "values"
+        wanted = arguments["wanted"]
+        positional, keywords = self._caller.arguments(feed)
+        modules = {place["module"] for place in wanted.values() if place["module"]}
+        result, by_module = run_with_hooks(self._torch, self._network.module, positional, keywords, modules)
+        positional, keywords = self._caller.arguments(feed)  # the network may have written into its inputs
+        by_node, reason = self._by_node(feed, positional, keywords, wanted, tensors_in(self._torch, result))
+        told = {}  # type: Dict[str, str]
+        for name, place in wanted.items():
+            calls = by_module.get(place["module"], [])
+            if place["fx_node"] in by_node:
+                told[name] = "node"
+                spill.add(as_item(self._torch, name, by_node[place["fx_node"]]))
+            elif len(calls) == 1 and len(calls[0]) > place["place"] >= 0:
+                told[name] = "module"
+                spill.add(as_item(self._torch, name, calls[0][place["place"]]))
+        return {"told": told, "reason": reason, "modules": sorted(by_module)}, []
+
+    def _by_node(
+        self,
+        feed: Mapping[str, Item],
+        arguments: Tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        wanted: Mapping[str, Any],
+        result: List[Any],
+    ) -> Tuple[Dict[str, Any], str]:
+        """Return values by node of the exported program, and why there are none."""
+        nodes = {place["fx_node"] for place in wanted.values() if place["fx_node"]}
+        if not nodes:
+            return {}, ""
+        shapes = tuple(sorted((name, tuple(item.array.shape)) for name, item in feed.items()))
+        try:
+            if shapes not in self._programs:
+                self._programs[shapes] = exported(self._torch, self._network.module, arguments, keywords)
+            outputs, found = values_by_node(self._torch, self._programs[shapes], arguments, keywords, nodes)
+        except Exception as error:  # exporting runs the user's code and much of PyTorch's
+            text = " ".join(str(error).split())
+            return {}, "the network cannot be exported here: {}: {}".format(type(error).__name__, text[:300])
+        if not agree(self._torch, outputs, result):
+            return {}, "torch.export's program does not compute what the network does"
+        return found, ""
+
+    def plan(self) -> None:
+        """PyTorch does not tell."""
+
+    def close(self) -> None:
+        """Forget the network."""
+        self._run, self._programs = None, {}
+        del self._network, self._caller
+
+
+def _has_modules(module: Any) -> bool:
+    return callable(getattr(module, "modules", None))
+
+
+def _compiled(torch: Any, module: Any, word: str) -> Any:
+    if word == "eager":
+        return module
+    if word == "inductor-unfused":
+        return torch.compile(module, backend="inductor", options=_UNFUSED)
+    return torch.compile(module, backend=word)

@@ -1,0 +1,55 @@
+"""Writing the ONNX model of a network, by either exporter of PyTorch, with the feed it was exported with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Tuple
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.exchange import Item
+from tensortriage_worker.pytorch.intermediates import quietly
+from tensortriage_worker.pytorch.network import as_item, load_network, tensors_in, torch_module
+
+
+def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
+    """Export ``file`` and ``attribute`` to ``to`` with the ``exporter`` named; return facts and the example inputs.
+
+    Raises:
+        AdapterError: When there are no example inputs, or the exporter refuses the network.
+    """
+    torch = torch_module()
+    network = load_network(Path(options["file"]), options.get("attribute", ""))
+    if network.arguments is None:
+        raise AdapterError(
+            AdapterFailure.USAGE,
+            "{} gives no example inputs to export with".format(network.place),
+            "torch-examples",
+            "return (module, example_inputs), or export it yourself and give the ONNX file too",
+        )
+    dynamo = options["exporter"] == "dynamo"
+    extra = json.loads(options.get("arguments", "{}"))  # type: Dict[str, Any]
+    try:
+        with quietly():
+            torch.onnx.export(
+                network.module,
+                network.arguments,
+                options["to"],
+                kwargs=network.keywords or None,
+                dynamo=dynamo,
+                **({"verbose": False} if dynamo else {}),
+                **extra,
+            )
+    except Exception as error:  # the exporter runs the user's code
+        text = " ".join(str(error).split())
+        raise AdapterError(
+            AdapterFailure.BUILD,
+            "torch.onnx.export refuses {}: {}: {}".format(network.place, type(error).__name__, text[:600]),
+            "torch-export",
+            "try the other exporter (--exporter {}), or export it yourself and give the ONNX file".format(
+                "legacy" if dynamo else "dynamo"
+            ),
+        ) from error
+    examples = tensors_in(torch, (network.arguments, network.keywords))
+    items = [as_item(torch, str(place), tensor) for place, tensor in enumerate(examples)]
+    return {"version": str(torch.__version__), "exporter": options["exporter"]}, items

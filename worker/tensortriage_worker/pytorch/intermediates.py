@@ -1,0 +1,110 @@
+"""Inner values of a network, copied the moment they are made: later operations may write into the same memory.
+
+Two ways to see them. Hooks take what modules return while the network runs as it is; that is the truth, but only of
+modules. The program that ``torch.export`` makes of the network, run node by node, shows every value that an ONNX file
+of PyTorch's exporter can name; it is trusted only where it returns what the network itself does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import warnings
+from typing import Any, Dict, List, Mapping, Tuple
+
+from tensortriage_worker.pytorch.network import tensors_in
+
+ModuleResults = Dict[str, List[List[Any]]]
+"""Path of a module to its calls, and per call the tensors it returned."""
+
+
+def run_with_hooks(
+    torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any
+) -> Tuple[Any, ModuleResults]:
+    """Run a network; return what it returns, and copies of what the wanted modules return."""
+    found = {}  # type: ModuleResults
+
+    def keep(name: str) -> Any:
+        def hook(_module: Any, _inputs: Any, output: Any) -> None:
+            copies = [tensor.detach().clone() for tensor in tensors_in(torch, output)]
+            found.setdefault(name, []).append(copies)
+
+        return hook
+
+    handles = [inner.register_forward_hook(keep(name)) for name, inner in module.named_modules() if name in wanted]
+    try:
+        with torch.no_grad():
+            result = module(*arguments, **keywords)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return result, found
+
+
+def exported(torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """Return the program that the ONNX exporter translates, its nodes named as in the metadata of the ONNX file.
+
+    Raises:
+        Exception: Whatever the exporter raises.
+    """
+    with quietly():
+        made = torch.onnx.export(
+            module, arguments, kwargs=dict(keywords) or None, dynamo=True, optimize=False, verbose=False
+        )
+    return made.exported_program
+
+
+def values_by_node(
+    torch: Any, program: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any
+) -> Tuple[List[Any], Dict[str, Any]]:
+    """Run an exported program node by node; return its outputs, and copies of the wanted nodes' values."""
+    fx = importlib.import_module("torch.fx")
+    found = {}  # type: Dict[str, Any]
+
+    class Watching(fx.Interpreter):  # type: ignore[misc, name-defined]
+        def run_node(self, node: Any) -> Any:
+            value = super().run_node(node)
+            if node.name in wanted and isinstance(value, torch.Tensor):
+                found[node.name] = value.detach().clone()
+            return value
+
+    signature, state = program.graph_signature, dict(program.state_dict)
+    state.update(program.constants)
+    fed = iter(tensors_in(torch, (arguments, dict(keywords))))
+    values = []  # type: List[Any]
+    sources = dict(signature.inputs_to_parameters)
+    sources.update(signature.inputs_to_buffers)
+    sources.update(signature.inputs_to_lifted_tensor_constants)
+    for node in program.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        if node.name in sources:
+            values.append(state[sources[node.name]])
+        else:
+            values.append(next(fed, None) if isinstance(node.meta.get("val"), torch.Tensor) else None)
+    with torch.no_grad():
+        returned = Watching(program.graph_module).run(*values)
+    mutated = len(getattr(signature, "buffers_to_mutate", ())) + len(getattr(signature, "user_inputs_to_mutate", ()))
+    return tensors_in(torch, returned)[mutated:], found
+
+
+def agree(torch: Any, left: List[Any], right: List[Any]) -> bool:
+    """Say whether two lists of results are the same numbers, but for the order of sums."""
+    return len(left) == len(right) and all(
+        one.shape == other.shape
+        and bool(torch.allclose(one.double(), other.double(), rtol=1e-3, atol=1e-5, equal_nan=True))
+        for one, other in zip(left, right)  # noqa: B905 - Python 3.9
+    )
+
+
+@contextlib.contextmanager
+def quietly() -> Any:
+    """Keep what the exporter prints and warns of to ourselves."""
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
