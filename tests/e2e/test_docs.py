@@ -7,6 +7,7 @@ folder of the examples; blocks of one page share that folder. What comes before 
     <!-- not run: REASON -->    the block is only shown
     ```text                     directly below: lines that the block printed, whatever the numbers; ... leaves some out
     ```python  # NAME.py        a file that the commands of the page use
+    <!-- needs: PACKAGE -->   first line of a page whose commands are run only where that is installed
 
 Commands run in this process, as in the test of docs/feeds.md: starting Python for each would take longer than all else.
 """
@@ -14,6 +15,7 @@ Commands run in this process, as in the test of docs/feeds.md: starting Python f
 import ast
 import dataclasses
 import html
+import importlib.util
 import os
 import re
 import shlex
@@ -111,6 +113,8 @@ def run_line(line, folder, monkeypatch, capfd):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_do_what_the_page_says(page, scratch, monkeypatch, capfd):
+    if (needs := re.match(r"<!-- needs: (\w+) -->", text_of(page))) and importlib.util.find_spec(needs[1]) is None:
+        pytest.skip(f"{needs[1]} is not installed")
     for block in blocks_of(page, "python"):
         name = re.match(r"# (\w+\.py)\n", block["code"])
         if name:
