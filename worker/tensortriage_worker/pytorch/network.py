@@ -52,7 +52,7 @@ def torch_module() -> Any:
         raise AdapterError(
             AdapterFailure.MISSING,
             "this Python has no PyTorch: {}".format(error),
-            "engine-unavailable",
+            "torch-missing",
             "pip install 'torch>={}.{}', or name a Python that has it: worker=/path/to/python".format(*OLDEST),
         ) from None
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
@@ -60,7 +60,7 @@ def torch_module() -> Any:
         raise AdapterError(
             AdapterFailure.MISSING,
             "PyTorch {} is too old".format(torch.__version__),
-            "engine-unavailable",
+            "torch-missing",
             "pip install 'torch>={}.{}'".format(*OLDEST),
         )
     return torch

@@ -111,4 +111,4 @@ def test_no_pytorch_in_the_worker_is_an_error(tmp_path):
     network.write_text("def make():\n    return 3\n")
     with pytest.raises(TriageError) as caught:
         TorchEngine().compile(FOLDER / "small_transformer.onnx", {"file": str(network), "attribute": "make"})
-    assert caught.value.slug in ("torch-network", "engine-unavailable")  # by whether PyTorch is installed
+    assert caught.value.slug in ("torch-network", "torch-missing")  # by whether PyTorch is installed
