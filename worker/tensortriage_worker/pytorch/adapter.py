@@ -35,13 +35,13 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Tuple[Dict
     return export(options)
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "TorchSession":
+def compile(model: Path, options: Mapping[str, str]) -> "NetworkSession":
     """Load a network; ``names`` in the options is JSON with the ``inputs``, ``outputs`` of the ONNX model."""
     probe(options)
-    return TorchSession(options)
+    return NetworkSession(options)
 
 
-class TorchSession:
+class NetworkSession:
     """A network that answers for an ONNX model; see `tensortriage_worker.adapter.AdapterSession`."""
 
     inputs: Optional[List[Spec]] = None
