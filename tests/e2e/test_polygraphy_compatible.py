@@ -99,3 +99,189 @@ def test_nothing_is_left_behind_but_polygraphys_own_files(tmp_path):
     assert done.returncode == 0, done.stderr
     assert [node.op_type for node in onnx.load(tmp_path / "small.onnx").graph.node] == ["Gemm"]
     assert {path.name for path in tmp_path.iterdir()} == {"small.onnx", "polygraphy_debug_replay.json", "check.py"}
+
+
+def test_nothing_asked_is_nothing_wrong(tmp_path):
+    for words in ([], [MODEL], ["--silent"], ["--log-file", "logs/x.log", "-v"]):
+        assert polygraphy("run", *words, cwd=tmp_path).returncode == 0
+    assert "No runners have been selected" in (tmp_path / "logs/x.log").read_text()
+    assert triage("run", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--use-subprocess", "--warm-up"])
+def test_what_needs_runners_one_after_the_other(option, tmp_path):
+    words = [option, "2"] if option == "--warm-up" else [option]
+    done = polygraphy("run", MODEL, "--onnxrt", *words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"{option} requires --sequential-runners" in done.stderr
+    assert polygraphy("run", MODEL, "--onnxrt", *words, "--sequential-runners", cwd=tmp_path).returncode == 0
+
+
+def test_accuracy_results_are_those_that_judged(tmp_path):
+    words = ["--compare", "simple", "l2", "--check-error-stat", "max", "--atol", "0.5", "--iterations", "2"]
+    words += ["--save-accuracy-results", "acc.json"]
+    done = polygraphy("run", MODEL, "--onnxrt", "--onnxrt", *words, cwd=tmp_path)
+    assert done.returncode == 0
+    simple, l2 = json.loads((tmp_path / "acc.json").read_text())["lst"]
+    (runners, iterations), *others = simple["lst"]
+    assert others == []
+    assert [runner[:16] for runner in runners] == ["onnxrt-runner-N0", "onnxrt-runner-N1"]
+    assert [entry["logits"]["passed"] for entry in iterations] == [None, None]
+    limits = iterations[0]["logits"]["thresholds"]
+    assert (limits["check_error_stat"], limits["atol"], limits["rtol"]) == ("max", 0.5, 1e-5)
+    assert l2["lst"][0][1][0]["logits"]["polygraphy_class"] == "L2Result"
+    done = polygraphy("check", "accuracy", "acc.json", "--check-error-stat", "max", cwd=tmp_path)
+    assert "| Passed: 2/2 iterations | Pass Rate: 100.00%" in done.stdout
+
+
+def test_averages(tmp_path):
+    words = ["run", MODEL, "--onnxrt", "--onnxrt", "--iterations", "2", "--check-average"]
+    done = polygraphy(*words, "--check-error-stat", "mean", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "| Passed: 1/1 outputs" in done.stdout
+    assert "Pass Rate" not in done.stdout
+    for more, words_of in (([], "not supported with check_error_stat='elemwise'"),
+                           (["--compare", "indices"], "does not produce averageable metrics")):  # fmt: skip
+        refused = polygraphy(*words, *more, cwd=tmp_path)
+        assert refused.returncode == 1
+        assert words_of in refused.stderr
+
+
+def test_means_over_feeds_decide(tmp_path):
+    """The errors are 0.2 and 0: their mean, 0.1, is within 0.15, the first by itself is not."""
+    words = ["--iterations", "2", "--save-outputs", "golden.json"]
+    assert triage("run", MODEL, "--onnxrt", *words, "--save-inputs", "in.json", cwd=tmp_path).returncode == 0
+    saved = next(load_saved(tmp_path / "golden.json"))
+    np.savez(tmp_path / "moved.npz", logits=np.stack([saved.results[0]["logits"] + 0.2, saved.results[1]["logits"]]))
+    words = ["run", MODEL, "--load-outputs", "golden.json", "moved.npz", "--load-inputs", "in.json"]
+    words += ["--check-error-stat", "mean", "--atol", "0.15", "--rtol", "0"]
+    assert triage(*words, cwd=tmp_path).returncode == 1
+    done = triage(*words, "--check-average", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "means over all iterations" in done.stdout
+
+
+def test_loaded_outputs_are_not_saved_again(tmp_path):
+    assert polygraphy("run", MODEL, "--onnxrt", "--save-outputs", "golden", cwd=tmp_path).returncode == 0
+    words = ["--load-outputs", "golden", "--save-outputs", "new"]
+    assert polygraphy("run", MODEL, "--onnxrt", *words, cwd=tmp_path).returncode == 0
+    assert len(json.loads((tmp_path / "new/0000000000.json").read_text())["lst"]) == 1
+
+
+def test_values_of_all_layers_feed_a_part(tmp_path):
+    words = ["--onnx-outputs", "mark", "all", "--save-inputs", "in.json", "--save-outputs", "layers.json"]
+    assert polygraphy("run", MODEL, "--onnxrt", *words, cwd=tmp_path).returncode == 0
+    assert polygraphy("data", "merge", "in.json", "layers.json", "-o", "all.json", cwd=tmp_path).returncode == 0
+    words = ["--inputs", "/Relu_1_output_0:auto:auto", "-o", "part.onnx"]
+    assert polygraphy("surgeon", "extract", MODEL, *words, cwd=tmp_path).returncode == 0
+    words = ["--load-inputs", "all.json", "--load-outputs", "layers.json"]
+    done = polygraphy("run", "part.onnx", "--onnxrt", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "PASSED | All outputs matched | Outputs: ['logits']" in done.stdout
+
+
+def test_shapes_as_they_once_were_written(tmp_path):
+    words = ["--inputs", "image,3x1x8x8", "--save-inputs", "in.json"]
+    assert polygraphy("run", MODEL, "--onnxrt", *words, cwd=tmp_path).returncode == 0
+    assert next(load_saved(tmp_path / "in.json")).results[0]["image"].shape == (3, 1, 8, 8)
+
+
+def test_weights_in_another_directory(tmp_path):
+    """An engine looks for external data beside the model, where they are not."""
+    model = onnx.load(MODEL)
+    (tmp_path / "weights").mkdir()
+    onnx.save(model, tmp_path / "weights/m.onnx", save_as_external_data=True, location="w.data", size_threshold=0)
+    (tmp_path / "weights/m.onnx").rename(tmp_path / "m.onnx")
+    done = polygraphy("run", "m.onnx", "--onnxrt", "--onnxrt", "--external-data-dir", "weights", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+LISTING = """\
+[I] ==== ONNX Model ====
+    Name: odd | ONNX Opset: 18 | Other Opsets: {'com.microsoft': 1}
+
+    ---- 1 Graph Input(s) ----
+    {x [dtype=float32, shape=(2, 2)]}
+
+    ---- 2 Graph Output(s) ----
+    {z [dtype=float32, shape=('n',)],
+     r [dtype=float32, shape=(0, -1)]}
+
+    ---- 2 Initializer(s) ----
+    Initializer | w [dtype=float32, shape=[2, 2]] | Values:
+        [[0.  0.1]
+         [0.2 0.3]]
+
+    Initializer | s [dtype=float32, shape=[2]] | Values:
+        [1. 1.]
+
+    ---- 4 Node(s) ----
+    Node 0    | fm [Op: FusedMatMul]
+        {x [dtype=float32, shape=(2, 2)],
+         Initializer | w [dtype=float32, shape=(2, 2)]}
+         -> {a}
+        ---- Attributes ----
+        fm.alpha = 0.5
+
+    Node 1    | rs [Op: Resize]
+        {a,
+         ,
+         Initializer | s [dtype=float32, shape=(2,)]}
+         -> {y}
+        ---- Attributes ----
+        rs.axes = [0, 1]
+        rs.mode = linear
+
+    Node 2    | sp [Op: Split]
+        {y}
+         -> {q,
+             r [dtype=float32, shape=(0, -1)]}
+
+    Node 3    |  [Op: If]
+        {q}
+         -> {z [dtype=float32, shape=('n',)]}
+        ---- Attributes ----
+        else_branch =
+                ---- 0 Subgraph Input(s) ----
+                {}
+
+                ---- 1 Subgraph Output(s) ----
+                {k [dtype=float32, shape=(2,)]}
+
+                ---- 0 Initializer(s) ----
+                {}
+
+                ---- 1 Node(s) ----
+                Node 0    |  [Op: Constant]
+                    {} -> {k [dtype=float32, shape=(2,)]}
+                    ---- Attributes ----
+                    value = Tensor: [dtype=float32, shape=[2]] | Values:
+                        [1. 1.]
+"""
+
+
+def test_inspect_model_prints_the_listing_that_scripts_read(tmp_path):
+    """The text is what Polygraphy 0.53.6 printed for this model."""
+
+    def node(op, inputs, outputs, name="", **more):
+        return onnx.helper.make_node(op, inputs, outputs, name, **more)
+
+    def value(name, *shape):
+        return onnx.helper.make_tensor_value_info(name, 1, shape)
+
+    one = onnx.numpy_helper.from_array(np.ones(2, np.float32), "s")
+    body = onnx.helper.make_graph([node("Constant", [], ["k"], value=one)], "else", [], [value("k", 2)])
+    nodes = [
+        node("FusedMatMul", ["x", "w"], ["a"], "fm", domain="com.microsoft", alpha=0.5),
+        node("Resize", ["a", "", "s"], ["y"], "rs", mode="linear", axes=[0, 1]),
+        node("Split", ["y"], ["q", "r"], "sp"), node("If", ["q"], ["z"], else_branch=body),
+    ]  # fmt: skip
+    weights = onnx.numpy_helper.from_array(np.array([[0, 0.1], [0.2, 0.3]], np.float32), "w")
+    graph = onnx.helper.make_graph(nodes, "odd", [value("x", 2, 2)], [value("z", "n"), value("r", 0, None)],
+                                   [weights, one])  # fmt: skip
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "odd.onnx")
+    done = polygraphy("inspect", "model", "odd.onnx", "--show", "layers", "attrs", "weights", cwd=tmp_path)
+    first, *lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert first.startswith("[I] Loading model: ")
+    assert lines == LISTING.splitlines()

@@ -71,10 +71,6 @@ _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     ),
     "--combine-tensor-info": ("tensor statistics are not joined to an engine's layers",
                               "triage diagnose MODEL --target SPEC reports errors and ranges per layer"),
-    "--check-average": (
-        "run judges every feed by itself",
-        "save with --save-accuracy-results FILE, then triage check accuracy FILE --check-average",
-    ),
 }  # fmt: skip
 _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
     ("run", "--opset"): _TENSORFLOW,

@@ -1,5 +1,6 @@
 """Parts of a request that many commands share: data, limits, tolerances."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,19 +13,23 @@ from tensortriage.workflows.common.feed_request import FeedRequest
 
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
+_OLD_SHAPE = re.compile(r"^([^:,]+),(-?\d+(?:x-?\d+)*)$")
 
 
 def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
-    """Take the data options out of a command's options; ``--inputs NAME:[SHAPE]``, as Polygraphy has it, is a shape."""
+    """Take the data options out of a command's options.
+
+    ``--inputs NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``, as it once was.
+    """
     words = given.pop("inputs")
-    shapes = tuple(word for word in words if word.endswith("]") and ":[" in word)
+    shapes = tuple(word for word in words if (word.endswith("]") and ":[" in word) or _OLD_SHAPE.fullmatch(word))
     return FeedRequest(
         paths=tuple(word for word in words if word not in shapes),
         script=given.pop("data_loader_script"),
         seed=given.pop("seed"),
         iterations=given.pop("iterations"),
         value_ranges=parse_ranges(given.pop("val_range")),
-        shapes=parse_shapes((*given.pop("input_shapes"), *shapes)),
+        shapes=parse_shapes(_OLD_SHAPE.sub(r"\1:\2", word) for word in (*given.pop("input_shapes"), *shapes)),
         most=most,
         limits=limits_of(given.get("timeout"), given.get("memory_limit") or ""),
     )

@@ -10,6 +10,7 @@ The rule for shapes: known dimensions must be equal. There is no transposing and
 
 import difflib
 import enum
+import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
+
+_logger = logging.getLogger(__name__)
 
 
 class Casting(enum.Enum):
@@ -37,9 +40,12 @@ def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Cas
         specs: The model's inputs; an unknown dtype or dimension accepts anything.
         casting: How far numbers may change.
 
+    Tensors that are no inputs are left out where no input is missing: a file of all layers' values feeds any part.
+
     Raises:
-        DataError: For a missing input (``feed-input-missing``), one the model lacks (``feed-input-unknown``), a shape
-            (``feed-shape-mismatch``) or an element type (``feed-dtype-mismatch``) that does not fit.
+        DataError: For a missing input (``feed-input-missing``, or ``feed-input-unknown`` where the feed has another
+            name instead), a shape (``feed-shape-mismatch``) or an element type (``feed-dtype-mismatch``) that does not
+            fit.
     """
     _check_names(feed, specs)
     tensors = {spec.name: _conform(feed.tensors[spec.name], spec, feed.name, casting) for spec in specs}
@@ -70,6 +76,9 @@ def _check_names(feed: Feed, specs: Sequence[ValueSpec]) -> None:
     wanted = [spec.name for spec in specs]
     missing = [name for name in wanted if name not in feed.tensors]
     unknown = [name for name in feed.tensors if name not in set(wanted)]
+    if unknown and not missing:
+        _logger.warning("%s: left out, no inputs of the model: %s", feed.name, _listed(unknown))
+        return
     if unknown:
         raise DataError(
             f"{feed.name}: '{unknown[0]}' is not an input of the model{near(unknown[0], missing)}",

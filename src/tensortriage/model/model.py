@@ -67,7 +67,8 @@ class Model:
 
         Args:
             path: The file.
-            external_data_dir: Where external data are, when not beside the file.
+            external_data_dir: Where external data are, when not beside the file. Such a model has no path, because
+                engines look for the data beside it.
             ignore_external_data: Whether external data are never looked for; see
                 `tensortriage.model.io.missing_weights`. Such a model has no path, because engines cannot load it.
 
@@ -76,7 +77,8 @@ class Model:
         """
         path = Path(path)
         found = read_model(path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data)
-        model = cls.from_ir(found, None if ignore_external_data else path)
+        loadable = not ignore_external_data and (external_data_dir is None or not _apart(found, path))
+        model = cls.from_ir(found, path if loadable else None)
         _logger.info("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
         return model
 
@@ -162,3 +164,9 @@ class Model:
     def parameter_count(self) -> int:
         """Number of elements in all initializers of the main graph."""
         return sum(v.const_value.size for v in self.ir.graph.initializers.values() if v.const_value is not None)
+
+
+def _apart(model: ir.Model, path: Path) -> bool:
+    """Whether weights lie in another directory than the model's file."""
+    folder = path.resolve().parent
+    return any(file.resolve().parent != folder for file in weight_files(model, folder))

@@ -148,7 +148,7 @@ def test_inputs_come_in_the_models_order():
     ("names", "slug", "words"),
     [
         (["ids"], "feed-input-missing", "'mask' is missing"),
-        (["ids", "mask", "arr_0"], "feed-input-unknown", "'arr_0'"),
+        (["ids", "arr_0"], "feed-input-unknown", "'arr_0'"),
         (["ids", "masks"], "feed-input-unknown", "did you mean 'mask'?"),
     ],
 )
@@ -158,3 +158,9 @@ def test_names_must_fit(names, slug, words):
     assert caught.value.slug == slug
     assert words in caught.value.message
     assert "'ids', 'mask'" in caught.value.cure
+
+
+def test_what_is_no_input_is_left_out_and_told(caplog):
+    feed = Feed("all.json[0]", {name: np.array([1]) for name in ("layer", "mask", "ids")}, Origin.REAL)
+    assert list(check_feed(feed, SPECS).tensors) == ["ids", "mask"]
+    assert "all.json[0]: left out, no inputs of the model: 'layer'" in caplog.text

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import READ, WRITTEN_FILE, GuideCommand, common, option, together
 
@@ -69,9 +70,13 @@ options = together(
 @click.argument("path", type=READ)
 @options
 @common
-def check_accuracy(path: Path, as_json: bool, save_accuracy_results: Path | None, **given: Any) -> None:
+@click.pass_context
+def check_accuracy(
+    context: click.Context, /, path: Path, as_json: bool, save_accuracy_results: Path | None, **given: Any
+) -> None:
     """Judge PATH, saved by --save-accuracy-results or 'triage run --json', by other limits. Exit code 1 if it fails."""
     from tensortriage.cli.inspect.accuracy_table import show, to_document
+    from tensortriage.cli.run.compatible import tell_rejudged
     from tensortriage.cli.run.tolerance_options import tolerances_of
     from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, write_accuracy
     from tensortriage.workflows.comparison.rejudge import rejudge
@@ -86,6 +91,8 @@ def check_accuracy(path: Path, as_json: bool, save_accuracy_results: Path | None
         write_accuracy(save_accuracy_results, rejudged.results)
     if as_json:
         print_document(to_document(rejudged))
+    elif context.meta.get(COMPATIBLE):
+        tell_rejudged(rejudged)
     else:
         show(rejudged, sys.stdout)
     sys.exit(0 if rejudged.passed else 1)

@@ -1,10 +1,12 @@
 """``triage inspect model``: what is in a model, on one screen or node by node."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import (
     READ,
     GuideCommand,
@@ -16,6 +18,8 @@ from tensortriage.cli.options import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tensortriage.model.inspect.summary import ModelSummary
 
 EPILOG = """\b
@@ -36,19 +40,23 @@ PARTS = ("layers", "attrs", "weights")
 @option("--list-unbounded-dds", "unbounded", is_flag=True, heading=SHOWN,
         help="Tensors that decide a size, depend on data and are not bounded.")  # fmt: skip
 @external_data_option(FILES, rare=False)
-@option("--ignore-external-data", is_flag=True, expose_value=False, heading=FILES, rare=True,
-        help="Accepted; weights are read for --show weights only.")  # fmt: skip
+@option("--ignore-external-data", "unseen", is_flag=True, heading=FILES, rare=True,
+        help="Read no weights outside the file, not even for --show weights.")  # fmt: skip
 @model_type_option(FILES)
 @option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=SHOWN, rare=True,
         help="Infer types and shapes, and show them too.")  # fmt: skip
 @own_inference(SHOWN)
 @common
+@click.pass_context
 def inspect_model(
+    context: click.Context,
+    /,
     model: Path,
     show: tuple[str, ...],
     unbounded: bool,
     infer_shapes: bool,
     external_data_dir: Path | None,
+    unseen: bool,
     as_json: bool,
 ) -> None:
     """Show what is in MODEL: operators, interface, parameters, dynamic dimensions, bodies, functions, repeated blocks.
@@ -59,6 +67,9 @@ def inspect_model(
     from tensortriage.model.inspect.summary import summary_of
     from tensortriage.model.io.parse import read_message
 
+    if context.meta.get(COMPATIBLE) and not as_json:
+        as_polygraphy(model, show, external_data_dir, unbounded=unbounded, infer_shapes=infer_shapes, unseen=unseen)
+        return
     message = read_message(model)
     summary = summary_of(message, model, external_data_dir or model.parent)
     extra: dict[str, Any] = {}
@@ -66,12 +77,51 @@ def inspect_model(
         extra["layers"] = list_layers(message.proto)
     if unbounded or infer_shapes or "weights" in show:
         extra |= deeper(
-            model, external_data_dir, unbounded=unbounded, weights="weights" in show, infer_shapes=infer_shapes
-        )
+            model, external_data_dir, unbounded=unbounded, weights="weights" in show and not unseen,
+            infer_shapes=infer_shapes,
+        )  # fmt: skip
     if as_json:
         click.echo(document(summary, extra))
     else:
         tell(summary, extra, attributes="attrs" in show)
+
+
+def as_polygraphy(
+    path: Path, show: Collection[str], external_data_dir: Path | None, *, unbounded: bool, infer_shapes: bool,
+    unseen: bool,
+) -> None:  # fmt: skip
+    """Print the model in Polygraphy's layout."""
+    from tensortriage.errors import ModelError
+    from tensortriage.model.inspect.outline import ValueFacts
+    from tensortriage.model.inspect.polygraphy_listing import polygraphy_listing
+    from tensortriage.model.io.load import read_model
+    from tensortriage.model.io.parse import read_message
+    from tensortriage.model.model import Model
+    from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
+    from tensortriage.model.shape_inference.value_specs import value_specs
+    from tensortriage.report.text import printable
+
+    click.echo(f"[I] Loading model: {printable(str(path.absolute()))}")
+    message = read_message(path).proto
+    loaded: list[Model] = []
+    if unbounded or infer_shapes or ("weights" in show and not unseen):
+        loaded.append(Model.from_ir(read_model(path, external_data_dir=external_data_dir)))
+
+    def weight(name: str) -> "np.ndarray":
+        if loaded and (array := loaded[0].graph.weight(name)) is not None:
+            return array
+        click.echo("[E] Failed to load weights.\n    Note: Error was: external data are ignored")
+        raise ModelError("external data are ignored", slug="external-data-missing", cure="")
+
+    specs = value_specs(loaded[0], refine=True).values() if infer_shapes else ()
+    inferred = [ValueFacts(spec.name, spec.dtype.label if spec.dtype else "", spec.shape) for spec in specs]
+    lines = list(polygraphy_listing(message, show, weight, inferred))
+    while not lines[-1].strip():
+        lines.pop()
+    click.echo("\n".join(["[I] " + lines[0], *map(printable, lines[1:])]))
+    if unbounded:
+        found = [row.value for row in unbounded_sizes(loaded[0].graph)]
+        click.echo(f"[I] Found tensors with unbounded DDS: {found}")
 
 
 def deeper(

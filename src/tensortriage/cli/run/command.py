@@ -264,14 +264,14 @@ options = together(
 
 
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
-@click.argument("model", type=READ)
+@click.argument("model", type=READ, required=False, metavar="MODEL")
 @options
 @tensorrt_flags
 @tensorrt_outputs
 @data_options
 @limit_options
 @common
-def run(model: Path, as_json: bool, **given: Any) -> None:
+def run(model: Path | None, as_json: bool, **given: Any) -> None:
     """Run MODEL on one or more engines, compare every target with the reference, validate.
 
     Judges by the noise floor of each output's number format, or by the tolerances given. Marking outputs changes what

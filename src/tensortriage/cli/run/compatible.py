@@ -3,15 +3,42 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import UsageError
 from tensortriage.workflows.comparison.participants import Saved
+from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 
 _logger = logging.getLogger(__name__)
 _FINISH = 28
 _PREFIXES = {"onnxruntime": "onnxrt", "tensorrt": "trt", "reference": "pluginref"}
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Refuse what Polygraphy refuses.
+
+    Raises:
+        UsageError: For options that it takes with another one only (``option-needs-another``).
+    """
+    for name in ("--use-subprocess", "--warm-up"):
+        given = any(word.partition("=")[0] == name for word in words)
+        if given and "--sequential-runners" not in words:
+            raise UsageError(
+                f"{name} requires --sequential-runners", slug="option-needs-another",
+                cure="add it; triage run without the word polygraphy does without",
+            )  # fmt: skip
+
+
+def asks_nothing(given: Mapping[str, Any]) -> bool:
+    """Whether neither an engine nor a saved result is named: Polygraphy says so and ends with 0."""
+    named = ("runners", "targets", "reference", "load_outputs")
+    if given["gen_script"] is not None or any(given[name] for name in named):
+        return False
+    _logger.warning("No runners have been selected. Inference will not be run!")
+    return True
 
 
 def ordered(
@@ -70,6 +97,23 @@ def tell(result: CompareResult, names: Mapping[str, str]) -> None:
     for name, outcome in result.outcomes.items():
         if not outcome.ok:
             _logger.error("%s | %s", names.get(name, name), outcome.message)
+
+
+def tell_rejudged(rejudged: Rejudged) -> None:
+    """Log in its words what was judged again from numbers."""
+    groups: dict[tuple[str, tuple[str, str]], list[RejudgedRow]] = {}
+    for row in rejudged.rows:
+        groups.setdefault((row.compare, row.runners), []).append(row)
+    for (_, runners), rows in groups.items():
+        average = rows[0].iteration is None
+        wrong = [row for row in rows if not row.judgement.within]
+        for row in wrong:
+            _logger.error("    FAILED | Output: '%s' | %s", row.output, row.judgement.limit)
+        total = len(rows) if average else len({row.iteration for row in rows})
+        passed = total - (len(wrong) if average else len({row.iteration for row in wrong}))
+        rate = "" if average else f" | Pass Rate: {100 * passed / total:.2f}%"
+        _logger.info("Accuracy Summary | %s vs. %s | Passed: %d/%d %s%s", *runners, passed, total,
+                     "outputs" if average else "iterations", rate)  # fmt: skip
 
 
 def tell_validation(result: CompareResult, names: Mapping[str, str]) -> None:

@@ -39,6 +39,13 @@ judgement_options = together(
         help="Judge elemwise, max, mean, median or quantile.",
     ),
     option(
+        "--check-average",
+        is_flag=True,
+        heading=JUDGE,
+        rare=True,
+        help="Judge the mean of each number over all feeds instead of every feed.",
+    ),
+    option(
         "--error-quantile",
         multiple=True,
         metavar=NUMBERS,

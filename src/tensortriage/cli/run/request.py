@@ -16,7 +16,7 @@ from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
-from tensortriage.cli.run import compatible
+from tensortriage.cli.run import averages, compatible
 from tensortriage.cli.run.model_file import model_to_run
 from tensortriage.cli.run.script import script_of
 from tensortriage.cli.run.tolerance_options import tolerances_of
@@ -46,12 +46,19 @@ LEVELS = {
 }  # fmt: skip
 
 
-def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
     """Run a comparison and exit with its code."""
+    context = click.get_current_context()
+    as_there = bool(context.meta.get(COMPATIBLE))
+    if as_there:
+        compatible.check_words(context.meta["words"])
+        if compatible.asks_nothing(given):
+            sys.exit(0)
+    if model is None:
+        raise click.UsageError("Missing argument 'MODEL'", context)
     feeding = feed_request(given, most=None)
     saved = [participant for path in given["load_outputs"] for participant in load_saved(path)]
     reference, targets = engines_of(given, saved)
-    as_there = bool(click.get_current_context().meta.get(COMPATIBLE))
     if as_there and not (given["reference"] or given["targets"]):
         reference, targets, saved = compatible.ordered([runner(name, given) for name in given["runners"]], saved)
     for spec in [*([reference] if reference else []), *targets]:
@@ -80,6 +87,8 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         limits=limits_of(given["timeout"], given["memory_limit"]),
         external_data_dir=given["external_data_dir"],
     )
+    if given["check_average"]:
+        averages.check(request.tolerances)
     if given["gen_script"] is not None:
         write_script(request, given)
     check_places(request, given)
@@ -94,6 +103,8 @@ def run_and_show(model: Path, given: dict[str, Any], *, as_json: bool) -> NoRetu
         targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
         names = compatible.runner_names(participants(request)) if as_there else {}
         result = recorded(dataclasses.replace(request, model=chosen, targets=targets), given, names)
+    if given["check_average"]:
+        averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
     if as_there and not as_json:
         compatible.tell(result, names)
         if request.validate:
@@ -169,12 +180,15 @@ def recorded(request: CompareRequest, given: Mapping[str, Any], names: Mapping[s
         if given["save_input_blob"]:
             recorder.save_blobs(given["save_input_blob"])
         if given["save_outputs"]:
-            recorder.save_outputs(given["save_outputs"], names)
+            # There, what was loaded is not saved again.
+            loaded = {saved.name for saved in request.saved} if names else set()
+            recorder.save_outputs(given["save_outputs"], names, without=loaded)
     if given["save_accuracy_results"]:
         from tensortriage.inputs.files.accuracy_results import write_accuracy
-        from tensortriage.workflows.comparison.saved_accuracy import accuracy_of
+        from tensortriage.workflows.comparison.saved_accuracy import accuracy_of, as_judged, averaged
 
-        write_accuracy(given["save_accuracy_results"], accuracy_of(result))
+        found = as_judged(result, request.tolerances, names) if names else accuracy_of(result)
+        write_accuracy(given["save_accuracy_results"], averaged(found) if given["check_average"] else found)
     return result
 
 

@@ -7,7 +7,6 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import (
@@ -20,7 +19,7 @@ from tensortriage.compare.judgement.tolerance import (
 )
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, AccuracyEntry, AccuracyPair, AccuracyResult
-from tensortriage.workflows.comparison.saved_accuracy import SIMPLE, SavedAccuracy
+from tensortriage.workflows.comparison.saved_accuracy import CLASS_OF, SIMPLE, SavedAccuracy, setting, with_limits
 
 WORDS: Mapping[str, str] = MappingProxyType({
     SIMPLE: "simple", "L2Result": "l2", "CosineSimilarityResult": "cosine_similarity", "PsnrResult": "psnr",
@@ -34,11 +33,6 @@ _JUDGED_AS: Mapping[str, ThresholdKind] = MappingProxyType({
     "CosineSimilarityResult": ThresholdKind.COSINE_SIMILARITY,
     "PsnrResult": ThresholdKind.SNR, "SnrResult": ThresholdKind.SNR,
 })  # fmt: skip
-_CLASS_OF = {
-    ThresholdKind.L2: "L2Result", ThresholdKind.COSINE_SIMILARITY: "CosineSimilarityResult",
-    ThresholdKind.PSNR: "PsnrResult", ThresholdKind.SNR: "SnrResult",
-}  # fmt: skip
-_DEFAULT_THRESHOLDS = {"L2Result": 1e-5, "CosineSimilarityResult": 0.997, "PsnrResult": 30.0, "SnrResult": 20.0}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +114,7 @@ def _result_for(tolerance: Tolerance, results: Sequence[AccuracyResult]) -> Accu
     if isinstance(tolerance, PolygraphyTolerance):
         kind = SIMPLE
     elif isinstance(tolerance, ThresholdTolerance):
-        kind = _CLASS_OF[tolerance.kind]
+        kind = CLASS_OF[tolerance.kind]
     else:
         raise _needs_tensors("a script")
     match = next((result for result in results if result.kind == kind), None)
@@ -157,34 +151,20 @@ def _limited(result: AccuracyResult, tolerance: Tolerance | None, aggregation: s
 
 
 def _relimited(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> AccuracyEntry:
-    limits: dict[str, str | float] = {}
-    if not entry.kind:  # The shapes differed: there is no number, and no limit that would accept it.
-        return entry
-    if isinstance(tolerance, ThresholdTolerance):
-        default = _DEFAULT_THRESHOLDS[entry.kind]
-        limits = {"threshold": default if tolerance.threshold is None else _setting(tolerance.threshold, name, default)}
-    elif isinstance(tolerance, PolygraphyTolerance):
-        limits = {
-            "check_error_stat": _statistic(tolerance.check_error_stat, name).value,
-            "atol": _setting(tolerance.atol, name, 1e-5),
-            "rtol": _setting(tolerance.rtol, name, 1e-5),
-        }
-    return dataclasses.replace(entry, limits=limits, passed=None)
+    if entry.kind and isinstance(tolerance, PolygraphyTolerance):
+        stat = _statistic(tolerance.check_error_stat, name)
+        return with_limits(name, entry, dataclasses.replace(tolerance, check_error_stat=stat))
+    return with_limits(name, entry, tolerance)
 
 
 def _statistic(stat: ErrorStat | Mapping[str, ErrorStat], name: str) -> ErrorStat:
     """Return the statistic that is judged: the largest error, unless one is named; ``elemwise`` cannot be named."""
     if stat is ErrorStat.ELEMWISE:  # The default of a tolerance, not a choice.
         return ErrorStat.MAX
-    found: ErrorStat = _setting(stat, name, ErrorStat.MAX)
+    found: ErrorStat = setting(stat, name, ErrorStat.MAX)
     if found is ErrorStat.ELEMWISE:
         raise _needs_tensors("judging every element")
     return found
-
-
-def _setting(setting: Any, name: str, default: Any) -> Any:
-    """Return what a setting says of one output: one value for all, or one per name with ``""`` for the others."""
-    return setting.get(name, setting.get("", default)) if isinstance(setting, Mapping) else setting
 
 
 def _rows(result: AccuracyResult, pair: AccuracyPair) -> Iterator[RejudgedRow]:

@@ -7,13 +7,23 @@ second is turned into the first, so that there is one form to judge again, and o
 import dataclasses
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.tolerance import (
+    ErrorStat,
+    PolygraphyTolerance,
+    ThresholdKind,
+    ThresholdTolerance,
+    Tolerance,
+)
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.run_result import RUN_FORMAT, CompareResult
 from tensortriage.errors import DataError
 from tensortriage.inputs.files.accuracy_results import (
+    AVERAGE,
     CLASSES,
     SIMPLE_METRICS,
     AccuracyEntry,
@@ -25,7 +35,13 @@ from tensortriage.values import serial
 from tensortriage.values.files import read_regular
 
 SIMPLE = "OutputCompareResult"
-_DEFAULTS = {"L2Result": 1e-5, "CosineSimilarityResult": 0.997, "SnrResult": 20.0}
+DEFAULT_THRESHOLDS = {"L2Result": 1e-5, "CosineSimilarityResult": 0.997, "PsnrResult": 30.0, "SnrResult": 20.0}
+CLASS_OF = {
+    ThresholdKind.L2: "L2Result", ThresholdKind.COSINE_SIMILARITY: "CosineSimilarityResult",
+    ThresholdKind.PSNR: "PsnrResult", ThresholdKind.SNR: "SnrResult",
+}  # fmt: skip
+"""Polygraphy's class of the entries of each threshold function."""
+_MEASURED = (SIMPLE, "L2Result", "CosineSimilarityResult", "SnrResult")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +95,7 @@ def accuracy_of(result: CompareResult, *, infinities_equal: bool = False) -> tup
         infinities_equal: Whether infinities of one sign on both sides are no error.
     """
     found = []
-    for kind in (SIMPLE, *_DEFAULTS):
+    for kind in _MEASURED:
         pairs: dict[str, list[dict[str, AccuracyEntry]]] = {}
         for item in result.comparisons:
             rows = item.comparison.rows
@@ -88,6 +104,66 @@ def accuracy_of(result: CompareResult, *, infinities_equal: bool = False) -> tup
         runners = ((target, result.reference) for target in pairs)  # The second one is the reference of ``simple``.
         found.append(AccuracyResult(tuple(AccuracyPair(names, tuple(pairs[names[0]])) for names in runners)))
     return tuple(found)
+
+
+def as_judged(
+    result: CompareResult, tolerances: Sequence[Tolerance], names: Mapping[str, str]
+) -> tuple[AccuracyResult, ...]:
+    """Return a comparison as Polygraphy keeps it: one result per tolerance that judged, with its limits.
+
+    Args:
+        result: What was compared.
+        tolerances: What it was judged by.
+        names: How runners are called there.
+    """
+    measured = {each.kind: each for each in accuracy_of(result)}
+    found = []
+    for tolerance in tolerances:
+        kind = SIMPLE if isinstance(tolerance, PolygraphyTolerance) else ""
+        if isinstance(tolerance, ThresholdTolerance):
+            kind = CLASS_OF[tolerance.kind]
+        if kind in measured:
+            pairs = tuple(
+                AccuracyPair(
+                    (names.get(pair.runners[0], pair.runners[0]), names.get(pair.runners[1], pair.runners[1])),
+                    tuple(
+                        {name: with_limits(name, entry, tolerance) for name, entry in row.items()}
+                        for row in pair.iterations
+                    ),
+                )
+                for pair in measured[kind].pairs
+            )
+            found.append(AccuracyResult(pairs))
+    return tuple(found)
+
+
+def averaged(results: Sequence[AccuracyResult]) -> tuple[AccuracyResult, ...]:
+    """Return results of which the mean over all iterations was judged."""
+    return tuple(dataclasses.replace(result, aggregation=AVERAGE) for result in results)
+
+
+def with_limits(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> AccuracyEntry:
+    """Return an entry with the limits of a tolerance; a verdict stays where the numbers cannot give it again."""
+    if not entry.kind:  # The shapes differed: there is no number, and no limit that would accept it.
+        return entry
+    if isinstance(tolerance, ThresholdTolerance):
+        default = DEFAULT_THRESHOLDS[entry.kind]
+        limit = default if tolerance.threshold is None else setting(tolerance.threshold, name, default)
+        return dataclasses.replace(entry, limits={"threshold": limit}, passed=None)
+    if not isinstance(tolerance, PolygraphyTolerance):
+        return entry
+    stat: ErrorStat = setting(tolerance.check_error_stat, name, ErrorStat.ELEMWISE)
+    limits: dict[str, str | float] = {
+        "check_error_stat": stat.value,
+        "atol": setting(tolerance.atol, name, 1e-5),
+        "rtol": setting(tolerance.rtol, name, 1e-5),
+    }
+    return dataclasses.replace(entry, limits=limits, passed=entry.passed if stat is ErrorStat.ELEMWISE else None)
+
+
+def setting(given: Any, name: str, default: Any) -> Any:
+    """Return what a setting says of one output: one value for all, or one per name with ``""`` for the others."""
+    return given.get(name, given.get("", default)) if isinstance(given, Mapping) else given
 
 
 def _entry(kind: str, metrics: Metrics, judgement: Judgement, infinities_equal: bool) -> AccuracyEntry:
@@ -109,4 +185,4 @@ def _entry(kind: str, metrics: Metrics, judgement: Judgement, infinities_equal: 
     value = {
         "l2_norm": metrics.l2_error, "cosine_similarity": metrics.cosine_similarity, "snr": metrics.sqnr_db,
     }[name]  # fmt: skip
-    return AccuracyEntry(kind, {name: math.nan if bad else value}, {"threshold": _DEFAULTS[kind]}, None)
+    return AccuracyEntry(kind, {name: math.nan if bad else value}, {"threshold": DEFAULT_THRESHOLDS[kind]}, None)

@@ -4,7 +4,7 @@ Outputs wait in a temporary tensor store, so that no more than one feed's are in
 in the format that their name asks for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -60,10 +60,19 @@ class Recorder:
             for name, array in iteration.tensors.items():
                 array.tofile(place / f"{quote(name, safe=' ()[]{}@:+=,;')}.bin")
 
-    def save_outputs(self, path: Path, names: Mapping[str, str] | None = None) -> None:
-        """Write the outputs of every participant, perhaps under other names and in the order of these."""
+    def save_outputs(
+        self, path: Path, names: Mapping[str, str] | None = None, *, without: Collection[str] = ()
+    ) -> None:
+        """Write the outputs of every participant, perhaps under other names and in the order of these.
+
+        Args:
+            path: Where to.
+            names: How participants are called in the file.
+            without: Participants to leave out.
+        """
         order = [name for name in names or {} if name in self._outputs]
         order += [name for name in self._outputs if name not in order]
+        order = [name for name in order if name not in without]
         series = [((names or {}).get(name, name), iterations(self._outputs[name])) for name in order]
         save(path, series, kind=Kind.OUTPUTS)
 

@@ -1,0 +1,59 @@
+"""``--check-average``: the mean of each number over all feeds is judged, instead of every feed by itself."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.inspect.accuracy_table import show, to_document
+from tensortriage.cli.run import compatible
+from tensortriage.compare.judgement.tolerance import ErrorStat, PolygraphyTolerance, ThresholdTolerance, Tolerance
+from tensortriage.compare.run_result import CompareResult
+from tensortriage.errors import UsageError
+from tensortriage.inputs.files.accuracy_results import AVERAGE
+from tensortriage.workflows.comparison.rejudge import rejudge
+from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy, accuracy_of, as_judged
+
+
+def check(tolerances: Sequence[Tolerance]) -> None:
+    """Refuse limits that are for elements.
+
+    Raises:
+        UsageError: With what to say instead (``average-of-elements``).
+    """
+    cure = "add --check-error-stat max, mean, median or quantile, or --compare l2, cosine_similarity or snr"
+    for tolerance in tolerances or [PolygraphyTolerance()]:
+        if isinstance(tolerance, PolygraphyTolerance):
+            stats = tolerance.check_error_stat
+            words = list(stats.values()) if isinstance(stats, Mapping) else [stats]
+            if ErrorStat.ELEMWISE not in (words or [ErrorStat.ELEMWISE]):
+                continue
+            message = "--check-average is not supported with check_error_stat='elemwise': elements have no mean"
+        elif isinstance(tolerance, ThresholdTolerance):
+            continue
+        else:
+            message = "--check-average: this comparison function does not produce averageable metrics"
+        raise UsageError(message, slug="average-of-elements", cure=cure)
+
+
+def show_and_exit(
+    result: CompareResult, tolerances: Sequence[Tolerance], names: Mapping[str, str], *, as_json: bool
+) -> NoReturn:
+    """Judge the means, show them and exit with the code.
+
+    Args:
+        result: What was compared, feed by feed.
+        tolerances: What the means are judged by.
+        names: Polygraphy's names of the runners, where it answers as Polygraphy.
+        as_json: Whether stdout is for one document.
+    """
+    measured = as_judged(result, tolerances, names) if names else accuracy_of(result)
+    judged = rejudge(SavedAccuracy(measured, measured), tolerances, aggregation=AVERAGE)
+    if as_json:
+        print_document(to_document(judged))
+    elif names:
+        compatible.tell_rejudged(judged)
+    else:
+        show(judged, sys.stdout)
+    failed = any(not outcome.ok for outcome in result.outcomes.values()) or bool(result.invalid)
+    sys.exit(0 if judged.passed and not failed else 1)
