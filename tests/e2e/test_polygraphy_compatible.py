@@ -12,6 +12,8 @@ import onnx
 import pytest
 
 from running_cli import EXAMPLES, triage
+from tensortriage.inputs.files.data_file import Iteration, Kind
+from tensortriage.inputs.files.save_data import save
 from tensortriage.workflows.comparison.saved_results import load_saved
 
 MODEL = EXAMPLES / "digits_cnn.onnx"
@@ -152,8 +154,9 @@ def test_means_over_feeds_decide(tmp_path):
     words = ["--iterations", "2", "--save-outputs", "golden.json"]
     assert triage("run", MODEL, "--onnxrt", *words, "--save-inputs", "in.json", cwd=tmp_path).returncode == 0
     saved = next(load_saved(tmp_path / "golden.json"))
-    np.savez(tmp_path / "moved.npz", logits=np.stack([saved.results[0]["logits"] + 0.2, saved.results[1]["logits"]]))
-    words = ["run", MODEL, "--load-outputs", "golden.json", "moved.npz", "--load-inputs", "in.json"]
+    moved = [{"logits": saved.results[0]["logits"] + np.float32(0.2)}, saved.results[1]]
+    save(tmp_path / "moved.json", [("moved", map(Iteration, moved))], kind=Kind.OUTPUTS)
+    words = ["run", MODEL, "--load-outputs", "golden.json", "moved.json", "--load-inputs", "in.json"]
     words += ["--check-error-stat", "mean", "--atol", "0.15", "--rtol", "0"]
     assert triage(*words, cwd=tmp_path).returncode == 1
     done = triage(*words, "--check-average", cwd=tmp_path)
@@ -285,3 +288,57 @@ def test_inspect_model_prints_the_listing_that_scripts_read(tmp_path):
     first, *lines = [line.rstrip() for line in done.stdout.splitlines()]
     assert first.startswith("[I] Loading model: ")
     assert lines == LISTING.splitlines()
+
+
+def relu_chain(path, *names, opset=13, graph_name="graph", domain=""):
+    """Write a chain of Relus with these names."""
+    nodes = [
+        onnx.helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], name, domain=domain) for i, name in enumerate(names)
+    ]
+    ends = [onnx.helper.make_tensor_value_info(name, 1, [2, 2]) for name in ("v0", f"v{len(names)}")]
+    graph = onnx.helper.make_graph(nodes, graph_name, ends[:1], ends[1:])
+    opsets = [onnx.helper.make_opsetid(each, opset) for each in dict.fromkeys(("", domain))]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+
+
+def entry(level, source, message, *nodes):
+    return {"level": level, "source": source, "message": message} | ({"nodes": [*nodes]} if nodes else {})
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "code", "passing", "failing", "entries"),
+    [
+        (["a", "b"], {}, 0, ["a", "b"], [], []),
+        (["s", "s"], {}, 1, [], ["s"],
+         [entry("exception", "onnx_graphsurgeon",
+                "Duplicate node name: 's' for nodes with topological IDs: [0, 1] found.", "s")]),
+        (["a"], {"graph_name": ""}, 1, ["a"], [],
+         [entry("exception", "onnx_checker", "Field 'name' of 'graph' is required to be non-empty.")]),
+        (["", "polygraphy_unnamed_node_0", ""], {}, 0,
+         ["polygraphy_unnamed_node_0", "polygraphy_unnamed_node_0_0", "polygraphy_unnamed_node_2"], [], []),
+        ([""], {"domain": "my.own"}, 0, ["polygraphy_unnamed_node_0"], [],
+         [entry("warning", "onnxruntime", "Fatal error: my.own:Relu(-1) is not a registered function/op",
+                "polygraphy_unnamed_node_0")]),
+    ],
+    ids=["sound", "name twice", "no name", "unnamed", "custom"],
+)  # fmt: skip
+def test_lint_reports_what_scripts_compare(names, more, code, passing, failing, entries, tmp_path):
+    """The reports are those that Polygraphy 0.53.6 wrote for the same models."""
+    relu_chain(tmp_path / "m.onnx", *names, **more)
+    done = polygraphy("check", "lint", "m.onnx", "-o", "lint.json", cwd=tmp_path)
+    assert done.returncode == code, done.stdout + done.stderr
+    document = json.loads((tmp_path / "lint.json").read_text())
+    assert document == {"summary": {"passing": passing, "failing": failing}, "lint_entries": entries}
+
+
+def test_lint_of_what_is_no_model(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(b"this is not a model")
+    assert polygraphy("check", "lint", "m.onnx", "-o", "lint.json", cwd=tmp_path).returncode == 1
+    (found,) = json.loads((tmp_path / "lint.json").read_text())["lint_entries"]
+    assert (found["level"], found["source"]) == ("exception", "onnx_loader")
+    assert found["message"].startswith("Error parsing message with type 'onnx.ModelProto'")
+    empty = onnx.helper.make_model(onnx.helper.make_graph([], "empty", [], []), ir_version=8)
+    onnx.save(empty, tmp_path / "empty.onnx")
+    assert polygraphy("check", "lint", "empty.onnx", "-o", "lint.json", cwd=tmp_path).returncode == 0
+    found = json.loads((tmp_path / "lint.json").read_text())["lint_entries"]
+    assert found == [entry("warning", "onnx_loader", "ONNX model has no nodes")]

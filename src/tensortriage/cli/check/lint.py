@@ -3,10 +3,11 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import (
     DATA_LISTS,
@@ -62,7 +63,8 @@ options = together(
 @data_options
 @limit_options
 @common
-def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) -> None:
+@click.pass_context
+def check_lint(context: click.Context, /, model: Path, as_json: bool, output: Path | None, **given: Any) -> None:
     """Find what is known to go wrong with MODEL: onnx.checker, every node on an engine, and the traps of the field.
 
     Traps of a number format are hints, and problems when the model is meant for it (--precision, or the target's).
@@ -70,6 +72,8 @@ def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) ->
     from tensortriage.cli.progress import Teller
     from tensortriage.workflows.lint import lint_model
 
+    if context.meta.get(COMPATIBLE) and not as_json:
+        as_polygraphy(model, output, given)
     with contextlib.closing(Teller(err=as_json)) as teller:
         report = lint_model(request_of(model, given), say=teller.progress)
     if output is not None:
@@ -84,6 +88,23 @@ def check_lint(model: Path, as_json: bool, output: Path | None, **given: Any) ->
     else:
         tell(report)
     sys.exit(0 if report.passed else 1)
+
+
+def as_polygraphy(model: Path, output: Path | None, given: dict[str, Any]) -> NoReturn:
+    """Lint, tell it as Polygraphy does, and exit."""
+    from tensortriage.cli.check.polygraphy_lint import report, report_unreadable
+    from tensortriage.errors import ModelError
+    from tensortriage.workflows.lint import lint_model
+
+    request = request_of(model, given)
+    try:
+        found = lint_model(request)
+    except ModelError as error:
+        if error.slug != "model-unreadable":
+            raise
+        report_unreadable(error, output)
+        sys.exit(1)
+    sys.exit(0 if report(found, model, request.external_data_dir, output) else 1)
 
 
 def request_of(model: Path, given: dict[str, Any]) -> "LintRequest":

@@ -1,0 +1,170 @@
+"""``triage polygraphy check lint``: the report, the lines and the verdict that Polygraphy would give.
+
+It knows onnx.checker, every node on ONNX Runtime, names that occur twice, and what nothing uses; our rules are left
+out. Messages are those of Polygraphy 0.53.6, as scripts compare them.
+"""
+
+import dataclasses
+import json
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortriage.errors import ModelError
+from tensortriage.model.lint.finding import LintFinding, Severity
+
+if TYPE_CHECKING:
+    from tensortriage.workflows.lint import LintReport
+
+_logger = logging.getLogger(__name__)
+_INFERENCE = re.compile(r"Node \(.*?\) Op \(.*?\) \[\w+\](.*)", re.DOTALL)
+_REASON = re.compile(r"[,)] Error (.*)", re.DOTALL)
+_NO_OPERATOR, _CUSTOM = "No Op registered for", "is not a registered function/op"
+_LOGGED = {"exception": logging.ERROR, "warning": logging.WARNING}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was found.
+
+    Attributes:
+        level: ``exception`` or ``warning``.
+        source: Who says so.
+        message: What.
+        node: The node it is about; empty for the whole model.
+        op_type: Its operator.
+    """
+
+    level: str
+    source: str
+    message: str
+    node: str = ""
+    op_type: str = ""
+
+    def document(self) -> dict[str, object]:
+        """Return it as it stands in the file."""
+        found: dict[str, object] = {"level": self.level, "source": self.source, "message": self.message}
+        return found | ({"nodes": [self.node]} if self.node else {})
+
+    def tell(self) -> None:
+        """Log it."""
+        place = f"Name: {self.node}, Op: {self.op_type} | " if self.op_type else ""
+        _logger.log(_LOGGED[self.level], "LINT | %s%s", place, self.message)
+
+
+def report_unreadable(error: ModelError, output: Path | None) -> None:
+    """Tell and write that there is no model in the file."""
+    _finish([Entry("exception", "onnx_loader", f"Error parsing message with type 'onnx.ModelProto': {error.message}")],
+            [], [], output)  # fmt: skip
+
+
+def report(found: "LintReport", model: Path, external_data_dir: Path | None, output: Path | None) -> bool:
+    """Tell and write what was found.
+
+    Args:
+        found: What our linter says.
+        model: The file.
+        external_data_dir: Where external data are when not beside it.
+        output: Where the report is written; None for nowhere.
+
+    Returns:
+        Whether the model passes there.
+    """
+    refused = [each for each in found.findings if each.severity is Severity.EXCEPTION]
+    loaded = not any(finding.source == "onnx_loader" for finding in refused)
+    names = _names(model, external_data_dir) if loaded else {}
+    twice = _named_twice(model) if loaded else []
+    entries = twice or list(_entries(found.findings, names))
+    unused = {entry.node for entry in entries if entry.source == "onnx_graphsurgeon"}
+    custom = {entry.node for entry in entries if entry.level == "warning"} - unused
+    passing = [*({names.get(name, name) for name in found.passing} - unused), *custom]
+    failing = [name for name in (names.get(name, name) for name in found.failing) if name not in custom]
+    if twice:
+        passing, failing = [], [entry.node for entry in twice]
+    return _finish(entries, passing, failing, output)
+
+
+def _finish(entries: Sequence[Entry], passing: Sequence[str], failing: Sequence[str], output: Path | None) -> bool:
+    for entry in entries:
+        entry.tell()
+    if output is not None:
+        _logger.info("Saving linting report to %s", output)
+        summary = {"passing": sorted(set(passing)), "failing": sorted(set(failing))}
+        document = {"summary": summary, "lint_entries": [entry.document() for entry in entries]}
+        output.write_text(json.dumps(document, ensure_ascii=False, indent=4) + "\n", encoding="utf-8")
+    return not any(entry.level == "exception" for entry in entries)
+
+
+def _entries(findings: Sequence[LintFinding], names: dict[str, str]) -> Iterator[Entry]:
+    unused = []
+    for finding in findings:
+        node = names.get(finding.node, finding.node)
+        if finding.slug == "model-empty":
+            yield Entry("warning", "onnx_loader", "ONNX model has no nodes")
+        elif finding.slug == "input-unused":
+            message = f"Input: '{finding.value}' does not affect outputs, can be removed."
+            yield Entry("warning", "onnx_graphsurgeon", message)
+        elif finding.slug == "node-unused":
+            unused.append(Entry("warning", "onnx_graphsurgeon", "Does not affect outputs, can be removed.", node,
+                                finding.op_type))  # fmt: skip
+        elif finding.severity is not Severity.EXCEPTION or finding.source == "rule":
+            continue
+        elif finding.source in ("onnx_loader", "onnx_checker"):
+            if _NO_OPERATOR not in finding.why:
+                yield Entry("exception", finding.source, finding.why)
+        else:
+            message = _core(finding.why)
+            level = "warning" if _CUSTOM in message else "exception"
+            yield Entry(level, finding.source, message, node, finding.op_type)
+    yield from unused
+
+
+def _core(why: str) -> str:
+    """Return what ONNX Runtime says of a node, without the words around it."""
+    text = why.removeprefix("ONNX Runtime refused the model: ")
+    text = text.removeprefix("This is an invalid model. ")
+    for pattern in (_INFERENCE, _REASON):
+        if found := pattern.search(text):
+            return found[1]
+    return text
+
+
+def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
+    """Return our names of unnamed nodes to Polygraphy's."""
+    from tensortriage.model.io.parse import read_message
+    from tensortriage.model.model import Model
+
+    nodes = read_message(path).proto.graph.node
+    if all(node.name for node in nodes):
+        return {}
+    taken = {node.name for node in nodes}
+    made: dict[str, str] = {}
+    for index, node in enumerate(nodes):
+        if node.name or not any(node.output):
+            continue
+        name, count = f"polygraphy_unnamed_node_{index}", 0
+        while name in taken:
+            name, count = f"polygraphy_unnamed_node_{index}_{count}", count + 1
+        taken.add(name)
+        made[next(filter(None, node.output))] = name
+    model = Model.load(path, external_data_dir=external_data_dir)
+    return {
+        node.name: made[output] for node in model.graph.nodes for output in node.outputs if output in made
+    }  # fmt: skip
+
+
+def _named_twice(path: Path) -> list[Entry]:
+    from tensortriage.model.io.parse import read_message
+
+    places = defaultdict(list)
+    for index, node in enumerate(read_message(path).proto.graph.node):
+        if node.name:
+            places[node.name].append(index)
+    return [
+        Entry("exception", "onnx_graphsurgeon",
+              f"Duplicate node name: '{name}' for nodes with topological IDs: {found} found.", name)
+        for name, found in places.items() if len(found) > 1
+    ]  # fmt: skip
