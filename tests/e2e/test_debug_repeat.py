@@ -51,7 +51,7 @@ def test_a_replay_is_used_again_for_the_same_check_only(tmp_path):
     again = triage(*words, "--load-debug-replay", "r.json", "--check", FLAKY, cwd=tmp_path)
     assert (tmp_path / "n").read_text().strip() == "5"
     assert (first.returncode, again.returncode) == (1, 1)
-    assert not (tmp_path / "r_skip_current.json").exists()
+    assert (tmp_path / "r_skip_current.json").exists()
     other = triage(*words, "--load-debug-replay", "r.json", "--check", "true", cwd=tmp_path)
     assert other.returncode == 2
     assert "error[replay-foreign]" in other.stderr

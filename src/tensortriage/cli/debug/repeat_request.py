@@ -1,10 +1,15 @@
 """From the words of ``triage debug repeat`` to runs, and from them to terminal and exit code."""
 
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+import click
+from click.core import ParameterSource
+
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
@@ -17,6 +22,7 @@ from tensortriage.search.statistics.stop_rule import RepeatStop, Until
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
+_logger = logging.getLogger(__name__)
 CANDIDATE = "repeat"
 """What the replay of a repetition calls its subject: there is only one."""
 
@@ -30,16 +36,25 @@ _ENDED = {
 
 def repeat_and_show(words: Sequence[str] | None, given: Mapping[str, Any], *, as_json: bool) -> NoReturn:
     """Repeat a check (or ask, when there is none), show what came of it and exit."""
+    context = click.get_current_context()
+    as_there = bool(context.meta.get(COMPATIBLE))
+    if as_there and context.get_parameter_source("until") is ParameterSource.DEFAULT:
+        raise click.UsageError("the following arguments are required: --until", context)
     goal = goal_of(given)
     spec = spec_of(words or (), given)
     tell = Teller(err=as_json).tell
-    with contextlib.closing(Checker(spec, tell=tell)) as checker, _replayed(spec, given) as (known, replay):
+    known, replay = _replayed(spec, given)
+    with contextlib.closing(Checker(spec, tell=tell)) as checker:
         run = _run(checker, asked=words is None)
         result = repeat(_with_replay(run, known, replay), goal, observe=_observer(tell))
     if as_json:
         print_document(to_json(result))
     for line in summary(result):
         tell(line)
+    if as_there:
+        told = result.passed + result.failed
+        _logger.info("Finished %d iteration(s) | Passed: %d/%d | Pass Rate: %s%%", told + result.unresolved,
+                     result.passed, told, 100.0 * result.passed / max(told, 1))  # fmt: skip
     sys.exit(130 if result.stop is RepeatStop.INTERRUPTED else result.exit_code)
 
 
@@ -112,20 +127,15 @@ def _with_replay(
     return replayed
 
 
-@contextlib.contextmanager
-def _replayed(spec: CheckSpec, given: Mapping[str, Any]) -> Iterator[tuple[Mapping[int, Ruling], Replay | None]]:
-    """Give the verdicts of the replay to load and the replay to write."""
+def _replayed(spec: CheckSpec, given: Mapping[str, Any]) -> tuple[Mapping[int, Ruling], Replay | None]:
+    """Return the verdicts of the replay to load and the replay to write."""
     known: dict[int, Ruling] = {}
     if given["load_debug_replay"] is not None:
-        for entry in load_replay(given["load_debug_replay"], spec.identity()):
+        for entry in load_replay(given["load_debug_replay"], spec.identity(), unbound=True):
             failed = None if entry.outcome == "unresolved" else not entry.success
             known[entry.iteration] = Ruling(failed, entry.signature, "from the replay")
     replay = None if given["save_debug_replay"] is None else Replay(given["save_debug_replay"], spec.identity())
-    try:
-        yield known, replay
-    finally:
-        if replay is not None:
-            replay.close()
+    return known, replay
 
 
 def _entry(iteration: int, ruling: Ruling) -> Entry:

@@ -34,7 +34,7 @@ class Artifacts:
         Raises:
             StoreError: When a file cannot be moved (``artifact-not-moved``).
         """
-        when = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        when = datetime.datetime.now().strftime("%m-%d-%y_%H-%M-%S")
         moved: list[Path] = []
         for path in self.paths:
             source = path if beside is None else beside / path

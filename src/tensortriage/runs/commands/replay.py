@@ -1,9 +1,9 @@
 """Verdicts of a finished or broken-off run of checks, to be used again: Polygraphy's replay file, bound to its subject.
 
 The layout is Polygraphy's: one ``IterationContext`` per iteration, and a twin ``NAME_skip_current.json`` in which the
-check that is about to run has already failed, for checks that take the whole machine down. A replay of another model
-would quietly steer the search to a wrong result, so the file also says what it belongs to, by digest, and every
-iteration which candidate it was about.
+check that is about to run has already failed, for checks that take the whole machine down; it stays, as there. A replay
+of another model would quietly steer the search to a wrong result, so the file also says what it belongs to, by digest,
+and every iteration which candidate it was about. Where there is but one candidate, Polygraphy's own files do as well.
 """
 
 import dataclasses
@@ -78,13 +78,14 @@ class Replay:
         self._content[entry.key] = _encoded(entry)
         dump(_sealed(self._content), self._path)
 
-    def close(self) -> None:
-        """Remove the twin."""
-        self.twin.unlink(missing_ok=True)
 
-
-def load_replay(path: Path, bound_to: str) -> tuple[Entry, ...]:
+def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[Entry, ...]:
     """Read a replay in the order of its iterations.
+
+    Args:
+        path: The file.
+        bound_to: Digest of the model and the command.
+        unbound: Whether one may be used that does not say what it belongs to, such as Polygraphy's.
 
     Raises:
         DataError: When the file is missing or damaged (``replay-unreadable``), or belongs to another model or command
@@ -101,6 +102,8 @@ def load_replay(path: Path, bound_to: str) -> tuple[Entry, ...]:
     except StoreError as error:
         raise DataError(error.message, slug="replay-unreadable", cure="remove it and check anew") from error
     binding = content.pop(BINDING, None)
+    if unbound and binding is None:
+        return _entries(content, path)
     if not isinstance(binding, dict) or binding.get("format") != FORMAT:
         raise DataError(
             f"replay {path} does not say which model and command it belongs to",
@@ -119,6 +122,10 @@ def load_replay(path: Path, bound_to: str) -> tuple[Entry, ...]:
             slug="replay-unreadable",
             cure="remove it and check anew",
         )
+    return _entries(content, path)
+
+
+def _entries(content: Mapping[str, Any], path: Path) -> tuple[Entry, ...]:
     try:
         return tuple(_decoded(key, value) for key, value in content.items())
     except (KeyError, TypeError, AttributeError) as error:
@@ -155,10 +162,10 @@ def _decoded(key: str, value: Mapping[str, Any]) -> Entry:
     return Entry(
         iteration=int(iteration),
         phase=phase,
-        candidate=str(state["candidate"]),
-        attempt=int(state["attempt"]),
+        candidate=str(state.get("candidate", "")),
+        attempt=int(state.get("attempt", iteration)),
         nodes=state.get("num_nodes"),
         success=bool(value["success"]),
-        outcome=str(state["outcome"]),
-        signature=str(state["signature"]),
+        outcome=str(state.get("outcome", "pass" if value["success"] else "same")),
+        signature=str(state.get("signature", "")),
     )

@@ -165,8 +165,6 @@ class Command:
         """Kill what is running, and remove temporary files."""
         self._checker.close()
         self._stages.close()
-        if self._replay is not None:
-            self._replay.close()
 
 
 class _Search:

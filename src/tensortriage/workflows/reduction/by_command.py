@@ -192,8 +192,6 @@ class StagedAsking:
         """Kill what is running, and remove temporary files."""
         self._checker.close()
         self._stages.close()
-        if self._replay is not None:
-            self._replay.close()
 
     def _make_stages(self) -> Stages:
         private = [*self._spec.artifacts.paths, self._case.folder]

@@ -32,8 +32,6 @@ def test_the_twin_has_the_running_check_failed(tmp_path):
     replay.about_to_check(SECOND)
     assert replay.twin.name == "replay_skip_current.json"
     assert load_replay(replay.twin, "x") == (FIRST, SECOND)
-    replay.close()
-    assert not replay.twin.exists()
 
 
 def test_a_foreign_replay_is_refused(tmp_path):
@@ -81,3 +79,13 @@ def test_an_edited_replay_is_damaged(tmp_path):
         load_replay(path, "x")
     assert caught.value.slug == "replay-unreadable"
     assert "checksum" in caught.value.message
+
+
+def test_where_there_is_one_candidate_polygraphys_replays_do(tmp_path):
+    path = tmp_path / "replay.json"
+    path.write_text(json.dumps(POLYGRAPHY))
+    (entry,) = load_replay(path, "anything", unbound=True)
+    assert (entry.iteration, entry.phase, entry.nodes, entry.success, entry.outcome) == (0, "outputs", 3, True, "pass")
+    Replay(path, "another").add(FIRST)
+    with pytest.raises(DataError):
+        load_replay(path, "anything", unbound=True)
