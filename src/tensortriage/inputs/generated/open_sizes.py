@@ -8,8 +8,6 @@ for the height and width of images, 1024 for audio samples that enter a convolut
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-import psutil
-
 from tensortriage.errors import UsageError
 from tensortriage.inputs.conform import fits, show_shape
 from tensortriage.inputs.syntax import Shape
@@ -58,6 +56,8 @@ def require_room(specs: Sequence[ValueSpec], shapes: Mapping[str, tuple[int, ...
     Raises:
         UsageError: ``feed-too-large``.
     """
+    import psutil  # 20 ms that only commands that make up data need to spend
+
     free = psutil.virtual_memory().available
     for spec in specs:
         check_rank(len(shapes[spec.name]), f"input '{spec.name}'")
