@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 RTX := $(VENV)/.rtx
 FUZZ_TIMES ?= 400
 
-.PHONY: demo test quick lint unit fuzz clean
+.PHONY: demo test quick lint unit coverage fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/triage demo
@@ -29,6 +29,14 @@ unit: $(STAMP) $(RTX)
 	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # The fuzzers of tests/fuzz with 400 times as many inputs as in CI: hours. It tells every finding at once and goes on.
+# Which lines and branches no test reaches, processes that tests start included; no gate, a page to read.
+coverage: $(STAMP)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report | tail -n 60
+	$(BIN)/coverage html --quiet
+
 fuzz: $(STAMP)
 	FUZZ_TIMES=$(FUZZ_TIMES) $(BIN)/pytest -q -s -p no:cacheprovider tests/fuzz
 
