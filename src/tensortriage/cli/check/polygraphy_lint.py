@@ -27,7 +27,7 @@ _LOGGED = {"exception": logging.ERROR, "warning": logging.WARNING}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class LintEntry:
     """One thing that was found.
 
     Attributes:
@@ -57,8 +57,8 @@ class Entry:
 
 def report_unreadable(error: ModelError, output: Path | None) -> None:
     """Tell and write that there is no model in the file."""
-    _finish([Entry("exception", "onnx_loader", f"Error parsing message with type 'onnx.ModelProto': {error.message}")],
-            [], [], output)  # fmt: skip
+    message = f"Error parsing message with type 'onnx.ModelProto': {error.message}"
+    _finish([LintEntry("exception", "onnx_loader", message)], [], [], output)
 
 
 def report(found: "LintReport", model: Path, external_data_dir: Path | None, output: Path | None) -> bool:
@@ -87,7 +87,7 @@ def report(found: "LintReport", model: Path, external_data_dir: Path | None, out
     return _finish(entries, passing, failing, output)
 
 
-def _finish(entries: Sequence[Entry], passing: Sequence[str], failing: Sequence[str], output: Path | None) -> bool:
+def _finish(entries: Sequence[LintEntry], passing: Sequence[str], failing: Sequence[str], output: Path | None) -> bool:
     for entry in entries:
         entry.tell()
     if output is not None:
@@ -98,27 +98,27 @@ def _finish(entries: Sequence[Entry], passing: Sequence[str], failing: Sequence[
     return not any(entry.level == "exception" for entry in entries)
 
 
-def _entries(findings: Sequence[LintFinding], names: dict[str, str]) -> Iterator[Entry]:
+def _entries(findings: Sequence[LintFinding], names: dict[str, str]) -> Iterator[LintEntry]:
     unused = []
     for finding in findings:
         node = names.get(finding.node, finding.node)
         if finding.slug == "model-empty":
-            yield Entry("warning", "onnx_loader", "ONNX model has no nodes")
+            yield LintEntry("warning", "onnx_loader", "ONNX model has no nodes")
         elif finding.slug == "input-unused":
             message = f"Input: '{finding.value}' does not affect outputs, can be removed."
-            yield Entry("warning", "onnx_graphsurgeon", message)
+            yield LintEntry("warning", "onnx_graphsurgeon", message)
         elif finding.slug == "node-unused":
-            unused.append(Entry("warning", "onnx_graphsurgeon", "Does not affect outputs, can be removed.", node,
+            unused.append(LintEntry("warning", "onnx_graphsurgeon", "Does not affect outputs, can be removed.", node,
                                 finding.op_type))  # fmt: skip
         elif finding.severity is not Severity.EXCEPTION or finding.source == "rule":
             continue
         elif finding.source in ("onnx_loader", "onnx_checker"):
             if _NO_OPERATOR not in finding.why:
-                yield Entry("exception", finding.source, finding.why)
+                yield LintEntry("exception", finding.source, finding.why)
         else:
             message = _core(finding.why)
             level = "warning" if _CUSTOM in message else "exception"
-            yield Entry(level, finding.source, message, node, finding.op_type)
+            yield LintEntry(level, finding.source, message, node, finding.op_type)
     yield from unused
 
 
@@ -156,7 +156,7 @@ def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _named_twice(path: Path) -> list[Entry]:
+def _named_twice(path: Path) -> list[LintEntry]:
     from tensortriage.model.io.parse import read_message
 
     places = defaultdict(list)
@@ -164,7 +164,7 @@ def _named_twice(path: Path) -> list[Entry]:
         if node.name:
             places[node.name].append(index)
     return [
-        Entry("exception", "onnx_graphsurgeon",
+        LintEntry("exception", "onnx_graphsurgeon",
               f"Duplicate node name: '{name}' for nodes with topological IDs: {found} found.", name)
         for name, found in places.items() if len(found) > 1
     ]  # fmt: skip
