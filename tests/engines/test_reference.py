@@ -125,6 +125,13 @@ def test_what_cannot_be_computed_is_refused(tmp_path, node, opset, complaint):
         compiled(path)
 
 
+@pytest.mark.parametrize("size", [-5, -(2**63), 2**62, 10**12])
+def test_declared_sizes_that_no_array_has_are_not_believed(tmp_path, size):
+    nodes = [helper.make_node("Neg", ["x"], ["y"], name="neg")]
+    path = save(tmp_path / "m.onnx", nodes, [value("x", F, [2])], [value("y", F, [size])])
+    assert compiled(path).run({"x": floats(1, 2)})["y"].tolist() == [-1, -2]
+
+
 def test_foreign_domain_is_refused(tmp_path):
     nodes = [helper.make_node("FastGelu", ["x"], ["y"], domain="com.microsoft", name="fast")]
     path = save(tmp_path / "m.onnx", nodes, [value("x", F, [2])], [value("y", F, [2])], domains=["com.microsoft"])

@@ -199,7 +199,7 @@ def mutated_npz(data, rng):
     members[place] = (name, mutated_npy(content, rng))
     change = rng.randrange(6)
     if change == 0:
-        members[place] = (rng.choice(["../x.npy", "x", "", "a/b.npy", "é.npy", "x\n.npy", name[:-1]]), content)
+        members[place] = (rng.choice(["../x.npy", "x", " ", "a/b.npy", "é.npy", "x\n.npy", name[:-1]]), content)
     elif change == 1:
         members += [(f"more{index}.npy", content) for index in range(rng.choice([1, 300]))]
     elif change == 2:

@@ -371,8 +371,12 @@ def main(host: Any) -> None:
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     greeting = json.loads(host.receive())
-    supervisor = Supervisor(host, greeting["working_folder"])
-    supervisor.unpack(greeting["files"])
+    try:
+        supervisor = Supervisor(host, greeting["working_folder"])
+        supervisor.unpack(greeting["files"])
+    except OSError as error:
+        host.send(json.dumps({"refused": str(error)}))
+        return
     watches_memory = resident_bytes(os.getpid()) > 0
     # What goes wrong from here on is the host's to tell, which sees the connection end: execnet's own report of an
     # exception would be a traceback on the user's terminal.

@@ -42,12 +42,16 @@ def one_line(text: object) -> str:
 def build_failed(engine: str, reason: object, *, cure: str = "") -> BuildFailed:
     """Return the error for a model that an engine refused, with the engine's reason on one line."""
     message = f"{engine} refused the model: {one_line(reason) or 'no reason given'}"
-    return BuildFailed(message, slug="build-failed", cure=cure)
+    return BuildFailed(message, slug="build-failed", cure=cure or "triage inspect capability finds what it can build")
 
 
 def run_failed(engine: str, reason: object) -> RunFailed:
     """Return the error for a run that an engine gave up, with the engine's reason on one line."""
-    return RunFailed(f"{engine} failed to run: {one_line(reason) or 'no reason given'}", slug="run-failed")
+    return RunFailed(
+        f"{engine} failed to run: {one_line(reason) or 'no reason given'}",
+        slug="run-failed",
+        cure="see that the feed fits the model (triage inspect data, inspect model); triage debug reduce cuts it down",
+    )
 
 
 def closed(engine: str) -> RunFailed:

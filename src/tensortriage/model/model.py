@@ -99,7 +99,8 @@ class Model:
         The file appears when it is complete. Overwriting the file that the model was loaded from is fine.
 
         Raises:
-            ModelError: ``model-unwritable``, ``model-too-large``, ``external-data-changed``.
+            StoreError: ``model-unwritable``.
+            ModelError: ``model-too-large``, ``external-data-changed``.
             UsageError: ``external-location``.
         """
         path = Path(path)

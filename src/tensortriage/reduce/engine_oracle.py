@@ -234,5 +234,9 @@ class EngineOracle:
 def _feed(sample: GoldenSample, inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
     missing = [spec.name for spec in inputs if spec.name not in sample]
     if missing:
-        raise DataError(f"there is no golden value of '{missing[0]}'", slug="golden-missing")
+        raise DataError(
+            f"there is no golden value of '{missing[0]}'",
+            slug="golden-missing",
+            cure="the reference did not tell it: name another --reference",
+        )
     return {spec.name: sample[spec.name] for spec in inputs}

@@ -23,6 +23,9 @@ from tensortriage.values.serial import dump
 
 CASE_FORMAT = "tensortriage.case/1"
 
+LOCK, RUNS = ".lock", "runs"
+MAX_PATH = 512
+"""SQLite's own limit (MAX_PATHNAME in os_unix.c), its suffixes included."""
 PATIENCE_SECONDS = 2.0
 """How long another command may take to leave a case; the processes of one that was killed end a moment later."""
 
@@ -88,12 +91,13 @@ class Case:
             if folder.exists() and not folder.is_dir():
                 raise UsageError(f"{folder} is not a directory", slug="case-not-a-directory", cure="give --case DIR")
             known = folder / "checks.sqlite"
-            if folder.exists() and any(folder.iterdir()) and not known.exists():
+            if folder.exists() and not known.exists() and not _is_begun(folder):
                 raise UsageError(
                     f"{folder} is not empty and is not a case",
                     slug="case-foreign-directory",
                     cure="give --case an empty or new directory, or an earlier case to resume",
                 )
+            _refuse_long(known)
             _refuse_links(folder)
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -109,7 +113,7 @@ class Case:
     @property
     def runs(self) -> Path:
         """Where recorded tensors live, one folder per content key."""
-        return self.folder / "runs"
+        return self.folder / RUNS
 
     @property
     def temporary(self) -> Path:
@@ -138,6 +142,30 @@ class Case:
         self.close()
 
 
+def _refuse_long(database: Path) -> None:
+    """Refuse a path that SQLite cannot open.
+
+    Raises:
+        UsageError: ``case-path-too-long``.
+    """
+    length = len(os.fsencode(database.absolute())) + len("-journal")
+    if length >= MAX_PATH:
+        raise UsageError(
+            f"the path of the case {database.parent} is too long: with the files in it {length} bytes; "
+            f"{MAX_PATH - 1} is the limit",
+            slug="case-path-too-long",
+            cure="give --case a directory with a shorter path",
+        )
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether a folder without check cache is empty, or what a command leaves that was killed before it made one."""
+    return all(
+        entry.name == LOCK or (entry.name == RUNS and entry.is_dir() and not any(entry.iterdir()))
+        for entry in folder.iterdir()
+    )
+
+
 def _refuse_links(folder: Path) -> None:
     """Refuse a case in which a link would lead what is written, or removed, somewhere else.
 
@@ -162,7 +190,7 @@ def _lock(folder: Path) -> IO[bytes]:
         StoreError: When the file cannot be made (``case-unwritable``).
     """
     try:
-        file = (folder / ".lock").open("ab")
+        file = (folder / LOCK).open("ab")
     except OSError as error:
         raise _unwritable(folder, error) from error
     patience = time.monotonic() + PATIENCE_SECONDS

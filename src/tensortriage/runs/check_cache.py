@@ -68,6 +68,7 @@ class CheckCache:
 
     def put(self, key: str, question: str, answer: Any, *, seconds: float) -> None:
         """Store an answer (a dataclass or JSON-able value)."""
+        question = question.encode(errors="backslashreplace").decode()  # it may name a file of any bytes
         text = to_json(answer)
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():

@@ -140,7 +140,11 @@ class Runner:
         _logger.info("%s: ran in %.3f s, %d outputs", self.spec, seconds, len(outputs))
         for name, value in outputs.items():
             if not isinstance(value, np.ndarray):
-                raise RunFailed(f"{self.spec}: output '{name}' is not an array", slug="engine-output-not-array")
+                raise RunFailed(
+                    f"{self.spec}: output '{name}' is not an array",
+                    slug="engine-output-not-array",
+                    cure="let the engine's session return numpy arrays by output name",
+                )
             _logger.debug("%s: output %s %s %s", self.spec, name, value.dtype, list(value.shape))
         return outputs
 

@@ -13,6 +13,8 @@ from tensortriage.model.model import ExternalData, Model
 class Workspace:
     """A folder of temporary model files, removed on exit.
 
+    Engines take paths as UTF-8; a file, or a case, whose path is no such text is worked on in a copy elsewhere.
+
     Args:
         parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.
         kept: Where engines that can keep what they build; None to keep nothing.
@@ -23,6 +25,8 @@ class Workspace:
 
     def __init__(self, parent: Path | None = None, *, kept: Path | None = None) -> None:
         self.kept = kept
+        if parent is not None and not _is_text(parent):
+            parent = None
         if parent is not None:
             parent.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix="triage-", dir=parent))
@@ -33,7 +37,7 @@ class Workspace:
 
         All files of a workspace lie in one folder and share their large weights there.
         """
-        if model.path is not None:
+        if model.path is not None and _is_text(model.path):
             return model.path
         path = self.folder / f"{next(self._count)}.onnx"
         model.save(path, external_data=ExternalData.KEEP)
@@ -55,3 +59,12 @@ class Workspace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a path is valid UTF-8; Python keeps other bytes as surrogates."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

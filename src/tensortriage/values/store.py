@@ -134,7 +134,7 @@ class ShardWriter:
                 counterpart (``tensor-unstorable``), or the disk refuses (``store-unwritable``).
         """
         if self._closed:
-            raise StoreError(f"store {self._folder} is closed", slug="store-unwritable")
+            raise StoreError(f"store {self._folder} is closed", slug="store-unwritable", cure="open another one")
         if name in self._items:
             raise StoreError(
                 f"tensor '{name}' was already written to {self._folder}",

@@ -77,3 +77,21 @@ def test_the_case_itself_may_be_a_link(tmp_path):
     (tmp_path / "case").symlink_to("large disk")
     Case(tmp_path / "case").close()
     assert (tmp_path / "large disk" / "checks.sqlite").exists()
+
+
+def test_a_case_that_was_killed_before_its_first_check_goes_on(tmp_path):
+    (tmp_path / "case/runs").mkdir(parents=True)
+    (tmp_path / "case/.lock").touch()
+    with Case(tmp_path / "case") as case:
+        case.checks.put("key", "question", 1.5, seconds=0.0)
+    (tmp_path / "mine/runs/1").mkdir(parents=True)
+    with pytest.raises(UsageError):
+        Case(tmp_path / "mine")
+
+
+def test_a_path_that_sqlite_cannot_open_is_told(tmp_path):
+    folder = tmp_path.joinpath(*["d" * 100] * 5)
+    with pytest.raises(UsageError) as caught:
+        Case(folder)
+    assert caught.value.slug == "case-path-too-long"
+    assert not folder.exists()

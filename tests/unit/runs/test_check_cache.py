@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import sqlite3
 import subprocess
@@ -128,3 +129,9 @@ def test_a_damaged_answer_is_asked_for_again(tmp_path):
     assert cache.get("key", float) == 1.5
     assert cache.get("other", float) == 2.5
     cache.close()
+
+
+def test_a_question_may_name_a_file_of_any_bytes(tmp_path):
+    with contextlib.closing(CheckCache(tmp_path / "checks.sqlite")) as cache:
+        cache.put("key", "outputs on m\udcff.npz", 2, seconds=0.0)
+        assert cache.get("key", int) == 2

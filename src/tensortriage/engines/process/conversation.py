@@ -6,6 +6,7 @@ process has died a conversation is over; the next one starts another process.
 """
 
 import contextlib
+import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -54,6 +55,9 @@ _DOING = {
     "answer": "answering",
 }  # fmt: skip
 _LAST_WORDS = 6
+_SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
+"""What a script of users raises may have an attribute ``slug`` that is something else."""
+NO_CURE = "the engine, or the script, that said so may tell more in its log"
 
 
 class Conversation:
@@ -209,8 +213,8 @@ class Conversation:
             self._over = "it ran out of memory"
             self.worker.kill(self._over)
             return _out_of_memory(f"{self.title} ran out of memory while {_DOING[operation]}: {one_line(message)}")
-        if slug:
-            return _ERRORS.get(kind, RunFailed)(one_line(message), slug=slug, cure=cure)
+        if _SLUG.fullmatch(slug):
+            return _ERRORS.get(kind, RunFailed)(one_line(message), slug=slug, cure=one_line(cure) or NO_CURE)
         if kind == "build":
             return build_failed(self.title, message)
         return run_failed(self.title, message)

@@ -23,7 +23,7 @@ from typing import Any
 
 from tensortriage.engines.process.answers import fault_of
 from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
-from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.errors import EngineMissing, StoreError, UsageError
 
 MAX_IDLE = 2
 START_SECONDS = 60.0
@@ -73,6 +73,7 @@ class Worker:
 
     Raises:
         EngineMissing: When the interpreter cannot be used (``worker-unusable``).
+        StoreError: When there is no room for its files (``exchange-full``).
     """
 
     def __init__(self, interpreter: str, affinity: str) -> None:
@@ -100,6 +101,13 @@ class Worker:
         except BaseException:
             self.close()
             raise
+        if "refused" in answer:
+            self.close()
+            raise StoreError(
+                f"the folders of a worker cannot be made: {answer['refused']}",
+                slug="exchange-full",
+                cure="free memory in /dev/shm and space in the folder for temporary files, or set TMPDIR",
+            )
         self.folders = tuple(answer["folders"])
         self.transport = Wire(self) if interpreter.startswith(REMOTE) else SharedFolder(self.folders)
         self.supervisor_pid: int = answer["pid"]
@@ -120,7 +128,9 @@ class Worker:
             UsageError: There is a memory limit, and the system of the worker has no /proc to watch it by.
         """
         if memory_bytes is not None and not self._watches_memory:
-            raise UsageError("memory can be limited on Linux only", slug="memory-limit-unsupported")
+            raise UsageError(
+                "memory can be limited on Linux only", slug="memory-limit-unsupported", cure="leave --memory-limit out"
+            )
         try:
             if not self.alive:
                 self._start()

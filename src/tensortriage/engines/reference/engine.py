@@ -260,10 +260,17 @@ def _plain(attr: ir.Attr) -> Any:
 
 
 def _empty(value: ir.Value) -> np.ndarray:
-    """Return an array of the type and shape of a value, symbolic dimensions taken as 0."""
-    shape = [dim if isinstance(dim, int) else 0 for dim in value.shape] if value.shape is not None else []
+    """Return no arrays of the type and shape of a value, stacked: what a loop without iterations gives.
+
+    Dimensions that are symbols, or sizes that no array has, are taken as 0.
+    """
+    shape = [dim if isinstance(dim, int) and dim >= 0 else 0 for dim in value.shape] if value.shape is not None else []
     dtype = DType(value.dtype.value) if value.dtype is not None else DType.DOUBLE
-    return np.zeros(shape, np.float64 if dtype in WIDE else dtype.numpy)
+    wanted = np.float64 if dtype in WIDE else dtype.numpy
+    try:
+        return np.zeros((0, *shape), wanted)
+    except ValueError:  # more elements, or dimensions, than numpy counts
+        return np.zeros((0,) * min(1 + len(shape), 64), wanted)
 
 
 def _kernel(

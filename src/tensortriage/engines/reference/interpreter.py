@@ -75,7 +75,7 @@ class Program:
         weights: How to fetch each initializer.
         steps: In execution order; only those that outputs need.
         captures: Values of the surrounding program that it uses.
-        empty: Per output, an empty array of its type and element shape, for loops without iterations.
+        empty: Per output, an array of its type without rows of its shape, for loops without iterations.
     """
 
     inputs: tuple[str, ...]
@@ -283,7 +283,7 @@ def _scan(step: ProgramStep, inputs: tuple[Any, ...], scope: _Scope) -> Sequence
 
 
 def _stacked(rows: list[Any], axis: int, empty: np.ndarray) -> np.ndarray:
-    return np.stack(rows, axis) if rows else np.moveaxis(empty[None][:0], 0, axis)
+    return np.stack(rows, axis) if rows else np.moveaxis(empty, 0, axis)
 
 
 _CONTROL: Mapping[str, Callable[[ProgramStep, tuple[Any, ...], _Scope], Sequence[Any]]] = {

@@ -156,7 +156,9 @@ def _widened(known: Range | None, shape: tuple[int, ...]) -> Range:
     low, best, high = known
     if len(low) != len(shape):
         raise RunFailed(
-            f"TensorRT needs inputs of one rank, fed were {list(low)} and {list(shape)}", slug="profile-rank"
+            f"TensorRT needs inputs of one rank, fed were {list(low)} and {list(shape)}",
+            slug="profile-rank",
+            cure="give feeds whose inputs have the same number of dimensions",
         )
     return (
         tuple(min(pair) for pair in zip(low, shape, strict=True)),

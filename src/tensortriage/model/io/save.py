@@ -19,7 +19,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import StoreError, UsageError
 from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256
 from tensortriage.model.io.serialize import large_initializers, to_bytes, to_proto
 from tensortriage.model.ir.display_names import quoted
@@ -103,8 +103,9 @@ def save_model(
     Raises:
         UsageError: When a layout names a place outside the directory of the model, or the model itself
             (``external-location``).
-        ModelError: ``model-unwritable`` when a file cannot be written, ``model-too-large`` when the graph alone exceeds
-            2 GiB, ``external-data-changed`` when weights vanished since they were loaded.
+        StoreError: ``model-unwritable`` when a file cannot be written; nothing is wrong with the model then.
+        ModelError: ``model-too-large`` when the graph alone exceeds 2 GiB, ``external-data-changed`` when weights
+            vanished since they were loaded.
     """
     if isinstance(external_data, ExternalLayout):
         _check_location(external_data, path)
@@ -123,7 +124,7 @@ def save_model(
         with placed(path) as file:
             write_model(file, rest=to_bytes(proto), graph=graph, initializers=initializers)
     except OSError as error:
-        raise ModelError(
+        raise StoreError(
             f"{path} cannot be written: {error.strerror or f'{error} (is the disk full?)'}",
             slug="model-unwritable",
             cure="check permissions and free space of that directory",

@@ -85,7 +85,11 @@ def to_proto(model: ir.Model, *, hollow: Collection[str] = ()) -> onnx.ModelProt
     except Exception as error:  # onnx_ir and protobuf raise anything here; this is the border
         if isinstance(cause := first_cause(error), ModelError):  # of a tensor whose file is gone
             raise cause from None
-        raise ModelError(f"the model cannot be serialized: {first_line(error)}", slug="model-invalid") from error
+        raise ModelError(
+            f"the model cannot be serialized: {first_line(error)}",
+            slug="model-invalid",
+            cure="the file is damaged, or newer than the installed onnx: export the model again, or update onnx",
+        ) from error
     restore_foreign_types(proto.graph, model.graph)
     proto.training_info.extend(model.graph.meta.get(TRAINING, ()))
     return proto

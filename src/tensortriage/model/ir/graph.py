@@ -140,7 +140,9 @@ class Graph:
         """
         if name not in self._tensors:
             raise UsageError(
-                f"{name!r} is neither an initializer nor the output of a Constant node", slug="value-not-constant"
+                f"{name!r} is neither an initializer nor the output of a Constant node",
+                slug="value-not-constant",
+                cure="name a weight; triage inspect model --show weights lists them",
             )
         array: np.ndarray = self._tensors[name].numpy()
         if array.dtype.kind in "SO":

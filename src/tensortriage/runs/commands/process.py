@@ -109,7 +109,9 @@ class Processes:
     def _start(self, words: Sequence[str], folder: Path | None) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._closed:
-                raise UsageError("commands are no longer run", slug="check-program-missing")
+                raise UsageError(
+                    "commands are no longer run", slug="check-program-missing", cure="start the search again"
+                )
             try:
                 process = subprocess.Popen(
                     list(words),

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 import models
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import ModelError, StoreError, UsageError
 from tensortriage.model.io.save import save_model
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
 
@@ -170,7 +170,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file/m.onnx", tmp_path, tmp_path / ("x" * 300)):
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(StoreError) as caught:
             models.mlp().save(path)
         assert caught.value.slug == "model-unwritable"
         assert "\n" not in caught.value.message
