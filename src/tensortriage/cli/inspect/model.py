@@ -111,7 +111,9 @@ def as_polygraphy(
         if loaded and (array := loaded[0].graph.weight(name)) is not None:
             return array
         click.echo("[E] Failed to load weights.\n    Note: Error was: external data are ignored")
-        raise ModelError("external data are ignored", slug="external-data-missing", cure="")
+        raise ModelError(
+            "external data are ignored", slug="external-data-missing", cure="leave --ignore-external-data out"
+        )
 
     specs = value_specs(loaded[0], refine=True).values() if infer_shapes else ()
     inferred = [ValueFacts(spec.name, spec.dtype.label if spec.dtype else "", spec.shape) for spec in specs]
