@@ -65,6 +65,9 @@ RUNGS: tuple[Rung, ...] = (
 )
 """What is asked, in this order, once the target is known to fail."""
 
+BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, freedoms_taken)
+"""What is asked where rounding explains the outputs and not what is seen inside."""
+
 
 def climb(inv: Investigation, evidence: Evidence) -> Verdict:
     """Ask the questions in order and return the verdict of the first decisive answer.
@@ -76,7 +79,7 @@ def climb(inv: Investigation, evidence: Evidence) -> Verdict:
     try:
         verdict = first_decisive(inv, evidence)
     except BudgetSpent:
-        verdict = out_of_budget(inv, evidence)
+        verdict = evidence.rounded or out_of_budget(inv, evidence)
     if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
         try:
             verdict = random_data(inv, evidence) or verdict
@@ -122,10 +125,12 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         verdict = verdict or sound_quantization(inv, evidence) or unexplained_format(inv, evidence)
         return verdict or match(inv, evidence)
     for rung in RUNGS:
+        if evidence.rounded is not None and rung not in BESIDE_ROUNDING:
+            continue
         evidence.asked = (*evidence.asked, rung.__name__)
         if verdict := rung(inv, evidence):
             return with_cure(inv, evidence, verdict)
-    return with_cure(inv, evidence, inconclusive(inv, evidence))
+    return evidence.rounded or with_cure(inv, evidence, inconclusive(inv, evidence))
 
 
 def match(inv: Investigation, evidence: Evidence) -> Verdict:

@@ -15,7 +15,7 @@ from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import LayerRow
-from tensortriage.diagnose.state.verdict import ShapeRow
+from tensortriage.diagnose.state.verdict import ShapeRow, Verdict
 from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
@@ -56,7 +56,9 @@ class Evidence:
         calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
         quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
         in_context: Figures of every value of the instrumented target.
+        in_context_moved: Outputs that marking every value changed.
         in_context_judged: What the user's tolerance says of its outputs; empty without one.
+        rounded: That rounding explains the outputs, though not what is seen inside; it stands unless an op is blamed.
         local: Local errors.
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
@@ -80,7 +82,9 @@ class Evidence:
     unexplained: str = ""
     calibrated: Calibrated | None = None
     in_context: Mapping[str, Metrics] | None = None
+    in_context_moved: tuple[str, ...] = ()
     in_context_judged: Mapping[str, Judgement] = dataclasses.field(default_factory=dict)
+    rounded: Verdict | None = None
     local: Local | None = None
     influence: Influence | None = None
     chosen_in_pieces: list[Wired] = dataclasses.field(default_factory=list)

@@ -47,6 +47,7 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         for name, figure in evidence.worst.metrics.items()
         if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
     ]
+    evidence.in_context_moved = tuple(moved)
     rows = evidence.layer_rows(inv)
     above = [row for row in rows if beyond_fp32(ratio_of(row.in_context_error, row.floor))]
     answer = f"{len(above)} of {len(rows)} tensors are above {MATCH_FACTOR:g}x their floor"

@@ -29,9 +29,11 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         if not within_prediction(gaps[name], result.metrics[name].count):
             unexplained.append(name)
     worst = max(gaps, key=lambda name: gaps[name])
+    inside = None if unexplained else inside_beyond(inv, evidence)
     inv.answered(
         question,
-        f"{'no' if unexplained else 'yes'}: output '{worst}' is {gaps[worst]:+.1f} dB against the prediction",
+        f"{'no' if unexplained else 'yes'}: output '{worst}' is {gaps[worst]:+.1f} dB against the prediction"
+        + (f", but '{inside[0]}' inside is {inside[1]:+.1f} dB" if inside else ""),
         since=since,
         gap_db=gaps,
         unexplained=unexplained,
@@ -43,7 +45,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     name, _, _ = result.worst
     look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
     coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.ROUNDING,
         ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
@@ -51,6 +53,29 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         "no op is to blame" + (too_coarse(inv, evidence) if coarse else ""),
         next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
+    if inside is None:
+        return verdict
+    evidence.rounded = verdict
+    return None
+
+
+def inside_beyond(inv: Investigation, evidence: Evidence) -> tuple[str, float] | None:
+    """Return the first value that rounding does not explain, and by how many dB; None when there is none.
+
+    Outputs of few elements leave room for a fault: ten numbers may be 11 dB beyond their prediction by chance. Inside,
+    tensors are large. Nothing is said where marking values changed the outputs, or where an output is decided.
+    """
+    figures, floors = evidence.in_context, evidence.floors
+    if not figures or floors is None or evidence.in_context_moved or evidence.worst.decided is not None:
+        return None
+    for value in inv.values:
+        figure = figures.get(value)
+        if figure is None or figure.exact or value not in floors.target:
+            continue
+        gap = prediction_gap_db(figure, error_of(figure), floors.target[value])
+        if not within_prediction(gap, figure.count):
+            return value, gap
+    return None
 
 
 def predicted_of(evidence: Evidence, name: str) -> float:
