@@ -36,6 +36,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.capture import size_of
 from tensortriage.runs.lab import Mark
+from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.statistics.repeats import Rate
 
 FLOOR_FEEDS = 2
@@ -142,7 +143,8 @@ def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict
             measured.append((feed, deployed(inv, feed)))
         except EngineError as error:
             inv.answered(question, f"no: {error.message}", since=since, feed=feed.name)
-            return (), failed(inv, error)
+            stumbles = Outcome.of(error).kind is OutcomeKind.RUN_FAILED  # maybe over what an op before made
+            return (), (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error)
         except Unsound as problem:
             return (), incomparable(inv, problem, feed, since)
     repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
