@@ -47,6 +47,17 @@ def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last):
         assert step(verdict, "which op makes another shape?").answer == "'cut'"
 
 
+def test_a_run_that_fails_over_another_shape_is_the_fault_of_the_op_that_made_it(tmp_path):
+    """The Reshape that cannot take what the Slice made is innocent, and the engine did not crash."""
+    (tmp_path / "engine.py").write_text(ENGINE)
+    text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL.replace("float[2,%s] y", "float[4,2] y").replace(
+        "%s(s)", "Reshape(s, form)"
+    ).replace("> {", ", int64[2] form = {4, 2}> {", 1)
+    verdict, _ = ask(tmp_path, named(text, "exp", "cut", "form"), FEED, f"script:{tmp_path / 'engine.py'}")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "cut"), verdict.summary
+    assert "failed to run" in next(each.answer for each in verdict.steps if each.question.endswith("build and run?"))
+
+
 def test_another_kind_of_type_has_no_figures():
     stored = MemoryStore({"f": np.ones(2, np.float32), "i": np.ones(2, np.int64), "g": np.ones(2, np.float32)})
     arrays = [("f", np.ones(2, np.int32)), ("i", np.ones(2, np.int32)), ("g", np.ones((1, 2), np.float32))]

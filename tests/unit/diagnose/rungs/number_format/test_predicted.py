@@ -1,0 +1,40 @@
+"""Rounding explains outputs of few elements easily: what is seen inside has to be explained as well."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+from diagnosing import ask, named, step
+
+MODEL = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (float[1, 2] y) {
+    hidden = MatMul(x, w)
+    bent = Tanh(hidden)
+    two = MatMul(bent, v)
+    y = ReduceMean<axes = [0]>(two)
+}"""
+"""Two numbers come out: by chance alone they may be 21 dB beyond their prediction."""
+
+
+def model():
+    rng = np.random.default_rng(5)
+    made = named(MODEL, "first", "bend", "second", "mean")
+    for name, shape in (("w", (48, 32)), ("v", (32, 2))):
+        made.graph.initializer.append(numpy_helper.from_array(rng.normal(0, 0.2, shape).astype(np.float32), name))
+    return made
+
+
+FEED = {"x": np.random.default_rng(6).normal(size=(64, 48)).astype(np.float32)}
+
+
+@pytest.mark.parametrize(("node", "amount"), [("first", 1.02), ("second", 0.97)])
+def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
+    target = f"fault:kind=scale,node={node},amount={amount},precision=bf16"
+    verdict, _ = ask(tmp_path, model(), FEED, target)
+    assert "inside is +" in step(verdict, "does rounding to bf16 explain it?").answer
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
+
+
+def test_without_a_fault_it_is_rounding(tmp_path):
+    verdict, _ = ask(tmp_path, model(), FEED, "emulate:precision=bf16")
+    assert verdict.verdict == "rounding", verdict.summary
+    assert "inside" not in step(verdict, "does rounding to bf16 explain it?").answer
