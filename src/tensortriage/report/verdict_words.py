@@ -70,8 +70,9 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
             Tone.NOTICE,
         ),
         VerdictKind.ROUNDING: KindWords(
-            "The number format explains the error",
-            "The error is what rounding to the requested format costs; no op does worse than it must.",
+            "Rounding explains the error",
+            "The error is what the number format, and what the hardware is free to choose, cost; no op does worse than "
+            "it must.",
             Tone.NOTICE,
         ),
         VerdictKind.COMPARISON_UNSOUND: _problem(

@@ -32,12 +32,17 @@ MODEL = """
 FEED = {"x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)}
 
 
-@pytest.mark.parametrize("last", ["ReduceMean<axes = [1]>", "Neg"], ids=["hidden", "at-the-outputs"])
-def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last):
+@pytest.mark.parametrize(
+    ("last", "precision"),
+    [("ReduceMean<axes = [1]>", "fp32"), ("Neg", "fp32"), ("Neg", "fp16")],
+    ids=["hidden", "at-the-outputs", "to-be-kept-in-fp32"],
+)
+def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last, precision):
     """The engine's Slice takes one element more; a mean hides the shape from the outputs, a Neg does not."""
     (tmp_path / "engine.py").write_text(ENGINE)
     text = '<ir_version: 8, opset_import: ["": 17]>' + MODEL % (1 if "Mean" in last else 4, last)
-    verdict, report = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, f"script:{tmp_path / 'engine.py'}")
+    target = f"script:{tmp_path / 'engine.py'},precision={precision}"
+    verdict, report = ask(tmp_path, named(text, "exp", "cut", "last"), FEED, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "cut"), verdict.summary
     assert "has shape [2, 5] instead of [2, 4]" in verdict.culprits[0].reason
     assert "shape [2, 5] instead of [2, 4]" in verdict.summary

@@ -61,6 +61,11 @@ def decibels(ratio: float) -> float:
     return math.inf if math.isinf(ratio) else 20.0 * math.log10(ratio)
 
 
+def say_gap(level_db: float) -> str:
+    """Return how far a level is above another one, for people: ``+1.4 dB``; never ``-0.0 dB``."""
+    return f"{level_db:+z.1f} dB"
+
+
 def amplitude(level_db: float) -> float:
     """Return the amplitude ratio of a level in dB: 6 dB is 2."""
     return math.pow(10.0, level_db / 20.0)

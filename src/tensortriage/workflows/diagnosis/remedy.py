@@ -154,7 +154,8 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     typed = None
     if inv.precision in TYPED:
         try:
-            typed = convert(inv.model, inv.precision, specs=inv.specs(evidence.feed), kept_nodes=nodes)
+            feed = evidence.feed if evidence.results else inv.question.feeds[0]
+            typed = convert(inv.model, inv.precision, specs=inv.specs(feed), kept_nodes=nodes)
         except TriageError:
             typed = None
     if "kept" in create(target).options:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.compare.judgement.relative_error import decibels, error_of, least_floor, ratio_of
+from tensortriage.compare.judgement.relative_error import decibels, error_of, least_floor, ratio_of, say_gap
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.values.dtype import Precision
 
@@ -66,3 +66,7 @@ def test_ratios_are_honest_about_what_was_not_measured():
     assert ratio_of(1.0, None) is None
     assert ratio_of(0.0, 0.0) == 0.0
     assert ratio_of(1.0, 0.0) == math.inf
+
+
+def test_a_gap_that_rounds_to_nothing_has_no_minus():
+    assert [say_gap(level) for level in (-0.04, 0.04, -1.26, math.inf)] == ["+0.0 dB", "+0.0 dB", "-1.3 dB", "+inf dB"]

@@ -8,7 +8,7 @@ is to blame, and the answer says what was approximated or accumulated.
 from collections import Counter
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.relative_error import say, say_gap
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
@@ -71,7 +71,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
     inv.answered(
         QUESTION,
         f"{'partly' if beyond else 'yes'}: {told}"
-        + (f"; output '{beyond[0]}' is {gaps[beyond[0]]:+.1f} dB against what that predicts" if beyond else ""),
+        + (f"; output '{beyond[0]}' is {say_gap(gaps[beyond[0]])} against what that predicts" if beyond else ""),
         since=since,
         freedoms=[freedom.name for freedom in dict.fromkeys(freedoms)],
         predicted_error=dict(predicted),
@@ -88,7 +88,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
         VerdictKind.ROUNDING,
         FREEDOMS_EXPLAIN.on(inv.inputs_word),
         f"no op is to blame: {told}, as engines of its class do; output '{name}' has relative error {say(error)}, "
-        f"predicted {say(predicted.get(name))} ({gaps.get(name, 0.0):+.1f} dB){others}"
+        f"predicted {say(predicted.get(name))} ({say_gap(gaps.get(name, 0.0))}){others}"
         + "".join(f"; to avoid it, {words}" for words in sorted(avoided)),
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )

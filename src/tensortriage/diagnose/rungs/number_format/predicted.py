@@ -2,7 +2,7 @@
 
 import math
 
-from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say
+from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say, say_gap
 from tensortriage.compare.judgement.within import is_too_coarse, prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
@@ -32,8 +32,8 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     inside = None if unexplained else inside_beyond(inv, evidence)
     inv.answered(
         question,
-        f"{'no' if unexplained else 'yes'}: output '{worst}' is {gaps[worst]:+.1f} dB against the prediction"
-        + (f", but '{inside[0]}' inside is {inside[1]:+.1f} dB" if inside else ""),
+        f"{'no' if unexplained else 'yes'}: output '{worst}' is {say_gap(gaps[worst])} against the prediction"
+        + (f", but '{inside[0]}' inside is {say_gap(inside[1])}" if inside else ""),
         since=since,
         gap_db=gaps,
         unexplained=unexplained,
@@ -98,7 +98,7 @@ def gap_of(result: FeedResult, name: str, predicted: float) -> float:
 
 def against(result: FeedResult, name: str, predicted: float, gap: float) -> str:
     """Return the prediction for a sentence; nothing for what is all decided."""
-    return "" if result.measure(name) != RELATIVE_RMS else f", predicted {say(predicted)} ({gap:+.1f} dB)"
+    return "" if result.measure(name) != RELATIVE_RMS else f", predicted {say(predicted)} ({say_gap(gap)})"
 
 
 def too_coarse(inv: Investigation, evidence: Evidence) -> str:

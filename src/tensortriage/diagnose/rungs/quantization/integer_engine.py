@@ -6,7 +6,7 @@ other side, one step away, which is a hundred thousand times the fp32 floor and 
 the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
-from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.relative_error import say, say_gap
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.quantization.quantized_model import output_errors
@@ -44,7 +44,7 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     name = max(failing, key=lambda each: gaps[each])
     inv.answered(
         QUESTION,
-        f"{'no' if beyond else 'yes'}: output '{name}' is {gaps[name]:+.1f} dB against biases in int32",
+        f"{'no' if beyond else 'yes'}: output '{name}' is {say_gap(gaps[name])} against biases in int32",
         since=since,
         gap_db=gaps,
         predicted_error=predicted,
@@ -56,6 +56,6 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
         VerdictKind.ROUNDING,
         INTEGER_ARITHMETIC,
         f"integer arithmetic explains the error: output '{name}' has relative error {say(worst.errors[name])}, "
-        f"predicted {say(predicted.get(name))} with biases in int32 ({gaps[name]:+.1f} dB); no op is to blame",
+        f"predicted {say(predicted.get(name))} with biases in int32 ({say_gap(gaps[name])}); no op is to blame",
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
