@@ -24,6 +24,7 @@ from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_plac
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.premises.changed import model_changed
 from tensortriage.diagnose.rungs.premises.intermittent import build_to_build, contradicted
+from tensortriage.diagnose.rungs.premises.network import network_changed
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.repeated import run_to_run
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
@@ -95,6 +96,8 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         BudgetSpent: When the time is over before.
     """
     left_in_training(inv, evidence)
+    if verdict := network_changed(inv):
+        return verdict
     if verdict := reference_is_sound(inv):
         return verdict
     changed = inv.question.target_model

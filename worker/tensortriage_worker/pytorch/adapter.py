@@ -15,6 +15,7 @@ from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.pytorch.intermediates import agree, exported, run_with_hooks, values_by_node
 from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
 
+_LONGEST_PRINTED = 200
 _UNFUSED = {"max_fusion_size": 1, "epilogue_fusion": False, "pattern_matcher": False}
 
 
@@ -82,8 +83,12 @@ class NetworkSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Answer ``values``: inner values by ONNX name; ``wanted`` has per name ``fx_node``, ``module``, ``place``."""
-        assert question == "values"
+        """Answer ``modules``: what modules print; or ``values``: inner values by ONNX name.
+
+        ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module.
+        """
+        if question == "modules":
+            return {"modules": _printed(self._network.module)}, []
         wanted = arguments["wanted"]
         positional, keywords = self._caller.arguments(feed)
         modules = {place["module"] for place in wanted.values() if place["module"]}
@@ -132,6 +137,12 @@ class NetworkSession:
         """Forget the network."""
         self._run, self._programs = None, {}
         del self._network, self._caller
+
+
+def _printed(module: Any) -> Dict[str, str]:
+    """Return what the innermost modules print of themselves, each on one short line."""
+    inner = module.named_modules() if _has_modules(module) else ()
+    return {name: " ".join(repr(each).split())[:_LONGEST_PRINTED] for name, each in inner if not any(each.children())}
 
 
 def _has_modules(module: Any) -> bool:

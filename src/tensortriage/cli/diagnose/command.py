@@ -27,6 +27,7 @@ Examples:
   triage diagnose model.onnx --target openvino:precision=bf16 --inputs real.npz
   triage diagnose model.onnx --target emulate:precision=fp16 --inputs test_data_set_0
   triage diagnose model.onnx --target onnxruntime --target-model optimized.onnx
+  triage diagnose --torch network.py:make --target openvino:precision=bf16
   triage diagnose model.onnx --target script:my_engine.py:MyEngine --case study
 
 \b
@@ -36,7 +37,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 
 
 @click.command(cls=GuideCommand, value_lists=(*DATA_LISTS, *TOLERANCE_LISTS), epilog=EPILOG)
-@click.argument("model", type=READ)
+@click.argument("model", type=READ, required=False)
 @option("--target", "-t", metavar="ENGINE", heading="Engines", help="Engine under suspicion, NAME[:key=value,...].")
 @reference_option("Engines")
 @option(
@@ -45,6 +46,22 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     metavar="FILE",
     heading="Engines",
     help="ONNX file that the target runs, when it is another.",
+)
+@option(
+    "--torch",
+    default="",
+    metavar="FILE.py:FUNCTION",
+    heading="Engines",
+    help="PyTorch network that MODEL was exported from: is it the export or the engine? Without MODEL, it is exported.",
+)
+@option(
+    "--exporter",
+    type=click.Choice(["dynamo", "legacy"]),
+    default="dynamo",
+    show_default=True,
+    heading="Engines",
+    rare=True,
+    help="Which of PyTorch's exporters writes the model.",
 )
 @external_data_option("Engines")
 @data_options
@@ -99,14 +116,17 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 )
 @option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
 @common
-def diagnose(model: Path, target: str | None, as_json: bool, **given: Any) -> None:
+def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Any) -> None:
     """Find out why MODEL gives wrong numbers on an engine: one verdict, the culprit, the next command.
 
     Runs MODEL on a reference and on the target, then asks the questions of the guide in order of cost, until one
     answer is decisive. Everything is kept in the case directory; report.html in it shows where the error is born.
     """
-    from tensortriage.cli.diagnose.request import diagnose_and_show, no_target, request_of
+    from tensortriage.cli.diagnose.request import diagnose_and_show, exported_first, no_target, request_of
 
+    if model is None and not given["torch"]:
+        raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")
     if not target:
-        raise no_target(model)
-    diagnose_and_show(request_of(model, target, given), as_json=as_json)
+        raise no_target(model or Path("MODEL"))
+    request = request_of(model or Path(), target, given)
+    diagnose_and_show(exported_first(request, given["exporter"]) if model is None else request, as_json=as_json)

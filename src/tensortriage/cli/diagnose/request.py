@@ -1,6 +1,7 @@
 """What ``diagnose`` and ``demo`` share: building the request, telling the progress, showing the verdict."""
 
 import contextlib
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +13,7 @@ from tensortriage.cli.progress import StepTeller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, tolerance_of
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.registry import availabilities
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.inputs.generated.size_sweep import parse_sweep
 from tensortriage.report.document import Report
@@ -19,6 +21,7 @@ from tensortriage.report.formats import console, json_
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose as run_diagnosis
+from tensortriage.workflows.diagnosis.export_network import export_network
 
 READY = {
     "onnxruntime": "onnxruntime",
@@ -56,7 +59,19 @@ def request_of(model: Path, target: str, given: dict[str, Any]) -> DiagnoseReque
         random_too=not given["no_random_data"],
         builds=given["builds"],
         emit_breakers=given["emit_breakers"],
+        network=f"torch:{given['torch']}" if given["torch"] else "",
     )
+
+
+def exported_first(request: DiagnoseRequest, exporter: str) -> DiagnoseRequest:
+    """Return the request with the model that is exported from its network now, and, without feeds, its inputs."""
+    click.echo(f"exporting {request.network} ({exporter})", err=True)
+    network = EngineSpec.parse(request.network)
+    path, inputs = export_network(network, request.case, exporter=exporter, limits=request.limits)
+    feeding = request.feeding
+    if not (feeding.paths or feeding.script):
+        feeding = dataclasses.replace(feeding, paths=(str(inputs),))
+    return dataclasses.replace(request, model=path, feeding=feeding)
 
 
 def breakers_line(verdict: Verdict, path: Path) -> str:

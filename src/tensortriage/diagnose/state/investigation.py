@@ -74,6 +74,7 @@ class Question:
         random_too: Whether to look at random data as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
         kept: Nodes that compute in fp32 on the target, whatever its format.
+        network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
     """
 
     model: Model
@@ -90,6 +91,7 @@ class Question:
     random_too: bool = True
     builds: int | None = None
     kept: tuple[str, ...] = ()
+    network: EngineSpec | None = None
 
 
 class Investigation(Lab):

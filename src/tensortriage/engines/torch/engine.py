@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Limits
+from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
 from tensortriage.engines.torch.traced_values import TracedValue, traced_values
@@ -78,6 +78,30 @@ class TorchEngine:
         """Return the options where the network runs as it is; what is compiled has no inner values to show."""
         return dict(options) if options.get("compile", LEVELS[0]).strip().lower() == LEVELS[0] else None
 
+    def export(self, options: Mapping[str, str], path: Path, *, exporter: str) -> Sequence[np.ndarray]:
+        """Write the ONNX model of the network, made in a worker; return the example inputs, in the model's order.
+
+        Args:
+            options: As for `compile`.
+            path: The file to write.
+            exporter: ``dynamo`` or ``legacy``.
+
+        Raises:
+            UsageError: When the network gives no example inputs, or lives on another machine.
+            BuildFailed: When the exporter refuses the network.
+        """
+        settings = _settings(read_options(options, self.options))
+        if settings.get("worker", "").startswith("ssh://"):
+            raise UsageError(
+                "a network on another machine cannot be exported from here",
+                slug="torch-export",
+                cure="export it there, and give the ONNX file",
+            )
+        file = Path(settings["file"])
+        words = {**settings, "to": str(path.absolute()), "exporter": exporter}
+        _, examples = self._isolated.answer("export", file, words)
+        return [examples[str(place)] for place in range(len(examples))]
+
     def compile(self, model: Path, options: Mapping[str, str]) -> "TorchSession":
         """Load the network in a worker, to answer for an ONNX file that was exported from it.
 
@@ -127,7 +151,8 @@ class TorchSession:
         network: Sequence[str],
         traced: Mapping[str, TracedValue],
     ) -> None:
-        self.inputs, self.outputs = session.inputs, tuple(outputs)
+        self.inputs: Sequence[ValueSpec] = session.inputs
+        self.outputs: Sequence[ValueSpec] = tuple(outputs)
         self.info = session.info
         self.reason = ""
         self._session, self._network, self.traced = session, frozenset(network), traced
@@ -168,8 +193,14 @@ class TorchSession:
             self.reason = str(told.get("reason", ""))
             yield from found.items()
 
-    def plan(self) -> None:
-        """PyTorch does not tell what it runs."""
+    def descriptions(self) -> Mapping[str, str]:
+        """Return how PyTorch prints the modules that hold no others, by path: class and settings."""
+        told, _ = self._session.answer("modules")
+        return {str(path): str(text) for path, text in told["modules"].items()}
+
+    def plan(self) -> Plan | None:
+        """Return None: PyTorch does not tell what it runs."""
+        return None
 
     def allow(self, run_seconds: float) -> None:
         """Let every later run take so many seconds before it counts as a hang."""

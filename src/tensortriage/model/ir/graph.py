@@ -150,6 +150,11 @@ class Graph:
         return array
 
     @cached_property
+    def output_names(self) -> frozenset[str]:
+        """Names of what the graph returns."""
+        return frozenset(value.name or "" for value in self._ir.outputs)
+
+    @cached_property
     def shape_like(self) -> frozenset[str]:
         """Values that decide shapes: see `tensortriage.model.ir.shape_operands`."""
         return shape_like_values(self.nodes, frozenset(self.constants))

@@ -56,6 +56,7 @@ class DiagnoseRequest:
         random_too: Whether random data are looked at as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
         emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
+        network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
     """
 
     model: Path
@@ -75,6 +76,7 @@ class DiagnoseRequest:
     random_too: bool = True
     builds: int | None = None
     emit_breakers: Path | None = None
+    network: str = ""
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -107,6 +109,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         sweep=swept(samples[0], model.inputs, request.sweep) if request.sweep else (),
         random_too=request.random_too,
         builds=request.builds,
+        network=usable(request.network) if request.network else None,
     )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))

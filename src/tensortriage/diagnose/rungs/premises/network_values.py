@@ -1,0 +1,132 @@
+"""What a PyTorch network makes of a feed, under the names of its ONNX model, and how much of the model that covers."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.torch.engine import TorchSession
+from tensortriage.engines.torch.traced_values import around, leaving
+from tensortriage.errors import RunFailed
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
+
+DOUBLE = "fp64"
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkValues:
+    """Values of a network on one feed.
+
+    Attributes:
+        names: Their ONNX names, in topological order.
+        arrays: The values.
+        modules: Modules of the ONNX model, by path.
+        seen: Those of which a result is among the values.
+        training: Whether a module is in training mode.
+        reason: Why values of single operations are missing; empty when they are not.
+        own_error: Relative RMS error of the worst output against the same network in float64; None when not measured.
+        descriptions: How PyTorch prints modules, by path.
+    """
+
+    names: tuple[str, ...]
+    arrays: Mapping[str, np.ndarray]
+    modules: frozenset[str]
+    seen: frozenset[str]
+    training: bool
+    reason: str
+    own_error: float | None
+    descriptions: Mapping[str, str]
+
+    @property
+    def share(self) -> str:
+        """How much of the network was compared, in words."""
+        if not self.modules:
+            return f"{len(self.names)} values compared; the file names no modules"
+        part = len(self.seen) / len(self.modules)
+        return f"{len(self.names)} values compared, of {len(self.seen)} of {len(self.modules)} modules ({part:.0%})"
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """The figures behind the words."""
+        return {
+            "values": len(self.names),
+            "modules": len(self.modules),
+            "modules_compared": len(self.seen),
+            "pytorch_fp32_against_fp64": self.own_error,
+            "training": self.training,
+            "not_seen_because": self.reason,
+        }
+
+    def described(self, module: str) -> str:
+        """Return how PyTorch prints a module; empty when that is not known."""
+        return self.descriptions.get(module, "")
+
+
+def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: bool) -> NetworkValues:
+    """Run a network, as it is and in float64, on one feed.
+
+    Args:
+        inv: Where engines are asked.
+        network: Spec of the engine ``torch``.
+        feed: The inputs.
+        inner: Whether inner values are wanted too.
+
+    Raises:
+        EngineError: When the network cannot be run.
+    """
+    model, graph = inv.model, inv.model.graph
+    runner = inv.runner(network, model)
+    arrays = dict(runner.run(feed))
+    session = runner.build()
+    assert isinstance(session, TorchSession)
+    descriptions: Mapping[str, str] = {}
+    if inner:
+        wanted = [name for name in graph.values if name not in arrays]
+        arrays |= dict(session.captured(feed.tensors, wanted))
+        descriptions = session.descriptions()
+    order = {name: place for place, name in enumerate(graph.values)}
+    names = tuple(sorted(arrays, key=lambda name: order.get(name, len(order))))
+    modules = modules_of(graph)
+    seen = {module for module, values in modules.items() if values & arrays.keys()}
+    return NetworkValues(
+        names=names,
+        arrays=arrays,
+        modules=frozenset(modules),
+        seen=frozenset(seen),
+        training=bool(session.info.get("training")),
+        reason=session.reason,
+        own_error=_own_error(inv, network, feed, arrays) if inner else None,
+        descriptions=descriptions,
+    )
+
+
+def modules_of(graph: Graph) -> Mapping[str, Collection[str]]:
+    """Return the modules of a graph, and the values that leave each."""
+    nodes: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for module in around(graph.origin(node.name).module):
+            nodes.setdefault(module, []).append(node.name)
+    outputs = graph.output_names
+    return {module: frozenset(leaving(graph, names, outputs)) for module, names in nodes.items()}
+
+
+def _own_error(inv: Investigation, network: EngineSpec, feed: Feed, arrays: Mapping[str, np.ndarray]) -> float | None:
+    """Return how far the network's outputs are from those of the same network in float64."""
+    exact = EngineSpec(network.name, {**network.options, "dtype": DOUBLE})
+    try:
+        wide = inv.runner(exact, inv.model).run(feed)
+    except RunFailed:  # networks may hold constants of one type only
+        return None
+    finally:
+        inv.drop_runner(exact, inv.model)
+    errors = [
+        measure(wide[spec.name], arrays[spec.name]).relative_rms_error
+        for spec in inv.model.outputs
+        if spec.dtype is not None and spec.dtype.is_float and wide[spec.name].shape == arrays[spec.name].shape
+    ]
+    return max(errors, default=None)

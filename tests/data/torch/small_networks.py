@@ -1,0 +1,69 @@
+"""Small networks for what exporters get wrong: pictures, shapes that are baked in, networks left in training mode."""
+
+import torch
+from torch import nn
+
+
+class Pictures(nn.Module):
+    """Convolutions, a normalization and a resize."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False)
+        self.head = nn.Conv2d(4, 2, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.norm(self.stem(x)))
+        return self.head(self.up(x))
+
+
+class Share(nn.Module):
+    """Divides by the size of the batch, and whole numbers by three."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.mean = Mean()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.mean(self.inner(x))
+
+
+class Mean(nn.Module):
+    """A mean that Python computes the size for."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sum(dim=0) / len(x) + torch.div((10 * x).to(torch.int64), 3, rounding_mode="floor").sum(dim=0)
+
+
+class Dropping(nn.Module):
+    """A network that somebody forgot to put into evaluation mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.drop, self.last = nn.Linear(8, 64), nn.Dropout(0.5), nn.Linear(64, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.drop(torch.relu(self.first(x))))
+
+
+def pictures() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """Return the network for pictures."""
+    torch.manual_seed(1)
+    module = Pictures()
+    module.norm.running_mean.normal_()
+    return module.eval(), (torch.randn(1, 3, 8, 8),)
+
+
+def share() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    """Return the network that divides by the size of the batch."""
+    torch.manual_seed(2)
+    return Share().eval(), {"x": torch.randn(2, 4)}
+
+
+def dropping() -> tuple[nn.Module, torch.Tensor]:
+    """Return a network in training mode."""
+    torch.manual_seed(3)
+    return Dropping().train(), torch.randn(2, 8)

@@ -1,0 +1,170 @@
+"""Whose fault is it, the exporter's or the engine's? Planted faults of both kinds, where PyTorch is installed.
+
+An exporter's faults are planted by changing the exported file, as a wrong translation would have written it.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from diagnosing import FAULTY, step
+from running_cli import triage, verdict_in
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.diagnosis.export_network import export_network
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "torch"
+TRANSFORMER = f"torch:{FOLDER / 'small_transformer.py'}:network"
+NETWORKS = FOLDER / "small_networks.py"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Export each network once; return model and inputs."""
+    known = {}
+
+    def export(network, exporter="dynamo"):
+        if (network, exporter) not in known:
+            folder = tmp_path_factory.mktemp("exported") / "case"
+            made = export_network(EngineSpec.parse(network), folder, exporter=exporter, limits=Limits())
+            known[network, exporter] = made
+        return known[network, exporter]
+
+    return export
+
+
+def judged(folder, network, model, inputs, target="onnxruntime:optimization=none"):
+    request = DiagnoseRequest(
+        model=model, target=target, network=network, case=folder / "case", feeding=FeedRequest(paths=(str(inputs),)),
+        random_too=False, repro=False,
+    )  # fmt: skip
+    return diagnose(request)
+
+
+def planted(folder, model, change):
+    proto = onnx.load(model)
+    change(proto.graph)
+    onnx.save(proto, folder / "planted.onnx")
+    return folder / "planted.onnx"
+
+
+def attribute(op_type, number, name, value):
+    def change(graph):
+        node = [node for node in graph.node if node.op_type == op_type][number]
+        kept = [each for each in node.attribute if each.name != name]
+        del node.attribute[:]
+        node.attribute.extend([*kept, onnx.helper.make_attribute(name, value)])
+
+    return change
+
+
+def scale_of_attention(graph):
+    node = next(node for node in graph.node if node.op_type == "Mul")
+    factor = next(tensor for tensor in graph.initializer if tensor.name in node.input)
+    factor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(factor) * np.float32(1.3), factor.name))
+
+
+def another_weight(name):
+    def change(graph):
+        tensor = next(tensor for tensor in graph.initializer if tensor.name == name)
+        tensor.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(tensor), 1), name))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("network", "change", "module", "words"),
+    [
+        (TRANSFORMER, attribute("LayerNormalization", 1, "epsilon", 0.05), "layers.0.mlp.0", "eps=1e-05"),
+        (TRANSFORMER, attribute("Gelu", 1, "approximate", "tanh"), "layers.1.mlp.2", "approximate='none'"),
+        (TRANSFORMER, scale_of_attention, "layers.0.attention", "aten.scaled_dot_product_attention became"),
+        (TRANSFORMER, another_weight("layers.1.attention.o_proj.bias"), "layers.1.attention.o_proj", "aten.linear"),
+        (f"torch:{NETWORKS}:pictures", attribute("Resize", 0, "mode", "nearest"), "up", "mode='bilinear'"),
+        (f"torch:{NETWORKS}:pictures", another_weight("head.bias"), "head", "Conv"),
+    ],
+    ids=["epsilon", "gelu-form", "attention-scale", "another-weight", "resize-mode", "another-bias"],
+)
+def test_a_fault_of_the_exporter(tmp_path, exported, network, change, module, words):
+    model, inputs = exported(network)
+    verdict = judged(tmp_path, network, planted(tmp_path, model, change), inputs)
+    assert verdict.verdict == "model-changed", verdict.summary
+    culprit = verdict.culprits[0]
+    assert culprit.origin.module == module
+    assert culprit.origin.source.startswith(("small_transformer.py:", "small_networks.py:"))
+    assert words in culprit.reason
+
+
+def test_a_fault_of_the_engine_has_the_name_of_its_module(tmp_path, exported):
+    model, inputs = exported(TRANSFORMER)
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    target = f"script:{tmp_path / 'faulty.py'},kind=scale,node=node_linear_9,amount=1.05"
+    verdict = judged(tmp_path, TRANSFORMER, model, inputs, target)
+    assert verdict.verdict == "local-fault", verdict.summary
+    assert verdict.culprits[0].origin.module == "layers.1.attention.o_proj"
+    asked = step(verdict, "does the exported model compute what the network does?")
+    assert asked.answer.startswith("yes: ")
+    assert asked.evidence["modules_compared"] >= 0.9 * asked.evidence["modules"]
+    # float32 has 24 bits: a healthy network of four layers is within some units of its last place.
+    assert asked.evidence["pytorch_fp32_against_fp64"] < 1e-5
+
+
+def test_a_size_that_the_older_exporter_bakes_in(tmp_path):
+    import subprocess
+    import sys
+
+    code = (
+        "import torch, small_networks as n\n"
+        "module, inputs = n.share()\n"
+        "torch.onnx.export(module, (inputs['x'],), 'share.onnx', input_names=['x'], dynamo=False,\n"
+        "                  dynamic_axes={'x': {0: 'batch'}})\n"
+    )
+    environment = {"PYTHONPATH": str(FOLDER), "PATH": "/usr/bin:/bin"}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    np.savez(tmp_path / "five.npz", x=x)
+    verdict = judged(tmp_path, f"torch:{NETWORKS}:share", tmp_path / "share.onnx", tmp_path / "five.npz")
+    assert (verdict.verdict, verdict.culprits[0].origin.module) == ("model-changed", "mean")
+
+
+def test_a_network_in_training_mode(tmp_path, exported):
+    network = f"torch:{NETWORKS}:dropping"
+    model, inputs = exported(network, "legacy")  # which exports in evaluation mode, whatever the network is in
+    verdict = judged(tmp_path, network, model, inputs)
+    assert verdict.verdict == "model-changed"
+    assert "in training mode: call .eval()" in verdict.summary
+
+
+def test_from_the_network_alone(tmp_path):
+    words = ["diagnose", "--torch", TRANSFORMER.removeprefix("torch:"), "--target", "onnxruntime", "-o", "case"]
+    done = triage(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "exporting torch:" in done.stderr
+    verdict = verdict_in(tmp_path / "case")
+    assert (verdict["verdict"], verdict["inputs"]) == ("match", "real")
+    assert (tmp_path / "case/network/model.onnx").is_file()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["case"]
+
+
+def test_a_network_that_cannot_be_exported_is_an_error(tmp_path):
+    (tmp_path / "net.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return x if float(x.sum()) > 0 else torch.fft.fft(x).real.unique()\n"
+        "def make():\n    return Net(), (torch.ones(3),)\n"
+        "def bare():\n    return Net()\n"
+    )
+    done = triage("diagnose", "--torch", "net.py:bare", "--target", "onnxruntime", cwd=tmp_path)
+    assert (done.returncode, "error[torch-examples]" in done.stderr) == (2, True), done.stderr
+    done = triage("diagnose", "--torch", "net.py:make", "--target", "onnxruntime", cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert "error[torch-export]" in done.stderr
+    assert "--exporter legacy" in done.stderr
