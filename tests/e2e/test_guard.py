@@ -16,6 +16,24 @@ MODEL, FEED = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
 RUN = ["run", MODEL, "--target", "onnxruntime", "--inputs", FEED]
 # Stands for a library that behaves so in native code, which no handler of Python interrupts.
 STUBBORN = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}); time.sleep(600)"
+COMMANDS = {
+    "run": RUN,
+    "diagnose": ["diagnose", MODEL, "--target", "emulate:precision=fp16", "--inputs", FEED],
+    "reduce": ["debug", "reduce", MODEL, "-o", "r.onnx", "--target", "emulate:precision=fp16", "--inputs", FEED],
+    "precision": ["debug", "precision", MODEL, "-o", "p.onnx", "--target", "emulate:precision=fp16", "--inputs", FEED],
+    "convert": ["convert", MODEL, "--precision", "fp16", "-o", "c.onnx"],
+    "extract": ["surgeon", "extract", MODEL, "--op-types", "Conv", "--with-inputs", FEED, "-o", "e.onnx"],
+    "capability": ["inspect", "capability", MODEL, "--target", "onnxruntime"],
+}
+HANGS = """
+import os, pathlib, signal, time
+class Engine:
+    def compile(self, model, options):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        pathlib.Path("part").write_text(str(os.getpid()))
+        os.rename("part", "pid")
+        time.sleep(600)
+"""
 PROGRAM = """
 import os, signal, sys, time
 from tensortriage import cli
@@ -63,6 +81,59 @@ def test_what_no_handler_interrupts_ends_all_the_same(how, to_all, tmp_path):
     assert json.loads(out)["slug"] == "interrupted"
     assert "Traceback" not in err
     assert not psutil.pid_exists(child)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_every_phase_ends_in_native_code(words, tmp_path):
+    process = start(tmp_path, STUBBORN, *words, "--json")
+    child = wait_for_build(process)
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(out)["slug"]) == (130, "interrupted"), err
+    assert "Traceback" not in err
+    assert not psutil.pid_exists(child)
+    assert left(tmp_path) == []
+
+
+def wait_for_engine(folder):
+    deadline = time.monotonic() + 60
+    while not (folder / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return int((folder / "pid").read_text())
+
+
+@pytest.mark.parametrize("name", ["run", "diagnose", "reduce"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_every_phase_ends_while_a_worker_hangs(name, how, tmp_path):
+    (tmp_path / "hangs.py").write_text(HANGS)
+    words = ["script:hangs.py" if str(w).startswith(("emulate", "onnxruntime")) else w for w in COMMANDS[name]]
+    process = start(tmp_path, "", *words, "--json", "--timeout", "600")
+    engine = wait_for_engine(tmp_path)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(out)["slug"]) == (130, "interrupted"), err
+    assert "Traceback" not in err
+    assert "Error" not in err
+    deadline = time.monotonic() + 30
+    while psutil.pid_exists(engine) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(engine)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("whom", ["engine", "supervisor"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
+def test_a_worker_that_is_ended_from_outside_is_an_outcome(whom, how, tmp_path):
+    (tmp_path / "hangs.py").write_text(HANGS)
+    words = ["run", MODEL, "--target", "script:hangs.py", "--inputs", FEED, "--json", "--timeout", "600"]
+    process = start(tmp_path, "", *words)
+    engine = wait_for_engine(tmp_path)
+    os.kill(engine if whom == "engine" else psutil.Process(engine).ppid(), how)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert json.loads(out)["outcomes"]["script:hangs.py"]["kind"] == "engine-crash"
+    assert "Traceback" not in err
     assert left(tmp_path) == []
 
 

@@ -68,7 +68,7 @@ def random_feeds(
     found = roles(model.graph, model.inputs, lambda name: known().get(name))
     convolved = {spec.name for spec in model.inputs if _is_convolved(model.graph, spec.name)}
     sizes = concrete_shapes(model.inputs, shapes, convolved)
-    require_room(model.inputs, sizes)
+    require_room(model.inputs, sizes, shapes)
     for iteration in range(iterations):
         tensors = {}
         for spec in model.inputs:
@@ -113,7 +113,7 @@ def polygraphy_feeds(
     if not 0 <= seed <= 2**32 - max(iterations, 1):
         raise UsageError(f"seed {seed} is out of range", slug="seed-out-of-range", cure="give 0 to 4294967295")
     static = {spec.name: _polygraphy_shape(spec, shapes) for spec in specs}
-    require_room(specs, static)
+    require_room(specs, static, shapes)
     for iteration in range(iterations):
         generator = np.random.RandomState(seed + iteration)
         tensors = {}
