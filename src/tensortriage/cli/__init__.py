@@ -49,6 +49,7 @@ COMMANDS = {
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
     "check": ("tensortriage.cli.groups:check", "Known traps of a model; saved results by other limits."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
+    "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
     "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),
     "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for scripts of its users."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),

@@ -1,5 +1,6 @@
 """``triage data``: put files of inputs and outputs together, or into another format."""
 
+import copy
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,11 @@ def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner
     from tensortriage.inputs.files.open_data import open_data
 
     _write(merged([open_data(path) for path in paths], runner=runner), output, format_name, as_json=as_json)
+
+
+_old_name = copy.copy(merge)
+_old_name.hidden = True
+data.add_command(_old_name, "to-input")  # as Polygraphy called it before 0.50
 
 
 @data.command(cls=GuideCommand, short_help="One after the other: all iterations.", epilog="""\b

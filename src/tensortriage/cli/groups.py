@@ -42,6 +42,17 @@ SURGEON = {
     ),
 }  # fmt: skip
 
+TEMPLATE = {
+    "onnx-gs": ("tensortriage.cli.template:onnx_gs", "A script that edits an ONNX graph."),
+    "trt-network": ("tensortriage.cli.template:trt_network", "A script that makes a TensorRT network."),
+    "trt-config": ("tensortriage.cli.template:trt_config", "A script that makes a builder configuration."),
+}
+
+
+@click.group(cls=LazyGroup, commands_table=TEMPLATE)
+def template() -> None:
+    """Write Python files to start from, where options do not reach."""
+
 
 @click.group(cls=LazyGroup, commands_table=SURGEON)
 def surgeon() -> None:

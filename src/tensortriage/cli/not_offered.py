@@ -32,6 +32,7 @@ _PIECES = (
     "for another layout: triage surgeon sanitize PIECE --save-external-data -o OUT",
 )
 _NUMBERS = ("the answer is in the weights", "leave it out, or put the external data in place")
+_WRITTEN = ("the script that is written says it", "write it there, behind the TODO")
 _LPIPS = ("no perceptual metric", "judge by one of your own: triage run --metric-script FILE.py:FUNCTION")
 _EVERYWHERE: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -74,6 +75,7 @@ _EVERYWHERE: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
     ("run", "--opset"): _TENSORFLOW,
+    ("template trt-network", "--opset"): _TENSORFLOW,
     **{
         ("inspect model", name): _BUILDS_FIRST
         for name in (
@@ -101,6 +103,29 @@ _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
         )
     },
     **{
+        ("template trt-network", name): _WRITTEN
+        for name in (
+            "--trt-outputs", "--trt-exclude-outputs", "--trt-outputs-by-type", "--layer-precisions", "--plugins",
+            "--mark-debug", "--mark-unfused-tensors-as-debug-tensors", *(
+                name for name, why in _EVERYWHERE.items() if why in (_NETWORK, _PARSER)
+            ),
+        )
+    },
+    **{
+        (f"template {which}", name): _WRITTEN
+        for which in ("onnx-gs", "trt-network")
+        for name in (
+            "--onnx-outputs", "--onnx-exclude-outputs", "--onnx-outputs-by-type", "--external-data-dir",
+            "--load-external-data", "--ext", "--ignore-external-data", "--fp-to-fp16",
+        )
+    },
+    **{
+        ("template onnx-gs", name): _WRITTEN
+        for name in ("--shape-inference", "--do-shape-inference", "--no-onnxruntime-shape-inference")
+    },
+    ("template onnx-gs", "--input-shapes"): _WRITTEN,
+    ("template onnx-gs", "--inputs"): _WRITTEN,
+    **{
         (command, name): ("builds are judged by their outputs as they are", "mark outputs in the file: triage convert")
         for command in ("debug build", "convert")
         for name in ("--trt-outputs", "--trt-exclude-outputs", "--mark-debug")
@@ -110,9 +135,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "shard-hints": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "autotune": ("nothing is tuned for speed here", "use Polygraphy for it; triage run compares what it writes"),
-    "template": ("no templates are written", "the Python functions are shown in docs/machines.md"),
     "plugin": ("patterns of plugins are not matched", "insert a node with triage surgeon insert"),
-    "to-input": ("this was renamed", "use triage data merge, which does the same"),
 }
 
 

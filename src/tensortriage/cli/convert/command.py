@@ -81,11 +81,10 @@ options = together(
     option("--embed-weights", is_flag=True, heading=FORMAT, help="Put weights of data files into the model file."),
     option(
         "--convert-to",
-        default="onnx",
         type=click.Choice(TARGETS),
         heading=FORMAT,
         rare=True,
-        help="onnx or trt: an engine, built but not run.",
+        help="onnx or trt: an engine, built but not run  [default: trt for .engine and .plan, else onnx].",
     ),
     option(
         "--onnx-outputs",
@@ -156,6 +155,7 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.workflows.edits.edit_pipeline import Target
     from tensortriage.workflows.edits.verify_edit import ProofRequest
 
+    given["convert_to"] = given["convert_to"] or ("trt" if given["output"].suffix in (".engine", ".plan") else "onnx")
     if given["convert_to"] == "trt":
         from tensortriage.cli.convert.engine_file import build_and_show
 
