@@ -36,6 +36,7 @@ TRIAGE = [sys.executable, "-c", "from tensortriage.cli import main; main()"]
 SECONDS = 300
 TOLERANCE = 1e-3
 Answer = dict[str, Any]
+_REPLAYED = {"state", "iteration_info", "success", "polygraphy_class"}
 
 
 def lines() -> Iterator[tuple[str, str]]:
@@ -95,7 +96,10 @@ def describe(path: Path) -> Any:
         return "text" if path.suffix in (".py", ".log", ".txt", ".yaml") else "bytes"
     if isinstance(document, dict) and "lint_entries" in document:
         entries = [[each["level"], each["source"], each.get("nodes")] for each in document["lint_entries"]]
-        return {"kind": "lint", "entries": entries, "summary": document["summary"]}
+        summary = {word: sorted(names) for word, names in document["summary"].items()}
+        return {"kind": "lint", "entries": entries, "summary": summary}
+    if isinstance(document, dict) and any(key.startswith("_N") for key in document):
+        return {"kind": "replay", "entries": sorted({key for entry in document.values() for key in entry} & _REPLAYED)}
     return describe_json(document)
 
 

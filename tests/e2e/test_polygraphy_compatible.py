@@ -100,7 +100,8 @@ def test_nothing_is_left_behind_but_polygraphys_own_files(tmp_path):
     done = polygraphy(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [node.op_type for node in onnx.load(tmp_path / "small.onnx").graph.node] == ["Gemm"]
-    assert {path.name for path in tmp_path.iterdir()} == {"small.onnx", "polygraphy_debug_replay.json", "check.py"}
+    replays = {"polygraphy_debug_replay.json", "polygraphy_debug_replay_skip_current.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"small.onnx", "check.py", *replays}
 
 
 def test_nothing_asked_is_nothing_wrong(tmp_path):
@@ -342,3 +343,64 @@ def test_lint_of_what_is_no_model(tmp_path):
     assert polygraphy("check", "lint", "empty.onnx", "-o", "lint.json", cwd=tmp_path).returncode == 0
     found = json.loads((tmp_path / "lint.json").read_text())["lint_entries"]
     assert found == [entry("warning", "onnx_loader", "ONNX model has no nodes")]
+
+
+def sizes(values):
+    return [[dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim] for value in values]
+
+
+def test_shapes_of_a_run_are_declared_at_both_ends(tmp_path):
+    """Open dimensions are 1 there, in inputs as in outputs."""
+    for words in (["surgeon", "extract", MODEL, "--outputs", "logits:auto"], ["surgeon", "sanitize", MODEL]):
+        done = polygraphy(*words, "-o", "o.onnx", "--force-fallback-shape-inference", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        graph = onnx.load(tmp_path / "o.onnx").graph
+        assert sizes(graph.input) == [[1, 1, 8, 8]]
+        assert sizes(graph.output) == [[1, 10]]
+
+
+def test_other_sizes_cannot_be_verified_and_are_written(tmp_path):
+    relu_chain(tmp_path / "m.onnx", "a")
+    words = ["surgeon", "sanitize", "m.onnx", "--override-input-shapes", "v0:[5,2]", "-o", "o.onnx"]
+    done = polygraphy(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "its inputs have other sizes now" in done.stdout + done.stderr
+    assert sizes(onnx.load(tmp_path / "o.onnx").graph.input) == [[5, 2]]
+
+
+def test_a_custom_node_leaves_the_declared_outputs(tmp_path):
+    relu_chain(tmp_path / "m.onnx", "a", "b")
+    words = ["surgeon", "insert", "m.onnx", "--inputs", "v1", "--outputs", "v1", "--op", "FakeOp", "-o", "o.onnx"]
+    assert polygraphy(*words, cwd=tmp_path).returncode == 0
+    graph = onnx.load(tmp_path / "o.onnx").graph
+    assert [node.op_type for node in graph.node] == ["Relu", "FakeOp", "Relu"]
+    assert sizes(graph.output) == [[2, 2]]
+
+
+def test_the_name_of_an_engine_asks_for_one(tmp_path):
+    """With TensorRT it is built, without it that is said; an ONNX file of that name would be found out much later."""
+    done = polygraphy("convert", MODEL, "-o", "m.engine", cwd=tmp_path)
+    if done.returncode:
+        assert "tensorrt" in done.stderr.lower()
+        assert not (tmp_path / "m.engine").exists()
+    else:
+        assert (tmp_path / "m.engine").read_bytes()[:8] != MODEL.read_bytes()[:8]
+
+
+def test_repetitions_are_replayed_both_ways(tmp_path):
+    """The file is the one that Polygraphy 0.53.6 writes."""
+    entry_of = {"state": {}, "success": False, "polygraphy_class": "IterationContext"}
+    theirs = {f"_N{number}": {**entry_of, "iteration_info": {"iteration": number}} for number in range(2)}
+    (tmp_path / "theirs.json").write_text(json.dumps(theirs))
+    words = ["debug", "repeat", "--until", "2", "--load-debug-replay", "theirs.json", "--check", "touch", "ran"]
+    done = polygraphy(*words, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Finished 2 iteration(s) | Passed: 0/2 | Pass Rate: 0.0%" in done.stdout
+    assert not (tmp_path / "ran").exists()
+    ours = json.loads((tmp_path / "polygraphy_debug_replay.json").read_text())
+    assert {key: value["success"] for key, value in ours.items() if key.startswith("_N")} == {
+        "_N0": False,
+        "_N1": False,
+    }
+    assert (tmp_path / "polygraphy_debug_replay_skip_current.json").exists() is False  # nothing was run
+    assert polygraphy("debug", "repeat", "--check", "true", cwd=tmp_path).returncode == 2

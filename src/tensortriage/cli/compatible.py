@@ -41,6 +41,7 @@ _REPLAY = "polygraphy_debug_replay.json"
 _DEFAULTS: dict[str, Any] = {
     "run": {"seed": 1},
     "check": {"lint": {"seed": 1}},
+    "surgeon": {"extract": {"seed": 1}, "sanitize": {"seed": 1}},
     "debug": {
         "reduce": {"case": _passing_case, "save_debug_replay": _REPLAY},
         "precision": {"case": _passing_case, "save_debug_replay": _REPLAY},

@@ -44,7 +44,8 @@ def insert_node(model: Model, new: NewNode) -> Model:
     """Return the model with a node inserted, and without the nodes that served nothing but the values it now makes.
 
     A value that is both input and output keeps its name on the output side when it is an output of the model; else the
-    result is named ``inserted::V``. Shapes that were declared downstream are forgotten.
+    result is named ``inserted::V``. Shapes that were declared downstream are forgotten, but for those of the model's
+    outputs where nobody knows what the operator does to shapes.
 
     Args:
         model: The model; it is not changed.
@@ -82,7 +83,11 @@ def insert_node(model: Model, new: NewNode) -> Model:
         ) from error
     clean_in_place(result.ir)
     _declare_types(result.ir, node)
+    declared = {value.name: value.shape for value in model.ir.graph.outputs}
     forget_shapes(result.ir)
+    if is_custom(new.domain, new.op_type):
+        for value in result.ir.graph.outputs:
+            value.shape = declared[value.name]
     return Model.from_ir(result.ir)
 
 

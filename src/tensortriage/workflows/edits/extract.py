@@ -16,7 +16,7 @@ from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.io.missing_weights import absent_weights
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import with_inferred_shapes
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_specs
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
@@ -112,6 +112,8 @@ class _Extracting:
             cut(self.part, boundary.nodes, specs=specs, outputs=boundary.outputs),
             boundary, request.inputs, request.outputs,
         )  # fmt: skip
+        if request.run_for_shapes:
+            result = with_specs(result, {name: specs[name] for name in boundary.outputs})
         proof = self._prove(boundary, result)
         stages = [EditStage("load", self.model), EditStage("extract", result)]
         request.target.write(result)

@@ -216,6 +216,8 @@ class _Proving:
             raise _Unprovable(f"no data can be made up: {error.message}") from error
 
     def _golden(self) -> list[Arrays]:
+        if _sizes_differ(self._before, self._stages[-1].model):
+            raise _Unprovable("its inputs have other sizes now, which the model before does not take")
         try:
             golden = self._run(PLAIN, self._before)
         except (EngineError, EngineMissing) as error:
@@ -303,6 +305,19 @@ class _Proving:
 
 def _input_types(model: Model) -> Mapping[str, DType | None]:
     return {spec.name: spec.dtype for spec in model.inputs}
+
+
+def _sizes_differ(before: Model, after: Model) -> bool:
+    """Whether a size of an input that was a number is another number now."""
+    shapes = {spec.name: spec.shape for spec in before.inputs}
+    for spec in after.inputs:
+        old, new = shapes.get(spec.name), spec.shape
+        if old is None or new is None:
+            continue
+        pairs = zip(old, new, strict=False)
+        if len(old) != len(new) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+            return True
+    return False
 
 
 def _fitted(feed: Feed, model: Model) -> Arrays:
