@@ -72,6 +72,7 @@ class FunctionSession:
         self._name = name
         self._function = function
         self._samples: Iterator[Any] = iter(())
+        self._inputs: List[str] = []
 
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
@@ -93,6 +94,7 @@ class FunctionSession:
         self._samples, self._function = iter(()), _gone
 
     def _begin(self, inputs: List[Dict[str, Any]]) -> Dict[str, Any]:
+        self._inputs = [one["name"] for one in inputs]
         samples = _call(self._script, self._function)
         if hasattr(samples, "input_metadata"):
             told = {
@@ -112,7 +114,18 @@ class FunctionSession:
         sample = _call(self._script, lambda: next(self._samples, _END))
         if sample is _END:
             return {"names": None}, []
-        return _named(sample, self._script, lambda kind: "it yielded a {}".format(kind), _not_feed)
+        return _named(self._by_name(sample), self._script, lambda kind: "it yielded a {}".format(kind), _not_feed)
+
+    def _by_name(self, sample: Any) -> Any:
+        """Return a sample of a PyTorch DataLoader as a dict: a tensor, or a tuple in the order of the inputs.
+
+        What a tuple holds beyond the inputs (labels, as a rule) is left out.
+        """
+        if isinstance(sample, np.ndarray) or hasattr(sample, "detach"):
+            sample = (sample,)
+        if isinstance(sample, (tuple, list)) and len(sample) >= len(self._inputs) > 0:
+            return dict(zip(self._inputs, sample))  # noqa: B905 - Python 3.8
+        return sample
 
     def _answered(
         self, arguments: Mapping[str, Any], feed: Mapping[str, Item]
@@ -217,7 +230,7 @@ def _not_feed(script: Script, found: str) -> AdapterError:
         AdapterFailure.DATA,
         "{}: {}".format(script, found),
         "script-not-feed",
-        "yield dicts from input name to array, one per sample",
+        "yield dicts from input name to array, or tuples in the order of the inputs, one per sample",
     )
 
 

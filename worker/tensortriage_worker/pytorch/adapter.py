@@ -12,6 +12,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item, Spill
+from tensortriage_worker.pytorch.batches import read_batch
+from tensortriage_worker.pytorch.export import export
 from tensortriage_worker.pytorch.intermediates import agree, exported, run_with_hooks, values_by_node
 from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
 
@@ -29,10 +31,9 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def answer(question: str, model: Path, options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
-    """Answer ``export``: what ``tensortriage_worker.pytorch.export`` writes; ``model`` is not read."""
-    from tensortriage_worker.pytorch.export import export
-
-    assert question == "export"
+    """Answer ``export``, of the network in the options, or ``batch``: what is in a file of ``torch.save``."""
+    if question == "batch":
+        return read_batch(model, options["names"].split(","))
     return export(options)
 
 

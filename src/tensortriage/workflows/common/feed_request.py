@@ -13,6 +13,7 @@ from tensortriage.inputs.feeds import load_feeds
 from tensortriage.inputs.generated.random import polygraphy_feeds, random_feeds
 from tensortriage.model.model import Model
 from tensortriage.runs.scripts import script_feeds
+from tensortriage.runs.torch_batches import torch_feeds
 
 _logger = logging.getLogger(__name__)
 
@@ -22,7 +23,8 @@ class FeedRequest:
     """Where feeds come from.
 
     Attributes:
-        paths: Files and directories; they come first.
+        paths: Files and directories; they come first. ``file.py:function`` is a data loader, ``batch.pt`` what
+            ``torch.save`` wrote.
         script: ``file.py[:function]`` of a data loader.
         seed: Seed of random data; None for the default seed.
         iterations: Number of random feeds; None for one.
@@ -61,9 +63,32 @@ def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
         yield feed
 
 
+def _grouped(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield scripts and PyTorch's files each alone, other files that follow each other together."""
+    for alone, group in itertools.groupby(paths, key=lambda path: _is_loader(path) or _is_saved_by_torch(path)):
+        together = list(group)
+        yield from ([path] for path in together) if alone else [together]
+
+
+def _from(paths: Sequence[str], request: FeedRequest, model: Model) -> Iterator[Feed]:
+    if _is_loader(paths[0]):
+        return script_feeds(paths[0], model.inputs, request.limits)
+    if _is_saved_by_torch(paths[0]):
+        return torch_feeds(Path(paths[0]), model.inputs, request.limits)
+    return load_feeds([Path(path) for path in paths], model.inputs)
+
+
+def _is_loader(path: str) -> bool:
+    return path.partition(":")[0].endswith(".py")
+
+
+def _is_saved_by_torch(path: str) -> bool:
+    return Path(path).suffix in (".pt", ".pth")
+
+
 def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
     if request.paths:
-        return load_feeds([Path(path) for path in request.paths], model.inputs)
+        return itertools.chain.from_iterable(_from(path, request, model) for path in _grouped(request.paths))
     if request.script:
         return script_feeds(request.script, model.inputs, request.limits)
     if request.seed is not None or request.iterations is not None or request.value_ranges:
