@@ -1,9 +1,9 @@
 """Parts of a request that many commands share: data, limits, tolerances."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from tensortriage.cli.option_values import DataValues, ToleranceValues
 from tensortriage.cli.options import parse_bytes
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
@@ -16,22 +16,27 @@ LOW_MEMORY_BATCH_BYTES = 64 << 20
 _OLD_SHAPE = re.compile(r"^([^:,]+),(-?\d+(?:x-?\d+)*)$")
 
 
-def feed_request(given: dict[str, Any], *, most: int | None) -> FeedRequest:
-    """Take the data options out of a command's options.
+def feed_request(given: DataValues, *, most: int | None, limits: Limits | None = None) -> FeedRequest:
+    """Return what the data options ask for.
 
     ``--inputs NAME:[SHAPE]``, as Polygraphy has it, is a shape, and so is ``NAME,1x3x224x224``, as it once was.
+
+    Args:
+        given: The options.
+        most: Most feeds; None for all.
+        limits: Of the script that yields the data.
     """
-    words = given.pop("inputs")
+    words = given["inputs"]
     shapes = tuple(word for word in words if (word.endswith("]") and ":[" in word) or _OLD_SHAPE.fullmatch(word))
     return FeedRequest(
         paths=tuple(word for word in words if word not in shapes),
-        script=given.pop("data_loader_script"),
-        seed=given.pop("seed"),
-        iterations=given.pop("iterations"),
-        value_ranges=parse_ranges(given.pop("val_range")),
-        shapes=parse_shapes(_OLD_SHAPE.sub(r"\1:\2", word) for word in (*given.pop("input_shapes"), *shapes)),
+        script=given["data_loader_script"],
+        seed=given["seed"],
+        iterations=given["iterations"],
+        value_ranges=parse_ranges(given["val_range"]),
+        shapes=parse_shapes(_OLD_SHAPE.sub(r"\1:\2", word) for word in (*given["input_shapes"], *shapes)),
         most=most,
-        limits=limits_of(given.get("timeout"), given.get("memory_limit") or ""),
+        limits=limits or Limits(),
     )
 
 
@@ -40,14 +45,12 @@ def limits_of(timeout: float | None, memory_limit: str) -> Limits:
     return Limits(timeout or Limits().build_seconds, timeout, parse_bytes(memory_limit))
 
 
-def metric_of(script: str | None, given: Mapping[str, Any]) -> Callable[[Arrays, Arrays], float] | None:
-    """Return the task metric of a script; None without one."""
-    if not script:
-        return None
-    return ScriptFunction(script, METRIC, limits_of(given.get("timeout"), given.get("memory_limit") or "")).number
+def metric_of(script: str | None, limits: Limits) -> Callable[[Arrays, Arrays], float] | None:
+    """Return the task metric of a script, which is held to limits; None without one."""
+    return ScriptFunction(script, METRIC, limits).number if script else None
 
 
-def tolerance_of(given: Mapping[str, Any]) -> PolygraphyTolerance | None:
+def tolerance_of(given: ToleranceValues) -> PolygraphyTolerance | None:
     """Return the tolerance that --atol and --rtol stand for; None without them (the noise floor judges)."""
     atol, rtol = parse_named(given["atol"], parse_number), parse_named(given["rtol"], parse_number)
     return PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None

@@ -3,12 +3,13 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import LintValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -64,7 +65,9 @@ options = together(
 @limit_options
 @common
 @click.pass_context
-def check_lint(context: click.Context, /, model: Path, as_json: bool, output: Path | None, **given: Any) -> None:
+def check_lint(
+    context: click.Context, /, model: Path, as_json: bool, output: Path | None, **given: Unpack[LintValues]
+) -> None:
     """Find what is known to go wrong with MODEL: onnx.checker, every node on an engine, and the traps of the field.
 
     Traps of a number format are hints, and problems when the model is meant for it (--precision, or the target's).
@@ -90,7 +93,7 @@ def check_lint(context: click.Context, /, model: Path, as_json: bool, output: Pa
     sys.exit(0 if report.passed else 1)
 
 
-def as_polygraphy(model: Path, output: Path | None, given: dict[str, Any]) -> NoReturn:
+def as_polygraphy(model: Path, output: Path | None, given: LintValues) -> NoReturn:
     """Lint, tell it as Polygraphy does, and exit."""
     from tensortriage.cli.check.polygraphy_lint import report, report_unreadable
     from tensortriage.errors import ModelError
@@ -107,20 +110,21 @@ def as_polygraphy(model: Path, output: Path | None, given: dict[str, Any]) -> No
     sys.exit(0 if report(found, model, request.external_data_dir, output) else 1)
 
 
-def request_of(model: Path, given: dict[str, Any]) -> "LintRequest":
+def request_of(model: Path, given: LintValues) -> "LintRequest":
     """Return the request that a command line stands for."""
     from tensortriage.cli.requests import feed_request, limits_of
     from tensortriage.cli.run.request import runner
     from tensortriage.values.dtype import Precision
     from tensortriage.workflows.lint import LintRequest
 
+    limits = limits_of(given["timeout"], given["memory_limit"])
     target = None if given["no_engine"] else given["target"] or str(runner("onnxruntime", given))
     return LintRequest(
         model=model,
         target=target,
         formats=tuple(map(Precision.parse, given["precisions"])),
-        feeding=feed_request(given, most=1),
-        limits=limits_of(given["timeout"], given["memory_limit"]),
+        feeding=feed_request(given, most=1, limits=limits),
+        limits=limits,
         external_data_dir=given["external_data_dir"],
     )
 

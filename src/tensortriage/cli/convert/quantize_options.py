@@ -103,6 +103,7 @@ def _refuse_what_cannot_be(given: Mapping[str, Any], precision: "Precision") -> 
 def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precision", *, as_json: bool) -> None:
     """Quantize a model and say what it costs."""
     from tensortriage.cli.requests import metric_of
+    from tensortriage.engines.base import Limits
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
     from tensortriage.precision.quantization.calibrated_model import QuantizeOptions
@@ -129,7 +130,7 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
         kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
         feeding=feeding_of(given, shapes=given["input_shapes"]),
         holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,
-        metric=metric_of(given["metric_script"], given),
+        metric=metric_of(given["metric_script"], Limits()),
         sqnr_db=given["sqnr"],
         metric_min=given["metric_min"],
         accept_lost=verify_of(given) is Verify.NEVER,

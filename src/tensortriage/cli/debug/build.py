@@ -1,7 +1,7 @@
 """``triage debug build``: build again and again, sort good from bad, name the choice that makes the difference."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -12,6 +12,7 @@ from tensortriage.cli.debug.check_options import (
     check_options,
     check_words,
 )
+from tensortriage.cli.option_values import BuildValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -97,7 +98,7 @@ result_options = together(
 @data_options
 @limit_options
 @common
-def debug_build(model: Path, target: str | None, as_json: bool, **given: Any) -> None:
+def debug_build(model: Path, target: str | None, as_json: bool, **given: Unpack[BuildValues]) -> None:
     """Build MODEL again and again, sort good builds from bad ones, and find the choice that makes the difference.
 
     A build is judged by what it computes, against the reference; with --check by a command. Where the engine tells its

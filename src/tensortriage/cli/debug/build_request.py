@@ -2,9 +2,9 @@
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -13,6 +13,7 @@ from tensortriage.builds.trial import BuildJudgement, BuildTrial
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect.engine_arguments import required_target
+from tensortriage.cli.option_values import BuildValues
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
@@ -56,7 +57,7 @@ class BuildTeller(Teller):
 
 
 def build_and_show(
-    model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool
+    model: Path, target: str, words: Sequence[str] | None, given: BuildValues, *, as_json: bool
 ) -> NoReturn:
     """Study the builds of a model, show what came of it and exit."""
     request = request_of(model, target, words, given)
@@ -71,7 +72,7 @@ def build_and_show(
     sys.exit(study.exit_code)
 
 
-def target_of(model: Path, target: str | None, check: Sequence[str] | None, given: Mapping[str, Any]) -> str:
+def target_of(model: Path, target: str | None, check: Sequence[str] | None, given: BuildValues) -> str:
     """Return the engine to build: the one named, else what Polygraphy's flags for TensorRT stand for.
 
     Raises:
@@ -86,18 +87,19 @@ def target_of(model: Path, target: str | None, check: Sequence[str] | None, give
     return required_target(target, "debug build", model)
 
 
-def request_of(model: Path, target: str, words: Sequence[str] | None, given: dict[str, Any]) -> BuildRequest:
+def request_of(model: Path, target: str, words: Sequence[str] | None, given: BuildValues) -> BuildRequest:
     """Return the request that a command line stands for."""
+    limits = limits_of(given["timeout"], given["memory_limit"])
     return BuildRequest(
         model=model,
         target=target,
         goal=goal_of(given),
         check=None if words is None else spec_of(words, given),
         reference=given["reference"],
-        feeding=feed_request(given, most=given["samples"]),
+        feeding=feed_request(given, most=given["samples"], limits=limits),
         case=given["case"],
         tolerance=tolerance_of(given),
-        limits=limits_of(given["timeout"], given["memory_limit"]),
+        limits=limits,
         artifact=given["iter_artifact"],
         keep_artifact=given["no_remove_intermediate"],
         output=given["output"],
@@ -108,20 +110,21 @@ def request_of(model: Path, target: str, words: Sequence[str] | None, given: dic
     )
 
 
-def goal_of(given: Mapping[str, Any]) -> BuildGoal:
+def goal_of(given: BuildValues) -> BuildGoal:
     """Return the goal that the options stand for.
 
     Raises:
         UsageError: When ``--until`` is no known word and no number (``build-until-unknown``).
     """
     text = given["until"].lower()
-    limits = {"rate": given["rate"], "seconds": given["budget"], "pin": not given["no_pin"]}
     if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
-        return BuildGoal(Until(text), given["max_builds"], **limits)
-    if text.isdecimal() and int(text) > 0:
-        return BuildGoal(Until.COUNT, int(text), **limits)
-    raise UsageError(
-        f"--until {given['until']} means nothing",
-        slug="build-until-unknown",
-        cure="give good, bad, sure, or a number of builds of at least 1",
-    )
+        until, most = Until(text), given["max_builds"]
+    elif text.isdecimal() and int(text) > 0:
+        until, most = Until.COUNT, int(text)
+    else:
+        raise UsageError(
+            f"--until {given['until']} means nothing",
+            slug="build-until-unknown",
+            cure="give good, bad, sure, or a number of builds of at least 1",
+        )
+    return BuildGoal(until, most, rate=given["rate"], seconds=given["budget"], pin=not given["no_pin"])

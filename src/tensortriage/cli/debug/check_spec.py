@@ -1,16 +1,16 @@
 """From the options of a check to what is run and how it is judged."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
+from tensortriage.cli.option_values import CheckValues
 from tensortriage.runs.commands.artifacts import Artifacts, paths_of
 from tensortriage.runs.commands.check import CheckSpec, ShownOutput, shell_words
 from tensortriage.runs.commands.failure_rules import Rules, codes
 
 
-def spec_of(words: Sequence[str], given: Mapping[str, Any]) -> CheckSpec:
+def spec_of(words: Sequence[str], given: CheckValues) -> CheckSpec:
     """Return the check that a command line describes."""
     return CheckSpec(
         words=shell_words(words),
@@ -22,7 +22,7 @@ def spec_of(words: Sequence[str], given: Mapping[str, Any]) -> CheckSpec:
     )
 
 
-def rules_of(given: Mapping[str, Any]) -> Rules:
+def rules_of(given: CheckValues) -> Rules:
     """Return the rules of a command line."""
     return Rules(
         fail_codes=codes(given["fail_code"]),
@@ -32,7 +32,7 @@ def rules_of(given: Mapping[str, Any]) -> Rules:
     )
 
 
-def shown_of(given: Mapping[str, Any]) -> ShownOutput:
+def shown_of(given: CheckValues) -> ShownOutput:
     """Return whose output is shown."""
     if given["show_output"] and given["hide_fail_output"]:
         raise click.UsageError("--show-output and --hide-fail-output exclude each other")

@@ -1,7 +1,7 @@
 """``triage debug precision``: the fewest nodes to keep in higher precision, and the model in which they are."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -12,6 +12,7 @@ from tensortriage.cli.debug.check_options import (
     check_options,
     check_words,
 )
+from tensortriage.cli.option_values import PrecisionValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -118,7 +119,7 @@ search_options = together(
 @data_options
 @limit_options
 @common
-def debug_precision(model: Path, as_json: bool, **given: Any) -> None:
+def debug_precision(model: Path, as_json: bool, **given: Unpack[PrecisionValues]) -> None:
     """Find the fewest nodes of MODEL to keep in fp32 so that its outputs are good enough in a lower format.
 
     What the format does to the outputs is measured in emulation, node by node, without building an engine; then the

@@ -5,10 +5,11 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import PrecisionValues
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, metric_of, tolerance_of
 from tensortriage.engines.spec import EngineSpec
@@ -23,7 +24,7 @@ from tensortriage.workflows.precision_search.request import GoalRequest, Precisi
 SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 
 
-def search_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+def search_and_show(model: Path, words: Sequence[str] | None, given: PrecisionValues, *, as_json: bool) -> NoReturn:
     """Search, tell how it goes on, show what came of it and exit."""
     teller = Teller(err=as_json)
     request = request_of(model, words, given)
@@ -35,8 +36,9 @@ def search_and_show(model: Path, words: Sequence[str] | None, given: dict[str, A
     sys.exit(130 if plan.interrupted else 0)
 
 
-def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) -> PrecisionRequest:
+def request_of(model: Path, words: Sequence[str] | None, given: PrecisionValues) -> PrecisionRequest:
     """Return the request that a command line stands for."""
+    limits = limits_of(given["timeout"], given["memory_limit"])
     metric = given["metric"]
     return PrecisionRequest(
         model=model,
@@ -51,13 +53,13 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
             tolerance=tolerance_of(given),
             sqnr_db=given["sqnr"],
             floor_factor=given["floor_factor"],
-            metric=metric_of(metric, given),
+            metric=metric_of(metric, limits),
             metric_words=metric,
             metric_min=given["metric_min"],
         ),
-        feeding=feed_request(given, most=given["samples"]),
+        feeding=feed_request(given, most=given["samples"], limits=limits),
         case=given["case"],
-        limits=limits_of(given["timeout"], given["memory_limit"]),
+        limits=limits,
         max_builds=given["max_builds"],
         budget_seconds=given["budget"],
         latency=given["latency"],

@@ -1,7 +1,7 @@
 """``triage debug reduce``: the smallest piece of a model that still fails."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -12,6 +12,7 @@ from tensortriage.cli.debug.check_options import (
     check_options,
     check_words,
 )
+from tensortriage.cli.option_values import ReduceValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -111,7 +112,7 @@ search_options = together(
 @data_options
 @limit_options
 @common
-def debug_reduce(model: Path, as_json: bool, **given: Any) -> None:
+def debug_reduce(model: Path, as_json: bool, **given: Unpack[ReduceValues]) -> None:
     """Find the smallest piece of MODEL that still fails the same way, and write it with inputs and expected outputs.
 
     Who says what fails: an engine (--target), a command (--check), or you.

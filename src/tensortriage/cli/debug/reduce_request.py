@@ -2,15 +2,16 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import ReduceValues
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.errors import UsageError
@@ -71,7 +72,7 @@ class Asked:
         return None if reply is Reply.SKIP else reply is Reply.FAIL
 
 
-def reduce_and_show(model: Path, words: Sequence[str] | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+def reduce_and_show(model: Path, words: Sequence[str] | None, given: ReduceValues, *, as_json: bool) -> NoReturn:
     """Reduce, tell how it goes on, show what came of it and exit."""
     teller = ReduceTeller(err=as_json)
     request = request_of(model, words, given)
@@ -85,8 +86,9 @@ def reduce_and_show(model: Path, words: Sequence[str] | None, given: dict[str, A
     sys.exit(4 if reduction.verified is False else 0)
 
 
-def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) -> ReduceRequest:
+def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) -> ReduceRequest:
     """Return the request that a command line stands for."""
+    limits = limits_of(given["timeout"], given["memory_limit"])
     if given["no_reduce_inputs"] and given["no_reduce_outputs"]:
         raise UsageError(
             "--no-reduce-inputs and --no-reduce-outputs exclude each other",
@@ -103,7 +105,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         reference=given["reference"],
         check=None if words is None else spec_of(words, given),
         person=Asked(),
-        feeding=feed_request(given, most=given["samples"]),
+        feeding=feed_request(given, most=given["samples"], limits=limits),
         mode=ReduceMode(given["mode"]),
         ends=ends,
         input_shapes=parse_shapes(given["model_input_shapes"]),
@@ -116,14 +118,14 @@ def request_of(model: Path, words: Sequence[str] | None, given: dict[str, Any]) 
         load_replay=given["load_debug_replay"],
         case=given["case"],
         tolerance=tolerance_of(given),
-        limits=limits_of(given["timeout"], given["memory_limit"]),
+        limits=limits,
         budget=SearchBudget(given["max_checks"], given["budget"]),
         shrink_seconds=given["shrink_budget"],
         external_data_dir=given["external_data_dir"],
     )
 
 
-def shape_source(given: Mapping[str, Any]) -> ShapeSource:
+def shape_source(given: ReduceValues) -> ShapeSource:
     """Return how shapes become known."""
     if given["force_fallback_shape_inference"] and given["no_shape_inference"]:
         raise click.UsageError("--force-fallback-shape-inference and --no-shape-inference exclude each other")

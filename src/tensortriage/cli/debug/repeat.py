@@ -1,10 +1,11 @@
 """``triage debug repeat``: run a check again and again, and say how often it fails."""
 
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli.debug.check_options import CHECK_LISTS, CheckingCommand, check_options, check_words
+from tensortriage.cli.option_values import RepeatValues
 from tensortriage.cli.options import common, option
 
 EPILOG = """\b
@@ -32,7 +33,7 @@ STOPPING = "Stopping"
         help="Time after which no new run begins.")  # fmt: skip
 @check_options
 @common
-def debug_repeat(as_json: bool, **given: Any) -> None:
+def debug_repeat(as_json: bool, **given: Unpack[RepeatValues]) -> None:
     """Run a check repeatedly, sort its artifacts, and say how often it fails, with a confidence interval.
 
     Stops when the failure rate is known well enough, unless --until says otherwise. Without --check you are asked what

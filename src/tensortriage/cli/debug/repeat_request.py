@@ -4,7 +4,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 from click.core import ParameterSource
@@ -13,6 +13,7 @@ from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import RepeatValues
 from tensortriage.cli.progress import Teller
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
@@ -34,7 +35,7 @@ _ENDED = {
 }
 
 
-def repeat_and_show(words: Sequence[str] | None, given: Mapping[str, Any], *, as_json: bool) -> NoReturn:
+def repeat_and_show(words: Sequence[str] | None, given: RepeatValues, *, as_json: bool) -> NoReturn:
     """Repeat a check (or ask, when there is none), show what came of it and exit."""
     context = click.get_current_context()
     as_there = bool(context.meta.get(COMPATIBLE))
@@ -58,23 +59,24 @@ def repeat_and_show(words: Sequence[str] | None, given: Mapping[str, Any], *, as
     sys.exit(130 if result.stop is RepeatStop.INTERRUPTED else result.exit_code)
 
 
-def goal_of(given: Mapping[str, Any]) -> RepeatGoal:
+def goal_of(given: RepeatValues) -> RepeatGoal:
     """Return the goal that the options stand for.
 
     Raises:
         UsageError: When ``--until`` is no known word and no number (``repeat-until-unknown``).
     """
     text = given["until"].lower()
-    limits = {"width": given["width"], "seconds": given["budget"]}
     if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
-        return RepeatGoal(Until(text), given["max_runs"], **limits)
-    if text.isdecimal() and int(text) > 0:
-        return RepeatGoal(Until.COUNT, int(text), **limits)
-    raise UsageError(
-        f"--until {given['until']} means nothing",
-        slug="repeat-until-unknown",
-        cure="give good, bad, sure, or a number of runs of at least 1",
-    )
+        until, most = Until(text), given["max_runs"]
+    elif text.isdecimal() and int(text) > 0:
+        until, most = Until.COUNT, int(text)
+    else:
+        raise UsageError(
+            f"--until {given['until']} means nothing",
+            slug="repeat-until-unknown",
+            cure="give good, bad, sure, or a number of runs of at least 1",
+        )
+    return RepeatGoal(until, most, width=given["width"], seconds=given["budget"])
 
 
 def summary(result: Repeated) -> Iterator[str]:
@@ -127,7 +129,7 @@ def _with_replay(
     return replayed
 
 
-def _replayed(spec: CheckSpec, given: Mapping[str, Any]) -> tuple[Mapping[int, Ruling], Replay | None]:
+def _replayed(spec: CheckSpec, given: RepeatValues) -> tuple[Mapping[int, Ruling], Replay | None]:
     """Return the verdicts of the replay to load and the replay to write."""
     known: dict[int, Ruling] = {}
     if given["load_debug_replay"] is not None:

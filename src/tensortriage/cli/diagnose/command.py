@@ -1,10 +1,11 @@
 """``triage diagnose``: walk the whole guide and end with one verdict."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
+from tensortriage.cli.option_values import DiagnoseValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -116,7 +117,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 )
 @option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
 @common
-def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Any) -> None:
+def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Unpack[DiagnoseValues]) -> None:
     """Find out why MODEL gives wrong numbers on an engine: one verdict, the culprit, the next command.
 
     Runs MODEL on a reference and on the target, then asks the questions of the guide in order of cost, until one

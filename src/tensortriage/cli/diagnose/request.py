@@ -4,11 +4,12 @@ import contextlib
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import DiagnoseValues
 from tensortriage.cli.progress import StepTeller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, tolerance_of
 from tensortriage.diagnose.state.verdict import Verdict
@@ -39,17 +40,18 @@ def no_target(model: Path) -> UsageError:
     return UsageError("no --target: which engine is under suspicion?", slug="target-missing", cure=f"try {commands}")
 
 
-def request_of(model: Path, target: str, given: dict[str, Any]) -> DiagnoseRequest:
+def request_of(model: Path, target: str, given: DiagnoseValues) -> DiagnoseRequest:
     """Return the request that a command line stands for."""
+    limits = limits_of(given["timeout"], given["memory_limit"])
     return DiagnoseRequest(
         model=model,
         target=target,
         reference=given["reference"],
         target_model=given["target_model"],
-        feeding=feed_request(given, most=given["samples"]),
+        feeding=feed_request(given, most=given["samples"], limits=limits),
         case=given["case"],
         tolerance=tolerance_of(given),
-        limits=limits_of(given["timeout"], given["memory_limit"]),
+        limits=limits,
         external_data_dir=given["external_data_dir"],
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else BATCH_BYTES,
         budget_seconds=given["budget"],

@@ -3,11 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import DataValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -39,7 +40,12 @@ MOST_SHOWN = 20
 @data_options
 @common
 def inspect_quantizers(
-    model: Path, original: Path | None, samples: int, external_data_dir: Path | None, as_json: bool, **given: Any
+    model: Path,
+    original: Path | None,
+    samples: int,
+    external_data_dir: Path | None,
+    as_json: bool,
+    **given: Unpack[DataValues],
 ) -> None:
     """Judge every pair of QuantizeLinear and DequantizeLinear of MODEL, calibrated or learned in training.
 

@@ -7,13 +7,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import click
 import numpy as np
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import DataValues
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
 from tensortriage.cli.run import averages, compatible
@@ -56,7 +57,8 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
             sys.exit(0)
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'", context)
-    feeding = feed_request(given, most=None)
+    limits = limits_of(given["timeout"], given["memory_limit"])
+    feeding = feed_request(cast("DataValues", given), most=None, limits=limits)
     saved = [participant for path in given["load_outputs"] for participant in load_saved(path)]
     reference, targets = engines_of(given, saved)
     if as_there and not (given["reference"] or given["targets"]):
@@ -81,10 +83,10 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         fail_fast=given["fail_fast"],
         warm_up=given["warm_up"],
         postprocess=postprocess_of(given),
-        metric=metric_of(given["metric_script"], given),
+        metric=metric_of(given["metric_script"], limits),
         flatten=given["no_shape_check"],
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else None,
-        limits=limits_of(given["timeout"], given["memory_limit"]),
+        limits=limits,
         external_data_dir=given["external_data_dir"],
     )
     if given["check_average"]:
