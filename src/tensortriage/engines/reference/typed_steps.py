@@ -25,6 +25,10 @@ from tensortriage.values.dtype import DType
 
 Entry = TypeVar("Entry")
 
+SAME_EVERYWHERE = MOVES_DATA | {"Add", "Sub"}
+"""Operators whose results no healthy engine gets more wrong than another: a sum of two numbers is correctly rounded by
+every one of them (IEEE 754). In ``x + -1e9`` it absorbs x; ten times its rounding error would not."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finish:
@@ -158,7 +162,7 @@ class TypedSteps:
         rounding = None if fused else self._rounding(node, value)
         if error is None and rounding is None:
             return None
-        return Finish(error, rounding, 1 if is_standard(node, *MOVES_DATA) else arithmetic.amplify)
+        return Finish(error, rounding, 1 if is_standard(node, *SAME_EVERYWHERE) else arithmetic.amplify)
 
     def _rounding(self, node: ir.Node, value: ir.Value) -> Rounding | None:
         dtype = self._dtype(value)

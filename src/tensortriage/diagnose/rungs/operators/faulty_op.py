@@ -1,9 +1,12 @@
 """Is one op wrong by itself on golden inputs, and does its error make the failure?"""
 
+from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.within import beyond_fp32, is_habit
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
-from tensortriage.diagnose.rungs.operators.blame import blame
+from tensortriage.diagnose.rungs.operators.blame import Blame, blame
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
@@ -17,7 +20,7 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     found = blame(inv, evidence)
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value) or inv.refreshed(verdict)
-    if found is None:
+    if found is None or (evidence.rounded is not None and a_habit(inv, evidence, found)):
         return None
     first = found.culprits[0]
     if verdict := at_the_culprit(inv, evidence.feed, first.value):
@@ -39,3 +42,23 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
             inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
         ],
     )
+
+
+def a_habit(inv: Investigation, evidence: Evidence, found: Blame) -> bool:
+    """Say whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
+
+    Where rounding explains the outputs, that is no fault of single ops; one that is far beyond its floor still is.
+    """
+    local = evidence.local
+    if local is None:
+        return False
+    values = [culprit.value for culprit in found.culprits]
+    if any(beyond_fp32(ratio_of(local.error(value), local.floors.target.get(value))) for value in values):
+        return False
+    beyond = {value for value, _ in suspects(inv, evidence.feed, local)}
+    for kind in {culprit.op_type for culprit in found.culprits}:
+        nodes = [node for node in inv.model.graph.nodes if node.op_type == kind]
+        measured = [value for node in nodes for value in node.outputs if value in local.metrics]
+        if not is_habit(sum(value in beyond for value in measured), len(measured)):
+            return False
+    return True

@@ -9,7 +9,9 @@ from diagnosing import ask, named, step
 MODEL = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (float[1, 2] y) {
     hidden = MatMul(x, w)
     bent = Tanh(hidden)
-    two = MatMul(bent, v)
+    mixed = MatMul(bent, u)
+    again = Tanh(mixed)
+    two = MatMul(again, v)
     y = ReduceMean<axes = [0]>(two)
 }"""
 """Two numbers come out: by chance alone they may be 21 dB beyond their prediction."""
@@ -17,8 +19,8 @@ MODEL = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (fl
 
 def model():
     rng = np.random.default_rng(5)
-    made = named(MODEL, "first", "bend", "second", "mean")
-    for name, shape in (("w", (48, 32)), ("v", (32, 2))):
+    made = named(MODEL, "first", "bend", "second", "bend_again", "third", "mean")
+    for name, shape in (("w", (48, 32)), ("u", (32, 32)), ("v", (32, 2))):
         made.graph.initializer.append(numpy_helper.from_array(rng.normal(0, 0.2, shape).astype(np.float32), name))
     return made
 
@@ -32,6 +34,14 @@ def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
     verdict, _ = ask(tmp_path, model(), FEED, target)
     assert "inside is +" in step(verdict, "does rounding to bf16 explain it?").answer
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
+
+
+def test_what_the_engine_does_at_most_ops_of_a_kind_is_no_fault_of_one(tmp_path):
+    """Sums cut off in float16 after every 4 products: every MatMul is a little beyond its floor."""
+    (tmp_path / "engine.py").write_text("from tensortriage.testing import SimulatedAccelerator as Engine\n")
+    options = "precision=fp16,accumulator=fp16,block=4,rounding=zero"
+    verdict, _ = ask(tmp_path, model(), FEED, f"script:{tmp_path / 'engine.py'},{options}")
+    assert verdict.verdict == "rounding", verdict.summary
 
 
 def test_without_a_fault_it_is_rounding(tmp_path):
