@@ -24,6 +24,7 @@ from tensortriage.errors import ModelError
 from tensortriage.model.fingerprint import fingerprint
 from tensortriage.model.io.external_data import weight_files
 from tensortriage.model.io.load import read_model
+from tensortriage.model.io.parse import read_message
 from tensortriage.model.io.save import ExternalData, ExternalLayout, save_model
 from tensortriage.model.io.serialize import hollow_proto, to_bytes
 from tensortriage.model.ir.display_names import first_line
@@ -61,7 +62,12 @@ class Model:
 
     @classmethod
     def load(
-        cls, path: Path | str, *, external_data_dir: Path | None = None, ignore_external_data: bool = False
+        cls,
+        path: Path | str,
+        *,
+        external_data_dir: Path | None = None,
+        ignore_external_data: bool = False,
+        mend_names: bool = False,
     ) -> Self:
         """Load an ONNX file; large weights stay on disk and are read when asked for.
 
@@ -71,13 +77,22 @@ class Model:
                 engines look for the data beside it.
             ignore_external_data: Whether external data are never looked for; see
                 `tensortriage.model.io.missing_weights`. Such a model has no path, because engines cannot load it.
+            mend_names: Whether values that several nodes make under one name are told apart; see
+                `tensortriage.model.io.repeated_names`. A model that was mended has no path either.
 
         Raises:
             ModelError: When anything is wrong with it; see the table above.
         """
         path = Path(path)
-        found = read_model(path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data)
-        loadable = not ignore_external_data and (external_data_dir is None or not _apart(found, path))
+        message = read_message(path, mend_names=mend_names)
+        found = read_model(
+            path, external_data_dir=external_data_dir, ignore_external_data=ignore_external_data, message=message
+        )
+        for new, old in message.mended.items():
+            _logger.warning("'%s' is made more than once; one that comes first is now '%s'", old, new)
+        loadable = not (ignore_external_data or message.mended) and (
+            external_data_dir is None or not _apart(found, path)
+        )
         model = cls.from_ir(found, path if loadable else None)
         _logger.info("read %s: %d nodes, opset %d", path, len(found.graph), model.opset)
         return model

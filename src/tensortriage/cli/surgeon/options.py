@@ -118,11 +118,11 @@ proof_options = together(
 """What says whether the result is proven, and how data for it are made up."""
 
 
-def source_of(model: Path, given: Mapping[str, Any]) -> "Source":
-    """Return the model to edit."""
+def source_of(model: Path, given: Mapping[str, Any], *, mend_names: bool = False) -> "Source":
+    """Return the model to edit; with ``mend_names`` values of one name are told apart while it is loaded."""
     from tensortriage.workflows.edits.edit_pipeline import Source
 
-    return Source(model, given["external_data_dir"], given["ignore_external_data"])
+    return Source(model, given["external_data_dir"], given["ignore_external_data"], mend_names)
 
 
 def layout_of(given: Mapping[str, Any], default: "ExternalData") -> "ExternalData | ExternalLayout":

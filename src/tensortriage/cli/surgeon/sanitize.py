@@ -171,7 +171,7 @@ def sanitize(model: Path, as_json: bool, **given: Any) -> None:
     feeding = feeding_of(given, shapes=given["input_shapes"])
     result = sanitize(
         SanitizeRequest(
-            source=source_of(model, given),
+            source=source_of(model, given, mend_names=True),
             target=Target(given["output"], layout_of(given, ExternalData.LEAVE)),
             outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"]),
             input_shapes=parse_shapes(given["override"]),

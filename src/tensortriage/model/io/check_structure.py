@@ -83,6 +83,10 @@ def _check_nodes(
     The order of the nodes does not matter: `Model` sorts them.
     """
     for node in nodes:
+        repeated = next((name for name in node.output if name and name in scopes[-1]), "")
+        if repeated:
+            first = _maker(nodes, repeated)
+            raise _made_twice(repeated, None if first is node else first, node, where)
         _define(scopes[-1], filter(None, node.output), "output", where)
     for node in nodes:
         metadata = (text for prop in node.metadata_props for text in (prop.key, prop.value))
@@ -132,6 +136,24 @@ def _define(names: set[str], new: Iterable[str], what: str, where: str) -> None:
                 cure="give every value one name and one definition: export the model again",
             )
         names.add(name)
+
+
+def _maker(nodes: Sequence[onnx.NodeProto], value: str) -> onnx.NodeProto | None:
+    return next((node for node in nodes if value in node.output), None)
+
+
+def _made_twice(value: str, first: onnx.NodeProto | None, second: onnx.NodeProto, where: str) -> ModelError:
+    """Return the error for a value that a node makes though there is one of that name."""
+    first_words = "an input or an initializer has the same name"
+    cure = "export the model with another name for the output"
+    if first is not None:
+        first_words = f"so does {_shown(first)}"
+        cure = "triage surgeon sanitize MODEL -o MENDED gives the first one another name"
+    return ModelError(
+        f"{_shown(second)} of {where} makes {quoted(value)}, and {first_words}: it is defined more than once",
+        slug="value-defined-twice",
+        cure=cure,
+    )
 
 
 def _require_text(where: str, *texts: object) -> None:

@@ -17,7 +17,7 @@ from tensortriage.model.io.external_data import ExternalFiles
 from tensortriage.model.io.foreign_types import take_foreign_types
 from tensortriage.model.io.lazy_weights import MappedTensor, WeightFile
 from tensortriage.model.io.missing_weights import AbsentTensor
-from tensortriage.model.io.parse import read_message
+from tensortriage.model.io.parse import Message, read_message
 from tensortriage.model.io.serialize import TRAINING, Hollow
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.ir.traversal import replace_tensors
@@ -25,18 +25,25 @@ from tensortriage.model.ir.traversal import replace_tensors
 logging.getLogger("onnx_ir").addHandler(logging.NullHandler())  # else its warnings go to stderr unasked
 
 
-def read_model(path: Path, *, external_data_dir: Path | None = None, ignore_external_data: bool = False) -> ir.Model:
+def read_model(
+    path: Path,
+    *,
+    external_data_dir: Path | None = None,
+    ignore_external_data: bool = False,
+    message: Message | None = None,
+) -> ir.Model:
     """Read an ONNX file; large weights, external or not, stay on disk.
 
     Args:
         path: The file.
         external_data_dir: Where external data are, when not beside the file.
         ignore_external_data: Whether external data are never looked for.
+        message: The file as it was parsed before; None to parse it.
 
     Raises:
         ModelError: Whatever is wrong with the file; see the table of slugs in `tensortriage.model.model`.
     """
-    message = read_message(path)
+    message = message or read_message(path)
     proto, places = message.proto, message.places
     foreign_types = take_foreign_types(proto.graph)
     model = _deserialize(proto, path)

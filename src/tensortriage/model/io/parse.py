@@ -14,6 +14,7 @@ import onnx
 
 from tensortriage.errors import ModelError
 from tensortriage.model.io.check_structure import check_structure
+from tensortriage.model.io.repeated_names import mend_repeated_names
 from tensortriage.model.wire import Buffer, lift_weights
 
 LARGE_FILE_BYTES = 32 << 20
@@ -43,14 +44,21 @@ class Message:
     Attributes:
         proto: The message, its graph checked, without the data of the initializers in `places`.
         places: Position in ``graph.initializer`` to (offset, length) of its raw data in the file, in bytes.
+        mended: New name to old name of the values that were told apart.
     """
 
     proto: onnx.ModelProto
     places: Mapping[int, tuple[int, int]]
+    mended: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read_message(path: Path) -> Message:
+def read_message(path: Path, *, mend_names: bool = False) -> Message:
     """Parse an ONNX file, mapped into memory when it is large, and check that its graph hangs together.
+
+    Args:
+        path: The file.
+        mend_names: Whether values that several nodes make under one name are told apart; see
+            `tensortriage.model.io.repeated_names`.
 
     Raises:
         ModelError: Whatever is wrong with the file but for its external data; see `tensortriage.model.model`.
@@ -64,8 +72,9 @@ def read_message(path: Path) -> Message:
         raise _not_onnx(path, data[:64], str(error)) from error
     if not proto.HasField("graph"):
         raise _not_onnx(path, data[:64], "it holds no graph")
+    mended = mend_repeated_names(proto) if mend_names else {}
     check_structure(proto, lifted={index: length for index, (_, length) in lifted.places.items()})
-    return Message(proto, lifted.places)
+    return Message(proto, lifted.places, mended)
 
 
 def _contents(path: Path) -> Buffer:

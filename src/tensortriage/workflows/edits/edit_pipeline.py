@@ -24,16 +24,21 @@ class Source:
         path: ONNX file.
         external_data_dir: Where external data are when not beside the model.
         ignore_external_data: Whether external data are never looked for; what is written refers to them as before.
+        mend_names: Whether values that several nodes make under one name are told apart.
     """
 
     path: Path
     external_data_dir: Path | None = None
     ignore_external_data: bool = False
+    mend_names: bool = False
 
     def load(self) -> Model:
         """Load the model; one with its weights elsewhere has no path, because engines cannot load that file."""
         model = Model.load(
-            self.path, external_data_dir=self.external_data_dir, ignore_external_data=self.ignore_external_data
+            self.path,
+            external_data_dir=self.external_data_dir,
+            ignore_external_data=self.ignore_external_data,
+            mend_names=self.mend_names,
         )
         return model if self.external_data_dir is None else Model.from_ir(model.ir)
 
