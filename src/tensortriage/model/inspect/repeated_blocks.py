@@ -18,6 +18,7 @@ import onnx
 
 from tensortriage.model.inspect.outline import ConstantFacts, all_nodes, attribute_text, bodies, op_label
 from tensortriage.model.provenance.origin import read_origin
+from tensortriage.model.provenance.path_names import common_module
 
 SMALLEST_BLOCK = 3
 """Fewest nodes of a block: pairs repeat everywhere and mean nothing."""
@@ -213,6 +214,4 @@ def _common_module(nodes: Sequence[onnx.NodeProto]) -> str:
         read_origin(node.name, {prop.key: prop.value for prop in node.metadata_props}, node.doc_string)
         for node in nodes
     )
-    paths = [origin.module.split(".") for origin in origins if origin.module]
-    shared = itertools.takewhile(lambda steps: len(set(steps)) == 1, zip(*paths, strict=False))
-    return ".".join(steps[0] for steps in shared)
+    return common_module([origin.module for origin in origins if origin.module])

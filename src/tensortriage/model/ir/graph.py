@@ -18,6 +18,7 @@ from tensortriage.model.ir.attributes import bodies, constant_tensor, plain_attr
 from tensortriage.model.ir.shape_operands import shape_like_values
 from tensortriage.model.ir.specs import tensor_spec
 from tensortriage.model.provenance.origin import UNKNOWN, NodeOrigin, read_origin
+from tensortriage.model.provenance.path_names import common_module
 from tensortriage.values.spec import ValueSpec
 
 
@@ -98,12 +99,24 @@ class Graph:
             ) from None
 
     def origin(self, name: str) -> NodeOrigin:
-        """Return where a node comes from; nothing but empty texts for a name that the model does not have."""
+        """Return where a node comes from; nothing but empty texts for a name that the model does not have.
+
+        A node that the exporter's optimizer put in without saying so belongs to the innermost module in which all lie
+        that use it, as far as those say.
+        """
         if name not in self._origins:
-            node = self._ir_nodes.get(name)
-            made = UNKNOWN if node is None else read_origin(name, node.metadata_props, node.doc_string or "")
-            self._origins[name] = made
+            made = self._own_origin(name)
+            self._origins[name] = made if made.is_known or name not in self else self._origin_of_users(name, made)
         return self._origins[name]
+
+    def _own_origin(self, name: str) -> NodeOrigin:
+        node = self._ir_nodes.get(name)
+        return UNKNOWN if node is None else read_origin(name, node.metadata_props, node.doc_string or "")
+
+    def _origin_of_users(self, name: str, made: NodeOrigin) -> NodeOrigin:
+        users = (user for value in self.node(name).outputs if value for user in self.consumers(value))
+        told = [origin for user in users if (origin := self._own_origin(user.name)).operator]
+        return dataclasses.replace(made, module=common_module([origin.module for origin in told])) if told else made
 
     def __contains__(self, node_name: object) -> bool:
         return node_name in self._by_name

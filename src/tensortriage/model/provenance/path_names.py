@@ -4,6 +4,7 @@ A path of modules is written with dots wherever it is shown; users may write it 
 """
 
 import fnmatch
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -63,6 +64,20 @@ def modules_matching(pattern: str, modules: Iterable[str]) -> frozenset[str]:
         or fnmatch.fnmatchcase(module, wanted)
         or fnmatch.fnmatchcase(module, wanted + ".*")
     )
+
+
+def common_module(modules: Sequence[str]) -> str:
+    """Return the innermost module in which all modules lie.
+
+    Example:
+        >>> common_module(["encoder.layer.0.attn.q", "encoder.layer.0.attn"])
+        'encoder.layer.0.attn'
+    """
+    paths = [module.split(".") for module in modules if module]
+    if len(paths) < len(modules):  # one of them is the network itself
+        return ""
+    shared = itertools.takewhile(lambda steps: len(set(steps)) == 1, zip(*paths, strict=False))
+    return ".".join(steps[0] for steps in shared)
 
 
 def common_pattern(modules: Sequence[str]) -> str:

@@ -64,3 +64,16 @@ def test_casts_belong_to_the_module_whose_value_they_change():
     for cast in casts:
         producer = typed.producer(cast.inputs[0])
         assert typed.origin(cast.name) == typed.origin(producer.name) != ""
+
+
+def test_a_node_without_metadata_belongs_to_the_module_of_its_users():
+    changed = Model.load(FOLDER / "small_transformer.onnx").clone()
+    whole = Model.load(FOLDER / "small_transformer.onnx").graph
+    inner = next(n for n in whole.nodes if n.op_type == "MatMul" and whole.origin(n.name).module == "head")
+    end = next(n for n in whole.nodes if n.op_type == "Softmax")
+    for name in (inner.name, end.name):
+        changed.ir.graph.node(name).metadata_props.clear()
+    graph = Model.from_ir(changed.ir).graph
+    assert graph.origin(inner.name).module == "head"
+    assert graph.origin(end.name).module == "layers.0.attention"
+    assert graph.origin(end.name).module_class == ""

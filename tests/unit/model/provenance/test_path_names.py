@@ -1,6 +1,6 @@
 import pytest
 
-from tensortriage.model.provenance.path_names import common_pattern, module_of_name, modules_matching
+from tensortriage.model.provenance.path_names import common_module, common_pattern, module_of_name, modules_matching
 
 MODULES = ("encoder.layer.0.mlp", "encoder.layer.0.mlp.act", "encoder.layer.1.mlp.act", "encoder.layer.10", "head")
 
@@ -56,3 +56,11 @@ def test_what_a_pattern_means(pattern, found):
 )
 def test_what_copies_have_in_common(modules, pattern):
     assert common_pattern(modules) == pattern
+
+
+@pytest.mark.parametrize(
+    ("modules", "module"),
+    [(["a.b.c", "a.b"], "a.b"), (["a.b", "a.bc"], "a"), (["a", "b"], ""), (["a.b", ""], ""), ([], "")],
+)
+def test_the_innermost_common_module(modules, module):
+    assert common_module(modules) == module
