@@ -64,6 +64,7 @@ def _power_of_two(wide: np.ndarray, rounding: str) -> np.ndarray:
 
 @kernel("Cast", "CastLike")
 def _cast(call: Call) -> Output:
+    """Cast(input), CastLike(input, target_type): each element converted; `saturate` and `round_mode` bind fp8 only."""
     to = DType(call.get("to")) if call.op_type == "Cast" else DType.from_numpy(call[1].dtype)
     saturate = bool(call.get("saturate", 1))
     return convert(call[0], to, saturate=saturate, scale_rounding=call.get("round_mode", "up"))

@@ -29,14 +29,17 @@ _FOLDS: dict[str, np.ufunc] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.a
 
 
 def _unary(call: Call) -> Output:
+    """A function of every element, by the table `_UNARY`; the shape stays."""
     return _UNARY[call.op_type](call[0])
 
 
 def _binary(call: Call) -> Output:
+    """A function of two tensors that broadcast, by the table `_BINARY`."""
     return _BINARY[call.op_type](call[0], call[1])
 
 
 def _fold(call: Call) -> Output:
+    """A function of two folded over any number of tensors that broadcast, by the table `_FOLDS`."""
     return reduce(_FOLDS[call.op_type], call.inputs)
 
 
@@ -47,12 +50,14 @@ kernel(*_FOLDS)(_fold)
 
 @kernel("Mean")
 def _mean(call: Call) -> Output:
+    """Mean(data_0, ...): the elementwise mean of tensors that broadcast to one shape."""
     total: np.ndarray = reduce(np.add, call.inputs)
     return total / len(call.inputs)
 
 
 @kernel("Div")
 def _div(call: Call) -> Output:
+    """Div(A, B): A / B, broadcast; the quotient of integers is cut off towards zero."""
     dividend, divisor = call[0], call[1]
     if dividend.dtype.kind not in "iu":
         return dividend / divisor
@@ -63,11 +68,13 @@ def _div(call: Call) -> Output:
 
 @kernel("Mod")
 def _mod(call: Call) -> Output:
+    """Mod(A, B): the remainder with the sign of B (Python's %), or with that of A (C's fmod) if `fmod` = 1."""
     return np.fmod(call[0], call[1]) if call.get("fmod", 0) else np.mod(call[0], call[1])
 
 
 @kernel("Pow")
 def _pow(call: Call) -> Output:
+    """Pow(X, Y): X ** Y, broadcast, in the type of X; non-negative powers of integers are exact modulo 2 ** bits."""
     base, exponent = call[0], call[1]
     if base.dtype.kind in "iu" and exponent.dtype.kind in "iu" and not np.any(exponent < 0):
         return np.power(base, exponent.astype(base.dtype))
@@ -76,17 +83,20 @@ def _pow(call: Call) -> Output:
 
 @kernel("BitShift")
 def _bit_shift(call: Call) -> Output:
+    """BitShift(X, Y): X << Y or X >> Y by `direction`, broadcast; unsigned integers."""
     shift = np.left_shift if call.get("direction") == "LEFT" else np.right_shift
     return shift(call[0], call[1])
 
 
 @kernel("Where")
 def _where(call: Call) -> Output:
+    """Where(condition, X, Y): X where the condition holds, else Y; all three broadcast."""
     return np.where(call[0], call[1], call[2])
 
 
 @kernel("IsInf")
 def _is_inf(call: Call) -> Output:
+    """IsInf(X): whether an element is Inf of a sign that `detect_positive` or `detect_negative` asks for."""
     x = call[0].astype(np.float64)
     found = np.zeros(x.shape, bool)
     if call.get("detect_positive", 1):
@@ -98,6 +108,7 @@ def _is_inf(call: Call) -> Output:
 
 @kernel("Clip")
 def _clip(call: Call) -> Output:
+    """Clip(input, min, max): min(max(input, min), max); the bounds are attributes before operator set 11."""
     x = call[0]
     low = call[1] if call.version >= 11 else call.get("min")
     high = call[2] if call.version >= 11 else call.get("max")
@@ -110,27 +121,32 @@ def _clip(call: Call) -> Output:
 
 @kernel("LeakyRelu")
 def _leaky_relu(call: Call) -> Output:
+    """LeakyRelu(X): X where X >= 0, else alpha X."""
     return np.where(call[0] < 0, call[0] * call.get("alpha", 0.01), call[0])
 
 
 @kernel("ThresholdedRelu")
 def _thresholded_relu(call: Call) -> Output:
+    """ThresholdedRelu(X): X where X > alpha, else 0."""
     return np.where(call[0] > call.get("alpha", 1.0), call[0], 0.0)
 
 
 @kernel("Elu")
 def _elu(call: Call) -> Output:
+    """Elu(X): X where X >= 0, else alpha (exp(X) - 1)."""
     return np.where(call[0] < 0, call.get("alpha", 1.0) * np.expm1(call[0]), call[0])
 
 
 @kernel("Celu")
 def _celu(call: Call) -> Output:
+    """Celu(X): max(0, X) + min(0, alpha (exp(X / alpha) - 1))."""
     alpha = call.get("alpha", 1.0)
     return np.maximum(call[0], 0.0) + np.minimum(0.0, alpha * np.expm1(call[0] / alpha))
 
 
 @kernel("Selu")
 def _selu(call: Call) -> Output:
+    """Selu(X): gamma X where X > 0, else gamma alpha (exp(X) - 1)."""
     # The defaults are the float32 numbers of the operator specification.
     alpha, gamma = call.get("alpha", 1.67326319217681884765625), call.get("gamma", 1.05070102214813232421875)
     return gamma * np.where(call[0] > 0, call[0], alpha * np.expm1(call[0]))
@@ -138,11 +154,13 @@ def _selu(call: Call) -> Output:
 
 @kernel("HardSigmoid")
 def _hard_sigmoid(call: Call) -> Output:
+    """HardSigmoid(X): max(0, min(1, alpha X + beta))."""
     return np.clip(call.get("alpha", 0.2) * call[0] + call.get("beta", 0.5), 0.0, 1.0)
 
 
 @kernel("Gelu")
 def _gelu(call: Call) -> Output:
+    """Gelu(X): X Phi(X) with Phi the normal distribution, by erf, or by tanh if `approximate` says so."""
     x = call[0]
     if call.get("approximate", "none") == "tanh":
         return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
@@ -151,11 +169,13 @@ def _gelu(call: Call) -> Output:
 
 @kernel("Swish")
 def _swish(call: Call) -> Output:
+    """Swish(X): X sigmoid(alpha X)."""
     return call[0] * sigmoid(call.get("alpha", 1.0) * call[0])
 
 
 @kernel("Shrink")
 def _shrink(call: Call) -> Output:
+    """Shrink(input): input + bias below -lambd, input - bias above lambd, 0 between."""
     x, bias, threshold = call[0], call.get("bias", 0.0), call.get("lambd", 0.5)
     shrunk = np.where(x < -threshold, x + bias, np.where(x > threshold, x - bias, 0))
     return shrunk.astype(x.dtype)
@@ -163,6 +183,7 @@ def _shrink(call: Call) -> Output:
 
 @kernel("Dropout")
 def _dropout(call: Call) -> Output:
+    """Dropout(data, ratio, training_mode) in inference: the data themselves, and a mask [shape of data] of True."""
     ratio = call.get("ratio", 0.5) if call[1] is None else float(call[1])
     if call[2] is not None and bool(call[2]) and ratio > 0:
         raise ValueError("training mode drops values at random")

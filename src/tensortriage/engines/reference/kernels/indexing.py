@@ -9,11 +9,13 @@ from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 
 @kernel("Gather")
 def _gather(call: Call) -> Output:
+    """Gather(data, indices): slices of data along `axis`; the shape is data's with that of indices for that axis."""
     return np.take(call[0], _wrapped(call[1], call[0].shape[call.get("axis", 0)]), axis=call.get("axis", 0))
 
 
 @kernel("GatherElements")
 def _gather_elements(call: Call) -> Output:
+    """GatherElements(data, indices): output[i, j] = data[indices[i, j], j] for `axis` 0; indices' shape."""
     x, indices, axis = call[0], call[1], call.get("axis", 0)
     places = list(np.indices(indices.shape, sparse=True))
     places[axis] = _wrapped(indices, x.shape[axis])
@@ -22,6 +24,7 @@ def _gather_elements(call: Call) -> Output:
 
 @kernel("GatherND")
 def _gather_nd(call: Call) -> Output:
+    """GatherND(data, indices): data at the tuples in the last axis of indices; the first `batch_dims` axes go along."""
     x, indices, batch = call[0], call[1], call.get("batch_dims", 0)
     lead = [np.arange(n).reshape([-1 if i == j else 1 for j in range(indices.ndim - 1)]) for i, n in
             enumerate(indices.shape[:batch])]  # fmt: skip
@@ -31,6 +34,10 @@ def _gather_nd(call: Call) -> Output:
 
 @kernel("ScatterElements", "Scatter")
 def _scatter_elements(call: Call) -> Output:
+    """ScatterElements(data, indices, updates): data with data[indices[i, j], j] = updates[i, j] for `axis` 0.
+
+    `reduction` adds, multiplies, or takes the larger or smaller instead of replacing.
+    """
     x, indices, axis = call[0].copy(), call[1], call.get("axis", 0)
     places = list(np.indices(indices.shape, sparse=True))
     places[axis] = _wrapped(indices, x.shape[axis])
@@ -39,6 +46,7 @@ def _scatter_elements(call: Call) -> Output:
 
 @kernel("ScatterND")
 def _scatter_nd(call: Call) -> Output:
+    """ScatterND(data, indices, updates): data with updates, by `reduction`, at the tuples in indices' last axis."""
     x, indices = call[0].copy(), call[1]
     places = tuple(_wrapped(indices[..., i], x.shape[i]) for i in range(indices.shape[-1]))
     return _placed(x, places, call[2], call.get("reduction", "none"))
@@ -57,6 +65,10 @@ def _placed(x: np.ndarray, places: tuple[np.ndarray, ...], updates: np.ndarray, 
 
 @kernel("TensorScatter")
 def _tensor_scatter(call: Call) -> Output:
+    """TensorScatter(past_cache, update, write_indices): the cache [batch, .., length, ..] with the update in it.
+
+    Along `axis`, from each row's write index on; `circular` goes on at the beginning.
+    """
     cache, update = call[0].copy(), call[1]
     axis = call.get("axis", -2)
     starts = np.zeros(cache.shape[0], np.int64) if call[2] is None else call[2]
@@ -69,6 +81,7 @@ def _tensor_scatter(call: Call) -> Output:
 
 @kernel("OneHot")
 def _one_hot(call: Call) -> Output:
+    """OneHot(indices, depth, values): a new `axis` of size depth, values[1] at the index and values[0] elsewhere."""
     depth = int(np.reshape(call[1], -1)[0])
     axis = call.get("axis", -1)
     indices = np.expand_dims(np.asarray(call[0]).astype(np.int64), axis)
@@ -81,16 +94,22 @@ def _one_hot(call: Call) -> Output:
 
 @kernel("NonZero")
 def _non_zero(call: Call) -> Output:
+    """NonZero(X): int64 [rank, count], the indices of what is not zero, in row-major order."""
     return np.array(np.nonzero(np.atleast_1d(call[0])), np.int64).reshape(max(call[0].ndim, 1), -1)
 
 
 @kernel("Compress")
 def _compress(call: Call) -> Output:
+    """Compress(input, condition): slices along `axis`, or elements of the flattened input, where condition holds."""
     return np.compress(call[1], call[0], axis=call.get("axis"))
 
 
 @kernel("Unique")
 def _unique(call: Call) -> Output:
+    """Unique(X): Y, indices of first occurrence, inverse_indices, counts; of slices along `axis`, or of elements.
+
+    Sorted, or in order of first occurrence if `sorted` = 0.
+    """
     axis = call.get("axis")
     values, first, inverse, counts = np.unique(call[0], True, True, True, axis=axis)
     inverse = inverse.reshape(-1)
@@ -105,6 +124,7 @@ def _unique(call: Call) -> Output:
 
 @kernel("TopK")
 def _top_k(call: Call) -> Output:
+    """TopK(X, K): values and int64 indices of the K largest or smallest along `axis`, in order; of equals the first."""
     x, axis = call[0], call.get("axis", -1)
     count = call.get("k") if call.version < 10 else int(np.reshape(call[1], -1)[0])
     # A stable sort of the descending order, so that equal elements keep the lower index first.

@@ -36,6 +36,10 @@ def _range(to: DType) -> tuple[float, float]:
 
 @kernel("QuantizeLinear")
 def _quantize_linear(call: Call) -> Output:
+    """QuantizeLinear(x, y_scale, y_zero_point): saturate(round_half_even(x / y_scale) + y_zero_point).
+
+    One scale for all, one per slice of `axis`, or one per `block_size` elements along it.
+    """
     x, axis, block = call[0], call.get("axis", 1), call.get("block_size", 0)
     to = DType(call.get("output_dtype", 0) or DType.UINT8.value)
     zero = None
@@ -47,6 +51,7 @@ def _quantize_linear(call: Call) -> Output:
 
 @kernel("DequantizeLinear")
 def _dequantize_linear(call: Call) -> Output:
+    """DequantizeLinear(x, x_scale, x_zero_point): (x - x_zero_point) x_scale; scales as for QuantizeLinear."""
     x, axis, block = call[0], call.get("axis", 1), call.get("block_size", 0)
     wide = x.astype(np.float64)
     if call[2] is not None:
@@ -56,6 +61,7 @@ def _dequantize_linear(call: Call) -> Output:
 
 @kernel("DynamicQuantizeLinear")
 def _dynamic_quantize_linear(call: Call) -> Output:
+    """DynamicQuantizeLinear(x): y, y_scale, y_zero_point for uint8, of the range of x widened to hold 0."""
     x = call[0]
     low, high = min(0.0, float(np.min(x, initial=0.0))), max(0.0, float(np.max(x, initial=0.0)))
     scale = np.array((high - low) / 255.0 or 1.0)
@@ -65,6 +71,10 @@ def _dynamic_quantize_linear(call: Call) -> Output:
 
 @kernel("QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Output:
+    """QLinearMatMul(a, a_scale, a_zero_point, b, ..., y_zero_point): the product of the dequantized, quantized.
+
+    a [.., m, k] with scales per tensor or per row, b [.., k, n] per tensor or per column.
+    """
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.inputs[:8]
     left = (a.astype(np.float64) - _rows(a_zero).astype(np.float64)) * _rows(a_scale)
     right = (b.astype(np.float64) - b_zero.astype(np.float64)) * b_scale

@@ -10,6 +10,10 @@ from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 
 @kernel("Resize", "Upsample")
 def _resize(call: Call) -> Output:
+    """Resize(X, roi, scales, sizes), Upsample(X, scales): X interpolated along each axis in turn.
+
+    `mode` nearest, linear or cubic; `coordinate_transformation_mode` says which place of X an element of Y is at.
+    """
     x = call[0]
     axes = [axis % x.ndim for axis in call.get("axes") or range(x.ndim)]
     scales, sizes, roi = _request(call, [x.shape[axis] for axis in axes])

@@ -14,6 +14,10 @@ _CUBIC_COEFFICIENT = -0.75
 
 @kernel("AffineGrid")
 def _affine_grid(call: Call) -> Output:
+    """AffineGrid(theta, size): the places [N, (D,) H, W, 2 or 3] of an output's elements, moved by theta.
+
+    theta is [N, 2, 3] or [N, 3, 4]; -1 and 1 are the centres of the corners with `align_corners`, their edges without.
+    """
     theta, sizes = call[0], [int(size) for size in call[1][2:]]
     lines = []
     for size in sizes:
@@ -29,6 +33,7 @@ def _affine_grid(call: Call) -> Output:
 
 @kernel("GridSample")
 def _grid_sample(call: Call) -> Output:
+    """GridSample(X, grid): X [N, C, (D,) H, W] interpolated at the places of grid [N, .., 2 or 3], from -1 to 1."""
     x, grid = call[0], call[1]
     spatial = x.shape[2:]
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(call.get("mode", "linear"), call.get("mode", "linear"))
@@ -84,6 +89,7 @@ def _inside(place: np.ndarray, size: int, padding: str, corners: bool) -> np.nda
 
 @kernel("HannWindow", "HammingWindow", "BlackmanWindow")
 def _window(call: Call) -> Output:
+    """HannWindow, HammingWindow, BlackmanWindow(size): a - b cos(t) + c cos(2 t), t = 2 pi n / size if `periodic`."""
     size = int(np.reshape(call[0], ()))
     angle = 2.0 * np.pi * np.arange(size) / (size if call.get("periodic", 1) else size - 1)
     # Coefficients of the operator specifications.
