@@ -17,7 +17,7 @@ import click
 
 from tensortriage.cli import guard
 from tensortriage.cli.lazy import LazyGroup
-from tensortriage.cli.log_options import finish, to_file, unsilenced
+from tensortriage.cli.logs.options import finish, to_file, unsilenced
 from tensortriage.errors import TriageError
 
 INTERRUPTED = 130

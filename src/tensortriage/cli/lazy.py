@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tensortriage.cli.log_options import before_the_command, log_parameters
+from tensortriage.cli.logs.options import before_the_command, log_parameters
 
 
 class CommandGroup(click.Group):

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import click
 from click.core import ParameterSource
 
-from tensortriage.cli.log_options import LOG_LISTS, begin, given_to, log_parameters
+from tensortriage.cli.logs.options import LOG_LISTS, begin, given_to, log_parameters
 from tensortriage.errors import UsageError
 from tensortriage.workflows.common.output_files import Place, check_output
 

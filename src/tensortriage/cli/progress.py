@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tensortriage.cli.log_options import shows_progress
+from tensortriage.cli.logs.options import shows_progress
 from tensortriage.report.text import duration, printable
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tensortriage.cli.log_levels import LEVELS, levels_of, moved
-from tensortriage.cli.log_options import before_the_command
+from tensortriage.cli.logs.levels import LEVELS, levels_of, moved
+from tensortriage.cli.logs.options import before_the_command
 
-MODEL = Path(__file__).resolve().parents[3] / "examples/digits_cnn.onnx"
+MODEL = Path(__file__).resolve().parents[4] / "examples/digits_cnn.onnx"
 
 
 def triage(*words, cwd=None):

@@ -1,8 +1,8 @@
 """Polygraphy's logging options, in front of a command word and behind it.
 
-What is told is made by `tensortriage.cli.logs`, on the loggers of Python's `logging`: every module of the package logs
-under its own name, so ``--verbosity runs:VERBOSE`` is finer for one of its parts. Results are no log lines: they stay
-on stdout whatever the level is, and only ``--silent`` takes them away.
+What is told is made by `tensortriage.cli.logs.records`, on the loggers of Python's `logging`: every module of the
+package logs under its own name, so ``--verbosity runs:VERBOSE`` is finer for one of its parts. Results are no log
+lines: they stay on stdout whatever the level is, and only ``--silent`` takes them away.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tensortriage.cli.log_levels import LEVELS
+from tensortriage.cli.logs.levels import LEVELS
 
 if TYPE_CHECKING:
-    from tensortriage.cli.logs import Log
+    from tensortriage.cli.logs.records import Log
 
 FORMATS = ("timestamp", "line-info", "no-colors")
 LOG_LISTS: dict[str, Callable[[str], bool]] = {
@@ -113,7 +113,7 @@ def begin(context: click.Context, words: Sequence[str]) -> None:
     if not compatible and not (given["more"] or given["less"] or given["named"] or given["silent"] or given["file"]):
         return
     from tensortriage import __version__
-    from tensortriage.cli.logs import Log
+    from tensortriage.cli.logs.records import Log
 
     document = bool(context.params.get("as_json"))
     usual = LEVELS["INFO"] if compatible else _USUAL

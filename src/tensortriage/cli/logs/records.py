@@ -1,6 +1,6 @@
 """The log of a command: lines on stderr, and in a file, each part of the package as fine as was asked for.
 
-Made only when something is to be told; see `tensortriage.cli.log_options`.
+Made only when something is to be told; see `tensortriage.cli.logs.options`.
 """
 
 import io
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import click
 
-from tensortriage.cli.log_levels import LEVELS, levels_of, moved
+from tensortriage.cli.logs.levels import LEVELS, levels_of, moved
 
 PACKAGE = "tensortriage"
 _LETTERS = {level: name[0] for name, level in LEVELS.items()} | {
