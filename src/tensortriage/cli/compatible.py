@@ -43,7 +43,7 @@ _DEFAULTS: dict[str, Any] = {
     "check": {"lint": {"seed": 1}},
     "surgeon": {"extract": {"seed": 1}, "sanitize": {"seed": 1}},
     "debug": {
-        "reduce": {"case": _passing_case, "save_debug_replay": _REPLAY},
+        "reduce": {"case": _passing_case, "save_debug_replay": _REPLAY, "mode": "bisect"},
         "precision": {"case": _passing_case, "save_debug_replay": _REPLAY},
         "repeat": {"save_debug_replay": _REPLAY},
         "build": {"case": _passing_case},

@@ -79,7 +79,7 @@ def report(found: "LintReport", model: Path, external_data_dir: Path | None, out
     twice = _named_twice(model) if loaded else []
     entries = twice or list(_entries(found.findings, names))
     unused = {entry.node for entry in entries if entry.source == "onnx_graphsurgeon"}
-    custom = {entry.node for entry in entries if entry.level == "warning"} - unused
+    custom = {entry.node for entry in entries if entry.level == "warning" and entry.node} - unused
     passing = [*({names.get(name, name) for name in found.passing} - unused), *custom]
     failing = [name for name in (names.get(name, name) for name in found.failing) if name not in custom]
     if twice:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tensortriage.cli import tensorrt_options
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.convert import quantize_options
 from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
 from tensortriage.cli.surgeon.options import (
@@ -155,7 +156,7 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.workflows.edits.edit_pipeline import Target
     from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    given["convert_to"] = given["convert_to"] or ("trt" if given["output"].suffix in (".engine", ".plan") else "onnx")
+    given["convert_to"] = given["convert_to"] or wanted_by(given["output"])
     if given["convert_to"] == "trt":
         from tensortriage.cli.convert.engine_file import build_and_show
 
@@ -196,6 +197,21 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
         )
     )
     show(result, as_json=as_json)
+
+
+def wanted_by(output: Path) -> str:
+    """Return what the name of the result asks for.
+
+    Raises:
+        UsageError: For a name that says nothing, where Polygraphy would not know either (``convert-target-unknown``).
+    """
+    if output.suffix in (".engine", ".plan"):
+        return "trt"
+    if output.suffix != ".onnx" and click.get_current_context().meta.get(COMPATIBLE):
+        raise UsageError(
+            f"{output} does not say what is to be written", slug="convert-target-unknown", cure="add --convert-to onnx"
+        )
+    return "onnx"
 
 
 def _precision(given: Mapping[str, Any]) -> "Precision | None":

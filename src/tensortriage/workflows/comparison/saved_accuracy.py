@@ -153,6 +153,9 @@ def with_limits(name: str, entry: AccuracyEntry, tolerance: Tolerance) -> Accura
     if not isinstance(tolerance, PolygraphyTolerance):
         return entry
     stat: ErrorStat = setting(tolerance.check_error_stat, name, ErrorStat.ELEMWISE)
+    if stat is not ErrorStat.QUANTILE:  # which is computed there when it is judged
+        metrics = {name: None if name.startswith("quantile") else value for name, value in entry.metrics.items()}
+        entry = dataclasses.replace(entry, metrics=metrics)
     limits: dict[str, str | float] = {
         "check_error_stat": stat.value,
         "atol": setting(tolerance.atol, name, 1e-5),
@@ -173,7 +176,7 @@ def _entry(kind: str, metrics: Metrics, judgement: Judgement, infinities_equal: 
     if kind == SIMPLE:
         values = (
             metrics.max_abs_error, metrics.max_rel_error, metrics.mean_abs_error, metrics.mean_rel_error,
-            metrics.median_abs_error, None, metrics.p99_abs_error, None,
+            metrics.median_abs_error, None if metrics.max_rel_error else 0.0, metrics.p99_abs_error, None,
         )  # fmt: skip
         limits: dict[str, str | float] = {"check_error_stat": "elemwise", "atol": 1e-5, "rtol": 1e-5}
         numbers = {

@@ -18,7 +18,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.annotate import with_input_shapes
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import Search
 from tensortriage.reduce.pieces import Ends, Pieces
@@ -157,7 +157,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
     for output in (request.output, request.min_good):
         check_output(output, *model.files)
     if request.input_shapes:
-        model = with_input_shapes(model, request.input_shapes)
+        model = with_inferred_shapes(with_input_shapes(model, request.input_shapes))
     with Case(request.case) as case, contextlib.ExitStack() as entered:
         asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener)))
         good = _Good()
