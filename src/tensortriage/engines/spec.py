@@ -61,6 +61,10 @@ class EngineSpec:
         return head + (":" + ",".join(f"{k}={v}" for k, v in options.items()) if options else "")
 
 
+PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
+"""ONNX Runtime with every op as written and none fused: the reference unless another is named."""
+
+
 def _malformed(text: str) -> UsageError:
     return UsageError(
         f"'{text}' is not an engine spec",

@@ -26,9 +26,6 @@ from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MappedStore, ShardWriter, TensorStore, stored
 
-PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
-"""The engine that runs rounded and injected models: it executes every node as written."""
-
 FLOAT64 = EngineSpec("reference")
 """The model in float64 throughout, whatever types it declares."""
 

@@ -17,9 +17,9 @@ from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MappedStore, ShardWriter
+from tensortriage.workflows.common.engine_specs import REFERENCE
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 
-REFERENCE = "onnxruntime:optimization=none"
 BATCH_BYTES = 1 << 30
 
 

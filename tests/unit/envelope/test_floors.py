@@ -8,13 +8,13 @@ from onnx import TensorProto, helper, numpy_helper
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.floors import envelope_floors
 from tensortriage.envelope.reference import disputes, outside_envelope
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
-from tensortriage.runs.lab import PLAIN, Lab
+from tensortriage.runs.lab import Lab
 from tensortriage.testing import encoder, feed_for, mlp, save_model
 from tensortriage.values.dtype import Precision
 from tensortriage.values.store import MemoryStore

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, Floors, envelope_floors, jitter
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.runs.lab import PLAIN
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore

@@ -13,13 +13,13 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import format_limit, fp32_limit
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.floors import ROUNDED, jitter
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
-from tensortriage.runs.lab import FLOAT64, PLAIN
+from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.engines.spec import EngineSpec
-from tensortriage.runs.lab import PLAIN
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 

@@ -7,7 +7,7 @@ a switch per quantized node, so a candidate costs a run.
 from collections.abc import Collection, Sequence
 from typing import Self
 
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq_pairs import switch_quantizers
 from tensortriage.precision.goal import GoalReading, GoalSample, PrecisionGoal
@@ -15,8 +15,6 @@ from tensortriage.precision.selection.influence import Influences, influences
 from tensortriage.precision.selection.node_choice import KeptNodes, choose
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
-
-PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
 
 
 class QuantizedNodes:

@@ -8,7 +8,7 @@ its inputs say. The numbers are exact for an engine that rounds every result onc
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN
 from tensortriage.model.mixed_precision.switchable_rounding import Switched
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
@@ -17,8 +17,6 @@ from tensortriage.precision.selection.pass_through_nodes import Islands
 from tensortriage.runs.check_cache import CheckCache, digest
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
-
-PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
 
 
 class Emulation:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensortriage.engines.base import Limits, Plan
 from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -256,7 +256,7 @@ def deployed(spec: EngineSpec) -> EngineSpec:
     The engine ``emulate`` has no kernels of its own: the model that it would make is run without optimizations instead.
     """
     if spec.name == "emulate":
-        return EngineSpec("onnxruntime", {"optimization": "none"})
+        return PLAIN
     options = {key: value for key, value in spec.options.items() if key not in ("precision", "kept")}
     if spec.name in AS_TYPED:
         options["precision"] = AS_TYPED[spec.name]

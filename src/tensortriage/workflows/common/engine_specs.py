@@ -2,11 +2,11 @@
 
 from tensortriage.engines.base import ChecksOptions
 from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineMissing
 from tensortriage.runs.runner import precision_of
 
-REFERENCE = "onnxruntime:optimization=none"
+REFERENCE = str(PLAIN)
 """The default reference: every op as written, none fused."""
 
 

@@ -21,13 +21,12 @@ from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance, 
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.compare.run_result import CompareResult, FeedComparison, Invalid
 from tensortriage.engines.base import Limits
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.capture import batches
-from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace

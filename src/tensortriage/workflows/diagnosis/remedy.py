@@ -20,7 +20,7 @@ from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Remedy, Verdict, VerdictKind
 from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, EngineMissing, TriageError
 from tensortriage.model.mixed_precision.convert_precision import convert
@@ -31,7 +31,7 @@ from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.precision.selection.node_groups import fused_nodes, groups_of
 from tensortriage.precision.selection.typed_candidates import deployed
 from tensortriage.runs.budget import BudgetSpent
-from tensortriage.runs.lab import FLOAT64, PLAIN, Mark
+from tensortriage.runs.lab import FLOAT64, Mark
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnosis.recalibration import with_calibration
 

@@ -13,7 +13,7 @@ from tensortriage.compare.judgement.within import format_limit, is_lost, within_
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.engines.onnxruntime.told_types import known_specs
 from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
@@ -29,7 +29,7 @@ from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
-from tensortriage.workflows.edits.verify_edit import PLAIN, Arrays, ProofRequest
+from tensortriage.workflows.edits.verify_edit import Arrays, ProofRequest
 
 FLOAT64 = EngineSpec("reference")
 _EXACT_SHARE = 4.0

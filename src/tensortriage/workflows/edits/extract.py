@@ -8,6 +8,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure_many
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError, EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.extract import extract as cut
@@ -31,7 +32,6 @@ from tensortriage.workflows.edits.verify_edit import (
     IGNORED,
     LARGE_BYTES,
     MOST_FEEDS,
-    PLAIN,
     EditStage,
     OutputProof,
     Proof,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.convert_precision import convert
@@ -25,7 +26,7 @@ from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.edits.convert import format_proof
 from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate
-from tensortriage.workflows.edits.verify_edit import PLAIN, ProofRequest
+from tensortriage.workflows.edits.verify_edit import ProofRequest
 
 CAPTURED_BYTES = 1 << 30
 """Largest amount of captured values held at once."""

@@ -16,7 +16,7 @@ import numpy as np
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineError, EngineMissing, ModelError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.io.missing_weights import absent_weights
@@ -29,7 +29,6 @@ from tensortriage.values.dtype import DType
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 
-PLAIN = EngineSpec("onnxruntime", {"optimization": "none"})
 MOST_FEEDS = 8
 IGNORED = "external data are ignored"
 LARGE_BYTES = 2 << 30

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineMissing, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -24,7 +24,6 @@ from tensortriage.precision.quantization.calibrated_model import (
     QuantizeOptions,
 )
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
-from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.workflows.quantization.operand_ranges import require_finite

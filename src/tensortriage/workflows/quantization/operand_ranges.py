@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import DataError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.quantization.calibrated_model import ModelQuantizer
 from tensortriage.precision.quantization.range_coverage import outgrown, range_uses
-from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace

@@ -14,12 +14,12 @@ import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate
 from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.model.similarity.correspondence import Correspondence
-from tensortriage.precision.quantization.unquantized_nodes import PLAIN
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, Self
 
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -28,7 +29,6 @@ from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor

@@ -3,13 +3,13 @@
 import enum
 from collections.abc import Callable, Mapping
 
+from tensortriage.engines.spec import PLAIN
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.capture import capture
-from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 

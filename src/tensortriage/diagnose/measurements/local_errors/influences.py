@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, in_order, injected, output_error
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.capture import size_of
-from tensortriage.runs.lab import PLAIN
 from tensortriage.values.dtype import DType
 
 WORK_BYTES = 4 << 30

@@ -20,6 +20,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import maker, with_choices
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import Exploded, explode
@@ -28,7 +29,6 @@ from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.runs.capture import batches, size_of
-from tensortriage.runs.lab import PLAIN
 from tensortriage.runs.refusals import Unseen
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore, ShardWriter, TensorStore, stored

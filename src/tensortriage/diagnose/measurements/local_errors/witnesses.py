@@ -20,13 +20,12 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.local import golden_feed, shape_values
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.registry import create
-from tensortriage.engines.spec import EngineSpec
+from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.envelope.members import CENTRE, member
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.explode import explode
-from tensortriage.runs.lab import PLAIN
 
 REFERENCE = "reference"
 """Name of the reference's own result among the opinions."""

@@ -14,11 +14,11 @@ from tensortriage.diagnose.rungs.number_format.predicted import precision_comman
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
-from tensortriage.runs.lab import PLAIN
 
 MOST_ROUNDS = 4
 """How far upstream of an op that makes a NaN others are kept in fp32 as well."""

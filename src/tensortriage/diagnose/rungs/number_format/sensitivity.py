@@ -18,11 +18,11 @@ from tensortriage.diagnose.measurements.local_errors.local import Local, local_e
 from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, jitter
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
-from tensortriage.runs.lab import PLAIN
 from tensortriage.values.dtype import DType
 
 DRAWS = 4
