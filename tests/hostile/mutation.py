@@ -4,6 +4,7 @@ Every function takes a `random.Random`, so that a seed is a file. `mutated_messa
 by field; `mutated_tree` on any JSON document; the others know the headers of npy, npz and safetensors.
 """
 
+import copy
 import io
 import json
 import struct
@@ -130,7 +131,7 @@ def mutated_tree(tree, rng):
     for _ in range(rng.choice([1, 1, 2, 4])):
         places = _places(tree)
         if not places:
-            return rng.choice(JSON_VALUES)
+            return _value(rng)
         holder, key = rng.choice(places)
         change = rng.randrange(6)
         if change == 0:
@@ -149,8 +150,13 @@ def mutated_tree(tree, rng):
         elif isinstance(holder[key], int | float) and not isinstance(holder[key], bool):
             holder[key] = rng.choice([*INTEGERS, *(f for f in FLOATS if f == f and abs(f) != float("inf"))])
         else:
-            holder[key] = rng.choice(JSON_VALUES)
+            holder[key] = _value(rng)
     return tree
+
+
+def _value(rng):
+    """Return one of JSON_VALUES, of which nobody else holds a part."""
+    return copy.deepcopy(rng.choice(JSON_VALUES))
 
 
 def _places(tree):

@@ -1,7 +1,9 @@
 """Whatever happens to a data file, reading it ends in data or in an error for people."""
 
 import contextlib
+import json
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortriage.errors import TriageError
+from tensortriage.inputs.feeds import load_feeds
 from tensortriage.inputs.files.accuracy_results import read_accuracy
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.open_data import open_data
@@ -76,3 +79,12 @@ def test_a_damaged_file_is_read_or_refused(originals, name, seed):
             read(originals / name)
     finally:
         target.write_bytes(whole)
+
+
+def test_a_store_without_series_holds_no_sample(originals, tmp_path):
+    shutil.copytree(originals / "f.store", tmp_path / "f.store")
+    contents = json.loads((tmp_path / "f.store/series.json").read_text())
+    (tmp_path / "f.store/series.json").write_text(json.dumps(contents | {"series": []}))
+    with pytest.raises(TriageError) as caught:
+        list(load_feeds([tmp_path / "f.store"], SPECS))
+    assert caught.value.slug == "feed-empty"

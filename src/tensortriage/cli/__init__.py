@@ -145,7 +145,7 @@ def answer_for_child(words: Sequence[str]) -> None:
     if ending is None:
         return
     if ending.code is not None:
-        sys.exit(ending.code)
+        os._exit(ending.code)  # nothing was done here that had to be finished: the child has spoken
     if ending.told:
         sys.exit(problem_of_ending(ending, limit).exit_code)
     sys.exit(tell(problem_of_ending(ending, limit), as_json="--json" in words))

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import dataclasses
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -75,6 +76,7 @@ def start(memory_bytes: int | None) -> Ending | None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, asked_to_end | {signal.SIGCHLD})
     scratch, parent = _Scratch(), os.getpid()
+    gc.freeze()  # the collector would write to every object there is, and every page be copied
     child = os.fork()
     if child == 0:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

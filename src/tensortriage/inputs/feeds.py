@@ -1,5 +1,6 @@
 """Feeds from files: every sample of every path in turn, checked against the model before anyone runs it."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class FeedSource:
         for file in self._files:
             label = file.path.name if names.count(file.path.name) == 1 else str(file.path)
             index = -1
-            for index, iteration in enumerate(file.series[0]):
+            for index, iteration in enumerate(itertools.chain.from_iterable(file.series[:1])):
                 feed = Feed(f"{label}[{index}]", iteration.tensors, Origin.REAL)
                 yield check_feed(feed, self._specs, casting=self._casting)
             if index < 0:

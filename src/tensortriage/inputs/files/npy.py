@@ -69,6 +69,10 @@ def read_header(stream: IO[bytes], where: str) -> Header:
         )
     if dtype.names is not None or dtype.subdtype is not None or any(size < 0 for size in shape):
         raise _unreadable(where, f"structured type or negative shape: {dtype}, {shape}")
+    try:
+        np.broadcast_to(np.empty((), dtype), shape)
+    except ValueError as error:  # too many dimensions, or elements
+        raise _unreadable(where, str(error)) from error
     return Header(dtype, tuple(shape), is_fortran)
 
 

@@ -108,6 +108,14 @@ def test_hostile_headers_are_refused(tmp_path, text):
     refused(open_npy, tmp_path / "x.npy", slug="npy-unreadable")
 
 
+@pytest.mark.parametrize("shape", [(1,) * 70, (0, 2**62, 8), (2**62, 2**62)])
+def test_shapes_that_no_array_has_are_refused(tmp_path, shape):
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        file.write(bytes(4))
+    refused(open_npy, tmp_path / "x.npy", slug="npy-unreadable")
+
+
 def test_structured_types_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros(3, [("a", "<f4"), ("b", "<i4")]))
     refused(open_npy, tmp_path / "x.npy", slug="npy-unreadable")
