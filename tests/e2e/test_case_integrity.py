@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from reducing import dag
+from running_cli import triage
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WORDS = [
     "diagnose", EXAMPLES / "digits_cnn.onnx", "--target", "emulate:precision=fp16", "--inputs", EXAMPLES / "digits.npz",
@@ -44,3 +47,21 @@ def test_a_planted_link_is_not_written_through(tmp_path):
         subprocess.run([*command, "-o", str(case / name)], cwd=tmp_path, capture_output=True, check=True)
         assert "<html" in (case / name).read_text()
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_links_among_the_outputs_lead_nothing_of_the_users_astray(tmp_path):
+    names = dag(tmp_path, 8)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/thesis.txt").write_text("mine")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "folder").symlink_to("real")
+    (tmp_path / "real/o.onnx").symlink_to("../theirs/thesis.txt")
+    (tmp_path / "r_repro").symlink_to("theirs")
+    done = triage("convert", "m.onnx", "--precision", "fp16", "-o", "folder/o.onnx", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "real/o.onnx").is_symlink()
+    words = ["--target", f"script:faulty.py,kind=scale,node={names[4]}", "--inputs", "m.npz"]
+    done = triage("debug", "reduce", "m.onnx", "-o", "r.onnx", *words, cwd=tmp_path)
+    assert (done.returncode, "error[repro-folder-foreign]" in done.stderr) == (2, True), done.stderr
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["thesis.txt"]
+    assert (tmp_path / "theirs/thesis.txt").read_text() == "mine"

@@ -17,6 +17,7 @@ def commands(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tally():
+    print(f"FUZZ_SEED={SEED}", flush=True)  # noqa: T201 - at once, for whoever watches a long run
     return _tally
 
 
