@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
 
@@ -10,6 +11,8 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.pytorch.intermediates import quietly
 from tensortriage_worker.pytorch.network import as_item, load_network, tensors_in, torch_module
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # the exporter's messages are meant for a terminal
 
 
 def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
@@ -41,7 +44,7 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
                 **extra,
             )
     except Exception as error:  # the exporter runs the user's code
-        text = " ".join(str(error).split())
+        text = " ".join(_COLOURS.sub("", str(error)).split())
         raise AdapterError(
             AdapterFailure.BUILD,
             "torch.onnx.export refuses {}: {}: {}".format(network.place, type(error).__name__, text[:600]),
