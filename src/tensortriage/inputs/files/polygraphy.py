@@ -125,6 +125,13 @@ def _runs(fields: Mapping[str, View], path: Path) -> Iterator[tuple[str, View]]:
         yield str(parts[0].value()), parts[1]
 
 
+def _seconds(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:  # more digits than any number of seconds has
+        return None
+
+
 def _iteration(view: View, path: Path) -> Iteration:
     name, fields = classed(view)
     if name != "IterationResult":
@@ -133,7 +140,7 @@ def _iteration(view: View, path: Path) -> Iteration:
     seconds = fields["runtime"].value() if "runtime" in fields else None
     return Iteration(
         _lazy(outputs, path),
-        float(seconds) if isinstance(seconds, (int, float)) else None,
+        _seconds(seconds),
     )
 
 

@@ -201,3 +201,11 @@ def test_a_directory_that_mixes_inputs_and_outputs_is_refused(tmp_path):
     shutil.copy(GOLDEN / "inputs_dir/0000000000.json", tmp_path / "1.json")
     with pytest.raises(DataError, match="inputs, where its neighbours hold outputs"):
         list(open_polygraphy(tmp_path).series[0])
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("0.5", 0.5), ("7", 7.0), (f"1{'0' * 400}", None), ('"soon"', None)])
+def test_a_time_that_is_none_is_not_believed(tmp_path, said, seconds):
+    path = tmp_path / "outputs.json"
+    path.write_text((GOLDEN / "outputs.json").read_text().replace('"runtime": 0.5', f'"runtime": {said}'))
+    found = next(iter(open_polygraphy(path).series[0]))
+    assert found.seconds == seconds
