@@ -215,10 +215,9 @@ X = np.ones((2, 3), np.float32)
         ({"x": np.ones((2, 4), np.float32)}, "feed-"),
         ({"x": X + 1j}, "feed-"),
         ({"z": X}, "feed-"),
-        ({"x": X, "z": X}, "feed-"),
         ({"x": np.array([object()] * 6).reshape(2, 3)}, "data-"),
     ],
-    ids=["shape", "dtype", "unknown", "extra", "pickle"],
+    ids=["shape", "dtype", "unknown", "pickle"],
 )
 def test_a_bad_feed_is_one_clear_error(tmp_path, feed, slug):
     (tmp_path / "m.onnx").write_bytes(model_bytes())
@@ -227,6 +226,14 @@ def test_a_bad_feed_is_one_clear_error(tmp_path, feed, slug):
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.startswith("triage: error["), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_tensors_of_a_feed_that_are_no_inputs_are_left_out_and_named(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(model_bytes())
+    np.savez(tmp_path / "f.npz", x=X, z=X)
+    done = triage("run", "m.onnx", "--target", "onnxruntime", "--inputs", "f.npz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "left out, no inputs of the model: 'z'" in done.stderr
 
 
 @pytest.mark.parametrize(

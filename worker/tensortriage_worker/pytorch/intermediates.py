@@ -101,10 +101,7 @@ def agree(torch: Any, left: List[Any], right: List[Any]) -> bool:
 @contextlib.contextmanager
 def quietly() -> Any:
     """Keep what the exporter prints and warns of to ourselves."""
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
+    printed = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         warnings.simplefilter("ignore")
         yield

@@ -14,15 +14,17 @@ import resource
 import struct
 import sys
 from types import ModuleType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 REQUEST = struct.Struct("<QQQ")
 """Bytes of the call, bytes of the model, largest CPU time in seconds."""
 ANSWER = struct.Struct("<Q")
 """Bytes of the answer."""
 RESULT, REFUSED, CRASHED = b"R", b"E", b"C"
-MEMORY_BYTES = 4 << 30
-"""Largest address space of a call."""
+SPARE_BYTES = 512 << 20
+"""Memory of a call beside what the model takes: a Range of a million million numbers is computed until none is left."""
+COPIES = 6
+"""How often a call may hold its model: as bytes, parsed, changed, and written again, with room for what is added."""
 
 
 def serve(extension: ModuleType, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -36,14 +38,14 @@ def serve(extension: ModuleType, requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def in_fork(call: str, names: dict[str, object], seconds: int) -> bytes:
+def in_fork(call: str, names: dict[str, Any], seconds: int) -> bytes:
     """Return the answer to one request; what the call does to its process ends with it."""
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
             os.close(readable)
-            limit(seconds)
+            limit(seconds, SPARE_BYTES + COPIES * len(names["model"]))
             with open(writable, "wb") as pipe:
                 pipe.writelines(outcome(call, names))
             os._exit(0)
@@ -55,9 +57,11 @@ def in_fork(call: str, names: dict[str, object], seconds: int) -> bytes:
     return answer if status == 0 else CRASHED
 
 
-def limit(seconds: int) -> None:
-    """Bound memory and CPU time of this process, and let it leave no core file."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+def limit(seconds: int, more_bytes: int) -> None:
+    """Bound memory, beyond what is mapped now, and CPU time of this process, and let it leave no core file."""
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
+        largest = int(file.read().split()[0]) * resource.getpagesize() + more_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (largest, largest))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

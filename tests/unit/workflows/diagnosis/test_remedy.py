@@ -29,7 +29,7 @@ def test_an_engines_own_option_comes_before_the_types_of_the_file(tmp_path, targ
     inv = SimpleNamespace(
         question=question, precision=Precision.FP16, model=model, specs=lambda feed: value_specs(model)
     )
-    found = list(kept_alone(inv, SimpleNamespace(feed=None), ("/loud_0",)))
+    found = list(kept_alone(inv, SimpleNamespace(feed=None, results=("one",)), ("/loud_0",)))
     assert [str(proposal.spec).partition(":")[2] for proposal in found] == tried
     for proposal, words in zip(found, tried, strict=True):
         assert (proposal.model is model) is ("kept=" in words)
