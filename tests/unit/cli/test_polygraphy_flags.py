@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
-from tensortriage.cli import cli, log_options
+from tensortriage.cli import cli
+from tensortriage.cli.logs import options as log_options
 from tensortriage.cli.not_offered import refused_command
 from tensortriage.cli.options import EMPTY_LISTS
 from tensortriage.errors import UsageError
