@@ -55,7 +55,7 @@ def feed(op_type: str) -> dict[str, np.ndarray]:
 
 
 def run(engine: object, path: Path, options: Mapping[str, str], arrays: dict[str, np.ndarray]) -> np.ndarray:
-    session = engine.compile(path, options)  # type: ignore[attr-defined]
+    session = engine.compile(path, options)  # type: ignore[attr-defined] # any engine
     try:
         return np.asarray(session.run(arrays)["y"], np.float64)
     finally:

@@ -27,7 +27,7 @@ def with_folded_norms(model: Model) -> Model:
     clone = model.clone().ir
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(clone)
     names = {
-        norm.outputs[0].name: norm.inputs[0].producer().name  # type: ignore[union-attr]
+        norm.outputs[0].name: norm.inputs[0].producer().name  # type: ignore[union-attr] # asked for below
         for norm in clone.graph
         if is_standard(norm, "BatchNormalization") and norm.inputs[0] is not None and norm.inputs[0].producer()
     }

@@ -3,7 +3,7 @@
 import math
 
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say, say_gap
-from tensortriage.compare.judgement.within import is_too_coarse, prediction_gap_db, within_prediction
+from tensortriage.compare.judgement.within import is_too_coarse, near_prediction, prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
@@ -29,7 +29,8 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         if not within_prediction(gaps[name], result.metrics[name].count):
             unexplained.append(name)
     worst = max(gaps, key=lambda name: gaps[name])
-    inside = None if unexplained else inside_beyond(inv, evidence)
+    by_chance = not unexplained and not all(map(near_prediction, gaps.values()))
+    inside = inside_beyond(inv, evidence) if by_chance else None
     inv.answered(
         question,
         f"{'no' if unexplained else 'yes'}: output '{worst}' is {say_gap(gaps[worst])} against the prediction"
@@ -62,8 +63,9 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
 def inside_beyond(inv: Investigation, evidence: Evidence) -> tuple[str, float] | None:
     """Return the first value that rounding does not explain, and by how many dB; None when there is none.
 
-    Outputs of few elements leave room for a fault: ten numbers may be 11 dB beyond their prediction by chance. Inside,
-    tensors are large. Nothing is said where marking values changed the outputs, or where an output is decided.
+    Asked where an output is beyond its prediction and excused by having few elements only: ten numbers may be 11 dB off
+    by chance. Inside, tensors are large. Nothing is said where marking values changed the outputs, or where one is
+    decided.
     """
     figures, floors = evidence.in_context, evidence.floors
     if not figures or floors is None or evidence.in_context_moved or evidence.worst.decided is not None:
