@@ -281,7 +281,7 @@ class MappedStore:
 
 
 def _spec(item: _Item, path: Path) -> ValueSpec:
-    if Path(item.file).name != item.file or any(size < 0 for size in item.shape):
+    if Path(item.file).name != item.file or "\0" in item.file or any(size < 0 for size in item.shape):
         raise _damaged(path, f"tensor '{item.name}' has a file or shape that no writer writes")
     try:
         return ValueSpec(item.name, DType.parse(item.dtype), item.shape)

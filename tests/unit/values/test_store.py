@@ -133,6 +133,7 @@ def test_a_memory_store_holds_arrays_as_they_are():
         {"file": "../other"},
         {"file": "/etc/passwd"},
         {"file": "absent.safetensors"},
+        {"file": "\0.safetensors"},
         {"dtype": "float7"},
         {"dtype": "int32"},
         {"shape": [3]},

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from tensortriage.errors import ModelError
-from tensortriage.model.io.check_constants import check_constant
+from tensortriage.model.io.check_attributes import check_attributes
 from tensortriage.model.io.check_limits import check_limits, check_rank
 from tensortriage.model.io.check_tensors import check_tensor, densify, known_dtype
 from tensortriage.model.ir.display_names import quoted
@@ -94,10 +94,10 @@ def _check_nodes(
         if not node.op_type:
             raise _nameless(f"{_shown(node)} of {where} has no operator type")
         _require(filter(None, node.input), "input", scopes, where, node)
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            check_constant(node, f"{_shown(node)} of {where}", in_function=in_function)
+        _require_text(where, *(text for attr in node.attribute for text in (attr.name, attr.ref_attr_name)))
+        if node.attribute or node.op_type == "Constant":
+            check_attributes(node, f"{_shown(node)} of {where}", in_function=in_function)
         for attribute in node.attribute:
-            _require_text(where, attribute.name, attribute.ref_attr_name)
             if attribute.type not in _HOLD_SOMETHING or attribute.ref_attr_name:
                 continue
             at = f"attribute {quoted(attribute.name)} of {_shown(node)} of {where}"

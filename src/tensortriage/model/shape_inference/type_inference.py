@@ -13,20 +13,13 @@ import onnx_ir as ir
 from onnx_ir.schemas import OpSignature, Parameter
 
 from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.model.ir.dtype_attributes import DTYPE_ATTRIBUTES
 from tensortriage.values.spec import ValueSpec
 
 _FLOAT = ir.TensorType(ir.DataType.FLOAT)
 _INT64 = ir.TensorType(ir.DataType.INT64)
 _BOOL = ir.TensorType(ir.DataType.BOOL)
 _NO_TENSOR = ir.OptionalType(ir.TensorType(ir.DataType.UNDEFINED))
-
-DTYPE_ATTRIBUTES = {
-    "Bernoulli": "dtype", "BlackmanWindow": "output_datatype", "Cast": "to", "DequantizeLinear": "output_dtype",
-    "EyeLike": "dtype", "HammingWindow": "output_datatype", "HannWindow": "output_datatype", "Multinomial": "dtype",
-    "MelWeightMatrix": "output_datatype", "QuantizeLinear": "output_dtype", "RandomNormal": "dtype",
-    "RandomNormalLike": "dtype", "RandomUniform": "dtype", "RandomUniformLike": "dtype", "SequenceEmpty": "dtype",
-}  # fmt: skip
-"""Attributes that name the element type of an operator's output."""
 
 DEFAULT_TYPES = {
     "BlackmanWindow": _FLOAT, "HammingWindow": _FLOAT, "HannWindow": _FLOAT, "MelWeightMatrix": _FLOAT,

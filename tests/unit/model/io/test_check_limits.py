@@ -1,6 +1,5 @@
 """Small files that stand for something endless are refused, by an error that names the limit, in no time."""
 
-import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -114,42 +113,3 @@ def test_inputs_beyond_the_memory(shape, tmp_path):
 def test_a_negative_size_is_an_open_one(tmp_path):
     (spec,) = load(model(helper.make_node("Relu", ["x"], ["y"]), shape=(-1, 4)), tmp_path).inputs
     assert spec.shape == (None, 4)
-
-
-def constant(*attributes):
-    node = helper.make_node("Constant", [], ["k"])
-    node.attribute.extend(attributes)
-    return model(node, helper.make_node("Add", ["x", "k"], ["y"]))
-
-
-def attribute(name, value):
-    return helper.make_attribute(name, value)
-
-
-def reference():
-    return onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR, ref_attr_name="own")
-
-
-WRONG = {
-    "none": [],
-    "two": [attribute("value_int", 1), attribute("value_float", 1.0)],
-    "text": [attribute("value", "text")],
-    "a type": [attribute("value", helper.make_tensor_type_proto(1, [1]))],
-    "a graph": [attribute("value", relu().graph)],
-    "an attribute of no function": [reference()],
-}
-
-
-@pytest.mark.parametrize("attributes", WRONG.values(), ids=WRONG)
-def test_constants_of_another_kind(attributes, tmp_path):
-    assert refusal(constant(*attributes), tmp_path).slug == "constant-invalid"
-
-
-def test_constants_of_a_function_may_be_its_attributes(tmp_path):
-    node = helper.make_node("Constant", [], ["k"])
-    node.attribute.append(reference())
-    proto = helper.make_function(
-        "own", "F", ["a"], ["b"], [node, helper.make_node("Add", ["a", "k"], ["b"])], OPSETS, ["own"]
-    )
-    call = helper.make_node("F", ["x"], ["y"], domain="own", own=helper.make_tensor("t", 1, [1], [2.0]))
-    assert load(model(call, functions=[proto]), tmp_path).inputs
