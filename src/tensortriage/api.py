@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tensortriage.report.document import Report
     from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
     from tensortriage.workflows.common.feed_request import FeedRequest
-    from tensortriage.workflows.comparison.compare import CompareRequest, compare
+    from tensortriage.workflows.comparison.compare import compare
+    from tensortriage.workflows.comparison.compare_request import CompareRequest
     from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
     from tensortriage.workflows.edits.convert import ConvertRequest, convert
     from tensortriage.workflows.edits.edit_pipeline import Source, Target

@@ -73,6 +73,7 @@ run m.onnx --onnxrt --shape-inference --no-onnxruntime-shape-inference
 run m.onnx --onnxrt --fp-to-fp16
 run m.onnx --onnxrt --save-inputs in.json --save-outputs out.json ;; run m.onnx --onnxrt --load-inputs in.json --load-outputs out.json
 run m.onnx --onnxrt --save-outputs folder --iterations 3 ;; run m.onnx --onnxrt --load-outputs folder --iterations 3 --seed 1
+run m.onnx --onnxrt --save-outputs a.json ;; run --load-outputs a.json a.json --validate --save-outputs b.json ;; run --load-results b.json
 run m.onnx --onnxrt --save-outputs empty.tmp ;; inspect data empty.tmp
 run m.onnx --onnxrt --save-inputs empty.tmp ;; run m.onnx --onnxrt --load-inputs empty.tmp
 run m.onnx --onnxrt --save-outputs out.json ;; run m.onnx --onnxrt --save-outputs out.json
@@ -186,6 +187,30 @@ def test_a_command_line_runs(row, place, capsys):
         # debug repeat says with its exit code whether a run failed; there, the code says that the tool ran.
         prefix = "polygraphy " if line.startswith("debug repeat") else ""
         assert ended(prefix + line) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "slug"),
+    [
+        ("run m.onnx --onnxrt --onnx-outputs-by-type NoSuchOp", "op-type-unknown"),
+        ("run m.onnx --onnxrt --onnxrt --atol nothing:1e-3", "tolerance-unused"),
+        ("surgeon weight-strip qdq.onnx --exclude-list exclude.txt -o o.onnx", "nothing-to-strip"),
+        ("surgeon weight-reconstruct m.onnx -o o.onnx", "nothing-stripped"),
+    ],
+)
+def test_what_names_nothing_is_an_error_here_and_told_there(line, slug, place, capsys):
+    (place / "exclude.txt").write_text("w\n")
+    assert ended(line) == 2
+    assert slug in capsys.readouterr().err
+    assert ended("polygraphy " + line) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--save-inputs i.json", "--save-onnx o.onnx", "--metric-script f.py"])
+def test_what_needs_the_model_is_refused_without_one(words, place, capsys):
+    assert ended("run m.onnx --onnxrt --save-outputs a.json") == 0
+    assert ended(f"run --load-outputs a.json a.json {words}") == 2
+    assert f"{words.split()[0]} needs the model" in capsys.readouterr().err
+    assert ended("run --onnxrt --load-outputs a.json") == 2
 
 
 @pytest.mark.parametrize("row", FAILING.strip().splitlines())

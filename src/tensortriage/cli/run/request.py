@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 import click
@@ -35,9 +36,10 @@ from tensortriage.values.serial import to_json
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.build_engines import build_engines
-from tensortriage.workflows.comparison.compare import CompareRequest, compare
+from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved, numbered
-from tensortriage.workflows.comparison.saved_results import Recorder, load_saved
+from tensortriage.workflows.comparison.saved_results import Recorder, load_every
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.tactic_files import with_tactics
 
@@ -56,10 +58,10 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         if compatible.asks_nothing(given):
             sys.exit(0)
     if model is None:
-        raise click.UsageError("Missing argument 'MODEL'", context)
+        check_saved_alone(given, context)
     limits = limits_of(given["timeout"], given["memory_limit"])
     feeding = feed_request(cast("DataValues", given), most=None, limits=limits)
-    saved = [participant for path in given["load_outputs"] for participant in load_saved(path)]
+    saved = load_every(given["load_outputs"])
     reference, targets = engines_of(given, saved)
     if as_there and not (given["reference"] or given["targets"]):
         reference, targets, saved = compatible.ordered([runner(name, given) for name in given["runners"]], saved)
@@ -69,6 +71,7 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
         (*given["exclude"], *given["trt_exclude_outputs"]),
         given["by_type"],
+        strict=not as_there,
     )
     request = CompareRequest(
         model=model,
@@ -88,6 +91,7 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         batch_bytes=LOW_MEMORY_BATCH_BYTES if given["low_memory"] else None,
         limits=limits,
         external_data_dir=given["external_data_dir"],
+        strict=not as_there,
     )
     if given["check_average"]:
         averages.check(request.tolerances)
@@ -95,16 +99,14 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         write_script(request, given)
     check_places(request, given)
     if not as_there:
-        click.echo(headline(model, request), err=as_json)
+        click.echo(headline(request), err=as_json)
+    names = compatible.runner_names(participants(request)) if as_there else {}
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
-        place = Path(folder)
-        chosen = model_to_run(model, given, outputs, place)
-        source = given["target_model"] or chosen
-        if feeding.iterations == 0:
-            only_build(dataclasses.replace(request, model=chosen), as_json=as_json)
-        targets = [with_tactics(with_calibration(spec, source, feeding, place), place) for spec in targets]
-        names = compatible.runner_names(participants(request)) if as_there else {}
-        result = recorded(dataclasses.replace(request, model=chosen, targets=targets), given, names)
+        if model is not None:
+            request = prepared(request, model, given, Path(folder))
+            if feeding.iterations == 0:
+                only_build(request, as_json=as_json)
+        result = recorded(request, given, names)
     if given["check_average"]:
         averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
     if as_there and not as_json:
@@ -116,6 +118,42 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
     else:
         run_text.show(result, sys.stdout)
     sys.exit(0 if result.passed else 1)
+
+
+NEED_MODEL: Mapping[str, str] = MappingProxyType({
+    "save_inputs": "--save-inputs", "save_input_blob": "--save-input-blob", "save_onnx": "--save-onnx",
+    "to_fp16": "--fp-to-fp16", "target_model": "--target-model", "metric_script": "--metric-script",
+    "gen_script": "--gen-script",
+})  # fmt: skip
+"""Options that ask for something only a model and its inputs can give."""
+
+
+def check_saved_alone(given: Mapping[str, Any], context: click.Context) -> None:
+    """Refuse what only a model can answer, when none is named.
+
+    Raises:
+        click.UsageError: When something is to be run, or no saved outputs are named.
+        UsageError: For an option that needs the model (``option-needs-model``).
+    """
+    if not given["load_outputs"] or given["runners"] or given["targets"] or given["reference"]:
+        raise click.UsageError("Missing argument 'MODEL'", context)
+    for name, option in NEED_MODEL.items():
+        if given[name]:
+            raise UsageError(
+                f"{option} needs the model, and saved outputs alone are given",
+                slug="option-needs-model", cure="name the MODEL, or leave the option out",
+            )  # fmt: skip
+
+
+def prepared(request: CompareRequest, model: Path, given: Mapping[str, Any], folder: Path) -> CompareRequest:
+    """Return the request with the model that is run, written where asked for, and with targets that can be built."""
+    chosen = model_to_run(model, given, request.outputs, folder)
+    source = given["target_model"] or chosen
+    feeding = request.feeding
+    if feeding.iterations == 0:
+        return dataclasses.replace(request, model=chosen)
+    targets = [with_tactics(with_calibration(spec, source, feeding, folder), folder) for spec in request.targets]
+    return dataclasses.replace(request, model=chosen, targets=targets)
 
 
 def write_script(request: CompareRequest, given: Mapping[str, Any]) -> NoReturn:
@@ -184,7 +222,8 @@ def recorded(request: CompareRequest, given: Mapping[str, Any], names: Mapping[s
         if given["save_outputs"]:
             # There, what was loaded is not saved again.
             loaded = {saved.name for saved in request.saved} if names else set()
-            recorder.save_outputs(given["save_outputs"], names, without=loaded)
+            if request.model is not None or not loaded:
+                recorder.save_outputs(given["save_outputs"], names, without=loaded)
     if given["save_accuracy_results"]:
         from tensortriage.inputs.files.accuracy_results import write_accuracy
         from tensortriage.workflows.comparison.saved_accuracy import accuracy_of, as_judged, averaged
@@ -255,7 +294,7 @@ def postprocess_of(given: Mapping[str, Any]) -> Callable[[dict[str, np.ndarray]]
     return lambda outputs: top_k(outputs, rules)
 
 
-def headline(model: Path, request: CompareRequest) -> str:
+def headline(request: CompareRequest) -> str:
     """Return the first line: who is the reference, who is compared with it."""
     targets = ", ".join([*(str(spec) for spec in request.targets), *(saved.name for saved in request.saved[1:])])
     if request.reference is not None:
@@ -264,5 +303,6 @@ def headline(model: Path, request: CompareRequest) -> str:
     elif request.saved:
         reference = request.saved[0].name
     else:
-        return f"running {targets} on {model}; nothing to compare with"
-    return f"reference {reference}, target {targets or 'none'}, model {model}"
+        return f"running {targets} on {request.model}; nothing to compare with"
+    model = f"model {request.model}" if request.model else "no model: judged by tolerances alone"
+    return f"reference {reference}, target {targets or 'none'}, {model}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
-from tensortriage.workflows.comparison.compare import CompareRequest
+from tensortriage.workflows.comparison.compare_request import CompareRequest
 
 PUBLIC = ("CompareRequest", "EngineSpec", "FeedRequest", "Limits", "compare")
 """What of a script comes from `tensortriage.api`."""

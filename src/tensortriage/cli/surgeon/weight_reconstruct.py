@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.cli.surgeon.options import PROOF, file_options, layout_of, source_of, verify_of
 
@@ -34,5 +35,6 @@ def weight_reconstruct(model: Path, as_json: bool, **given: Any) -> None:
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         seed=given["seed"],
         request=ProofRequest(verify=verify_of(given)),
+        needs_weights=not click.get_current_context().meta.get(COMPATIBLE),
     )
     show(result, as_json=as_json)

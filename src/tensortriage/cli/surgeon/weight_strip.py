@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.cli.surgeon.options import file_options, layout_of, source_of
 
@@ -35,5 +36,6 @@ def weight_strip(model: Path, as_json: bool, **given: Any) -> None:
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         exclude_list=given["exclude_list"],
+        needs_weights=not click.get_current_context().meta.get(COMPATIBLE),
     )
     show(result, as_json=as_json)

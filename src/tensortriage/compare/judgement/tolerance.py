@@ -11,6 +11,7 @@ runner in ``simple`` and the first one in PSNR and SNR.)
 
 import dataclasses
 import enum
+import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -22,6 +23,7 @@ from tensortriage.compare.metrics import limit_counts
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.errors import UsageError
 
+_logger = logging.getLogger(__name__)
 Setting = float | Mapping[str, float]
 """One number for all tensors, or one per name with ``""`` for the names that are not listed."""
 
@@ -229,14 +231,17 @@ def names_in(tolerance: Tolerance) -> frozenset[str]:
     return frozenset(name for setting in settings if isinstance(setting, Mapping) for name in setting if name)
 
 
-def check_names(tolerances: Sequence[Tolerance], known: Collection[str]) -> None:
-    """Refuse tolerances for tensors that are not compared.
+def check_names(tolerances: Sequence[Tolerance], known: Collection[str], *, strict: bool = True) -> None:
+    """Refuse tolerances for tensors that are not compared; warn about them when `strict` is not set.
 
     Raises:
         UsageError: With slug ``tolerance-unused``.
     """
     for tolerance in tolerances:
         for name in sorted(names_in(tolerance) - set(known)):
+            if not strict:
+                _logger.warning("a tolerance names '%s', which is not compared", name)
+                continue
             raise UsageError(
                 f"a tolerance names '{name}', which is not compared",
                 slug="tolerance-unused",

@@ -31,7 +31,9 @@ _LARGE = 1024
 _PASSED_THROUGH = ("Transpose", "DequantizeLinear", "QuantizeLinear")
 
 
-def strip_weights(model: Model, *, exclude: Collection[str] = ()) -> tuple[Model, tuple[str, ...]]:
+def strip_weights(
+    model: Model, *, exclude: Collection[str] = (), needs_weights: bool = True
+) -> tuple[Model, tuple[str, ...]]:
     """Return the model without the numbers of its weights, and the names of those weights.
 
     Weights are initializers that Conv, ConvTranspose, Gemm and MatMul use directly, through a Transpose or through
@@ -42,6 +44,7 @@ def strip_weights(model: Model, *, exclude: Collection[str] = ()) -> tuple[Model
     Args:
         model: The model; it is not changed. Weights are read to see whether they are 2:4 sparse, which is noted.
         exclude: Initializers to leave alone.
+        needs_weights: Whether it is an error when nothing is stripped; else the model comes back as it is.
 
     Raises:
         UsageError: When a name in `exclude` is no initializer (``initializer-unknown``) or there is nothing to strip
@@ -56,6 +59,8 @@ def strip_weights(model: Model, *, exclude: Collection[str] = ()) -> tuple[Model
                 cure=did_you_mean(name, graph.initializers),
             )
     names = [name for name in dict.fromkeys(_weights(graph)) if name not in exclude]
+    if not names and not needs_weights:
+        return model, ()
     if not names:
         raise UsageError("the model has no weights to strip", slug="nothing-to-strip", cure="fold its constants first")
     axes = {candidate.weight: candidate.axis for candidate in sparse_candidates(graph)}
@@ -68,7 +73,7 @@ def strip_weights(model: Model, *, exclude: Collection[str] = ()) -> tuple[Model
     return Model.from_ir(clone.ir), tuple(names)
 
 
-def reconstruct_weights(model: Model, *, seed: int = 0) -> tuple[Model, tuple[str, ...]]:
+def reconstruct_weights(model: Model, *, seed: int = 0, needs_weights: bool = True) -> tuple[Model, tuple[str, ...]]:
     """Return the model with made-up numbers for the weights that were stripped, and their names.
 
     Floats are normally distributed with a variance of one over the elements per first index, so that values neither
@@ -78,6 +83,7 @@ def reconstruct_weights(model: Model, *, seed: int = 0) -> tuple[Model, tuple[st
     Args:
         model: The model; it is not changed.
         seed: The same seed gives the same numbers.
+        needs_weights: Whether it is an error when nothing was stripped; else the model comes back as it is.
 
     Raises:
         UsageError: When nothing was stripped (slug ``nothing-stripped``).
@@ -91,7 +97,7 @@ def reconstruct_weights(model: Model, *, seed: int = 0) -> tuple[Model, tuple[st
             axis = axes.get(name) if (tensor.doc_string or "").endswith(_SPARSE) else None
             value.const_value = _made_up(tensor, name, seed, axis)
             names.append(name)
-    if not names:
+    if not names and needs_weights:
         raise UsageError(
             "no weight of the model was stripped", slug="nothing-stripped", cure="name a model from weight-strip"
         )

@@ -193,7 +193,7 @@ def _cells(row: Row, name_width: int) -> list[Text]:
 def closing(result: CompareResult) -> str:
     """Return the last line."""
     cost = f"{result.builds} builds in {result.build_seconds:.1f} s, {result.checks} runs in {result.run_seconds:.1f} s"
-    data = "" if "real" in result.feeds.values() else "; the inputs were random"
+    data = "; the inputs were random" if set(result.feeds.values()) <= {"random"} else ""
     if not result.comparisons:
         verdict = "nothing was compared" if result.passed else "failed"
         return f"{verdict} ({cost}{data})"

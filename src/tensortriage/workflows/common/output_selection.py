@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import logging
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
@@ -10,6 +11,7 @@ from tensortriage.model.cutting.node_selection import nodes_of_module
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
 
+_logger = logging.getLogger(__name__)
 EVERYTHING = (("*",), ("mark", "all"))
 """What stands for every tensor: ``'*'``, and the guide's two words ``mark all``."""
 
@@ -22,11 +24,13 @@ class OutputChoice:
         mark: Names and patterns, also of modules, whose results are meant; empty for the model's own outputs.
         exclude: Names and patterns to leave out.
         by_type: Operator types whose results are added (instead of the model's outputs when ``mark`` is empty).
+        strict: Whether a type that no node has is an error; else it is warned about and adds nothing.
     """
 
     mark: Sequence[str] = ()
     exclude: Sequence[str] = ()
     by_type: Sequence[str] = ()
+    strict: bool = True
 
 
 def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
@@ -45,8 +49,9 @@ def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
         picked |= set(candidates)
     else:
         picked |= _results(model, choice.mark, candidates)
-    picked |= of_types(model, choice.by_type, known)
-    if not (choice.mark or choice.by_type):
+    typed = of_types(model, choice.by_type, known, strict=choice.strict)
+    picked |= typed
+    if not (choice.mark or typed):
         picked |= set(own)
     picked -= _results(model, choice.exclude, candidates)
     if not picked:
@@ -99,11 +104,11 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     return found
 
 
-def of_types(model: Model, types: Sequence[str], known: Sequence[str]) -> set[str]:
+def of_types(model: Model, types: Sequence[str], known: Sequence[str], *, strict: bool = True) -> set[str]:
     """Return the results of all nodes of some operator types, case-insensitive.
 
     Raises:
-        UsageError: When the model has no node of a type.
+        UsageError: When the model has no node of a type (``op-type-unknown``); when not `strict`, that is warned about.
     """
     by_type: dict[str, set[str]] = {}
     markable_values = set(known)
@@ -112,6 +117,9 @@ def of_types(model: Model, types: Sequence[str], known: Sequence[str]) -> set[st
     found: set[str] = set()
     for word in types:
         if not by_type.get(word.lower()):
+            if not strict:
+                _logger.warning("the model has no node of type '%s'", word)
+                continue
             near = get_close_matches(word.lower(), by_type, n=1)
             raise UsageError(
                 f"the model has no node of type '{word}'",

@@ -5,7 +5,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.workflows.common.output_selection import chosen_values
-from tensortriage.workflows.comparison.compare import CompareRequest
+from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Live, numbered
 
 
@@ -19,6 +19,7 @@ def build_engines(request: CompareRequest) -> Tally:
     specs = [*([request.reference] if request.reference else []), *request.targets]
     if not specs:
         raise UsageError("no engine to build", slug="engine-none", cure="give --target ENGINE")
+    assert request.model is not None, "without a model there is nothing to build"
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     changed = model
     if request.target_model is not None:

@@ -6,23 +6,17 @@ bounded whatever the model. Whatever cannot be paired is an error, never a silen
 
 import concurrent.futures
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
-from tensortriage.compare.alignment.align import align, paired_by_value
 from tensortriage.compare.comparison import Comparison, Row
 from tensortriage.compare.judgement.judgement import Judgement
-from tensortriage.compare.judgement.tolerance import EveryTolerance, Tolerance, check_names
+from tensortriage.compare.judgement.tolerance import EveryTolerance, check_names
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.compare.run_result import CompareResult, FeedComparison, Invalid
-from tensortriage.engines.base import Limits
-from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.errors import DataError, EngineError, UsageError
+from tensortriage.engines.spec import PLAIN
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -31,62 +25,17 @@ from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.workflows.common.feed_request import feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
-from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
+from tensortriage.workflows.common.output_selection import chosen_values
+from tensortriage.workflows.comparison.compare_request import Arrays, CompareRequest, Recorder
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
-from tensortriage.workflows.comparison.participants import Live, Participant, Saved, flat, numbered, same
+from tensortriage.workflows.comparison.pairing import check_compatible, paired
+from tensortriage.workflows.comparison.participants import Live, Participant, flat, numbered, same
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
+from tensortriage.workflows.comparison.saved_only import SavedComparison
 
 T = TypeVar("T")
-Arrays = dict[str, np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class CompareRequest:
-    """What to run and how to judge.
-
-    Attributes:
-        model: ONNX file.
-        reference: Engine taken as right; None when saved results are, or when nothing is compared.
-        targets: Engines compared with it.
-        saved: Results saved earlier; the first is the reference when there is no reference engine.
-        target_model: What the targets run, when that is another file.
-        feeding: Where the samples come from.
-        outputs: Which tensors are compared.
-        tolerances: All must accept; none means the noise floor.
-        validate: Whether a NaN or Inf is a failure.
-        fail_fast: Whether to stop at the first failure.
-        warm_up: Runs before the one that counts.
-        postprocess: Applied to every participant's outputs before they are compared.
-        metric: Task metric of outputs and feed, larger is better.
-        flatten: Whether outputs of equal size and other shape are compared flattened.
-        batch_bytes: Largest amount of captured values held at once per participant; None for no limit.
-        limits: For isolated engines.
-        external_data_dir: Where external data are when not beside the model.
-    """
-
-    model: Path
-    reference: EngineSpec | None = None
-    targets: Sequence[EngineSpec] = ()
-    saved: Sequence[Saved] = ()
-    target_model: Path | None = None
-    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
-    outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
-    tolerances: Sequence[Tolerance] = ()
-    validate: bool = False
-    fail_fast: bool = False
-    warm_up: int = 0
-    postprocess: Callable[[Arrays], Arrays] | None = None
-    metric: Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float] | None = None
-    flatten: bool = False
-    batch_bytes: int | None = None
-    limits: Limits = dataclasses.field(default_factory=Limits)
-    external_data_dir: Path | None = None
-
-
-Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]
-"""Called with participant name, feed number and outputs, before they are compared."""
 
 
 def compare(
@@ -107,6 +56,8 @@ def compare(
     Raises:
         TriageError: For bad input, and when there is nothing to compare.
     """
+    if request.model is None:
+        return SavedComparison(request, record).go()
     with Workspace() as workspace, contextlib.ExitStack() as closing:
         work = _Comparing(request, workspace, record, on_feed, say or (lambda _: None))
         closing.callback(work.release)
@@ -130,6 +81,7 @@ class _Comparing:
         self.on_feed = on_feed
         self.say = say
         self.tally = Tally()
+        assert request.model is not None, "else saved results are compared"
         self.model = Model.load(request.model, external_data_dir=request.external_data_dir)
         self.reference, self.targets = self._participants()
         self.outcomes: dict[str, Outcome] = {p.name: OK for p in self.everyone}
@@ -180,7 +132,7 @@ class _Comparing:
     def go(self) -> CompareResult:
         """Run everything and gather the result."""
         values = chosen_values(self.model, self.request.outputs)
-        check_names(self.request.tolerances, values)
+        check_names(self.request.tolerances, values, strict=self.request.strict)
         own = [spec.name for spec in self.model.outputs]
         marked = list(values) != own
         specs: Mapping[str, ValueSpec] = {}
@@ -274,19 +226,10 @@ class _Comparing:
         """Pair by name, names that are missing by value, measure and judge."""
         assert self.reference is not None
         key = (target.name, feed.name)
-        if renamed := paired_by_value(reference, outputs):
-            outputs = {renamed.get(name, name): array for name, array in outputs.items()}
-            self.paired.setdefault(key, {}).update({ours: theirs for theirs, ours in renamed.items()})
-        alignment = align(
-            *([ValueSpec.of(name, array) for name, array in side.items()] for side in (reference, outputs))
-        )
-        if alignment.only_reference:
-            names = ", ".join(f"'{name}'" for name in alignment.only_reference[:5])
-            raise DataError(
-                f"{target.name} has no output {names} that {self.reference.name} has",
-                slug="output-missing",
-                cure="compare the same model, or choose common tensors with --onnx-outputs",
-            )
+        pair = paired((self.reference.name, target.name), reference, outputs)
+        outputs = pair.outputs
+        if pair.renamed:
+            self.paired.setdefault(key, {}).update(pair.renamed)
         decided: Mapping[str, DecidedOutput] = {}
         if not self.request.tolerances and self.request.postprocess is None:  # else outputs are compared as they are
             decided = decided_outputs(
@@ -298,14 +241,8 @@ class _Comparing:
                 target=target.precision_spec if self.request.target_model is None else None,
                 folder=self.workspace.folder,
             )
-        for problem in alignment.incompatible:
-            if problem.name not in decided and not self._flattened(reference[problem.name], outputs[problem.name]):
-                raise DataError(
-                    f"output '{problem.name}' of {target.name} cannot be compared: {problem.reason}",
-                    slug="output-incompatible",
-                    cure="check that both run the same model on the same feed",
-                )
-        self.unmatched.setdefault(key, []).extend(alignment.only_target)
+        check_compatible(pair, reference, target.name, flatten=self.request.flatten, but=decided)
+        self.unmatched.setdefault(key, []).extend(pair.only_target)
         pairs = ((n, *flat(array, outputs[n])) for n, array in reference.items() if n not in decided)
         with concurrent.futures.ThreadPoolExecutor(1) as beside:  # Neither engines nor metrics keep all cores busy.
             control = beside.submit(self._control, moved)
@@ -321,9 +258,6 @@ class _Comparing:
                 self._invalid(target.name, feed.name, name, figure.nan_target, figure.inf_target)
                 if target is self.targets[0]:
                     self._invalid(self.reference.name, feed.name, name, figure.nan_reference, figure.inf_reference)
-
-    def _flattened(self, reference: np.ndarray, target: np.ndarray) -> bool:
-        return self.request.flatten and reference.size == target.size
 
     def _judge(
         self, target: Participant, feed: Feed, metrics: Mapping[str, Metrics], reference: Arrays, outputs: Arrays

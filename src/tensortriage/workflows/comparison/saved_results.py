@@ -4,7 +4,8 @@ Outputs wait in a temporary tensor store, so that no more than one feed's are in
 in the format that their name asks for.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -82,6 +83,20 @@ def iterations(folders: list[Path]) -> Iterator[Iteration]:
     for folder in folders:
         store = MappedStore(folder)
         yield Iteration({name: np.asarray(store[name]) for name in store.names()})
+
+
+def load_every(paths: Sequence[Path]) -> list[Saved]:
+    """Return the participants of files of saved outputs; one that occurs again has ``#2`` and so on behind its name.
+
+    Raises:
+        DataError: When a file is unreadable or holds inputs.
+    """
+    found, seen = [saved for path in paths for saved in load_saved(path)], Counter[str]()
+    for saved in found:
+        seen[saved.name] += 1
+        if seen[saved.name] > 1:
+            saved.name += f" #{seen[saved.name]}"
+    return found
 
 
 def load_saved(path: Path) -> Iterator[Saved]:

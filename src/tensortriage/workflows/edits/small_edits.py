@@ -63,34 +63,46 @@ def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryRe
     return _noting(done, f"pruned {_weights(len(candidates))}; accuracy is lost")
 
 
-def weight_strip(source: Source, target: Target, *, exclude_list: Path | None) -> SurgeryResult:
+def weight_strip(
+    source: Source, target: Target, *, exclude_list: Path | None, needs_weights: bool = True
+) -> SurgeryResult:
     """Take the numbers of the weights out of a model and write it.
 
     Args:
         source: What to read.
         target: What to write.
         exclude_list: Text file with one initializer per line that is left alone.
+        needs_weights: Whether a model with nothing to strip is an error; else it is written as it is.
 
     Raises:
         TriageError: For whatever is wrong; nothing is written then.
     """
     exclude = _lines(exclude_list) if exclude_list is not None else ()
     model = load(source, target)
-    stripped, names = strip_weights(model, exclude=exclude)
+    stripped, names = strip_weights(model, exclude=exclude, needs_weights=needs_weights)
     stages = [EditStage("load", model), EditStage("weight-strip", stripped)]
     target.write(stripped)
     done = result_of("surgeon weight-strip", source, target, stages, Proof(False, "a model without weights cannot run"))
     return _noting(done, f"stripped {_weights(len(names))}")
 
 
-def weight_reconstruct(source: Source, target: Target, *, seed: int, request: ProofRequest) -> SurgeryResult:
+def weight_reconstruct(
+    source: Source, target: Target, *, seed: int, request: ProofRequest, needs_weights: bool = True
+) -> SurgeryResult:
     """Make up numbers for the weights that were stripped, prove that the result runs, write it.
+
+    Args:
+        source: What to read.
+        target: What to write.
+        seed: The same seed gives the same numbers.
+        request: How the proof is made.
+        needs_weights: Whether a model that was not stripped is an error; else it is written as it is.
 
     Raises:
         TriageError: For whatever is wrong; nothing is written then.
     """
     model = load(source, target)
-    filled, names = reconstruct_weights(model, seed=seed)
+    filled, names = reconstruct_weights(model, seed=seed, needs_weights=needs_weights)
     proof = prove(
         [EditStage("load", filled), EditStage("weight-reconstruct", filled)], dataclasses.replace(request, outputs=())
     )

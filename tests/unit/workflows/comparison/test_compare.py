@@ -6,7 +6,8 @@ import pytest
 import models
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.workflows.common.output_selection import OutputChoice
-from tensortriage.workflows.comparison.compare import CompareRequest, compare
+from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.comparison.compare_request import CompareRequest
 
 SHY = """
 import numpy as np
