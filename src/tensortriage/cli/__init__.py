@@ -47,7 +47,7 @@ COMMANDS = {
         "Write a model in fp16, bf16 or int8, or of a later opset.",
     ),
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
-    "check": ("tensortriage.cli.groups:check", "Known traps of a model; saved results by other limits."),
+    "check": ("tensortriage.cli.groups:check", "Traps of a model; an engine by itself; saved results."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
     "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),

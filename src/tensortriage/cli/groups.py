@@ -22,6 +22,10 @@ INSPECT = {
 }
 CHECK = {
     "lint": ("tensortriage.cli.check.lint:check_lint", "What is known to go wrong with a model, and where."),
+    "consistency": (
+        "tensortriage.cli.check.consistency:check_consistency",
+        "Does an engine contradict itself? Needs no reference.",
+    ),
     "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
@@ -66,7 +70,7 @@ def inspect() -> None:
 
 @click.group(cls=LazyGroup, commands_table=CHECK)
 def check() -> None:
-    """Judge models, and saved results again."""
+    """Judge models, engines by themselves, and saved results again."""
 
 
 @click.group(cls=LazyGroup, commands_table=DEBUG)

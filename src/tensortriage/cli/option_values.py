@@ -159,3 +159,12 @@ class LintValues(DataValues, LimitValues):
     graph_optimization_level: str
     precisions: tuple[str, ...]
     external_data_dir: Path | None
+
+
+class ConsistencyValues(DataValues, LimitValues):
+    """``triage check consistency``."""
+
+    no_streams: bool
+    rows: int | None
+    batch_dimension: str
+    external_data_dir: Path | None

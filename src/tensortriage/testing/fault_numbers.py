@@ -124,7 +124,7 @@ def coarse(site: Site) -> np.ndarray:
 def inf(site: Site) -> np.ndarray:
     """Make one element infinite: the one with the flat index given by the amount (0)."""
     if site.right.dtype.kind in "iub":
-        raise _unsupported("inf", "the value is not floating point")
+        raise unsupported("inf", "the value is not floating point")
     wrong = site.right.copy()
     if wrong.size:
         wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = np.inf
@@ -134,7 +134,7 @@ def inf(site: Site) -> np.ndarray:
 def nan(site: Site) -> np.ndarray:
     """Make one element NaN: the one with the flat index given by the amount (0)."""
     if site.right.dtype.kind in "iub":
-        raise _unsupported("nan", "the value is not floating point")
+        raise unsupported("nan", "the value is not floating point")
     wrong = site.right.copy()
     if wrong.size:
         wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = np.nan
@@ -164,7 +164,7 @@ def tile_tail(site: Site) -> np.ndarray:
     length = wrong.shape[-1] if wrong.ndim else 0
     rest = length % width
     if rest == 0 or length < width:
-        raise _unsupported("tile-tail", f"the last axis, {length} long, has no rest behind tiles of {width}")
+        raise unsupported("tile-tail", f"the last axis, {length} long, has no rest behind tiles of {width}")
     wrong[..., -rest:] = site.right[..., -rest - width : length - width]
     return wrong
 
@@ -172,14 +172,14 @@ def tile_tail(site: Site) -> np.ndarray:
 def broadcast(site: Site) -> np.ndarray:
     """Give all along the first axis the content of the first."""
     if site.right.ndim < 2 or site.right.shape[0] < 2:
-        raise _unsupported("broadcast", "there is one along the first axis")
+        raise unsupported("broadcast", "there is one along the first axis")
     return np.broadcast_to(site.right[:1], site.right.shape)
 
 
 def channels_last(site: Site) -> np.ndarray:
     """Read the elements in the order of another layout, with the second axis last (NHWC for NCHW)."""
     if site.right.ndim < 3:
-        raise _unsupported("channels-last", "the value has fewer than three axes")
+        raise unsupported("channels-last", "the value has fewer than three axes")
     return np.ascontiguousarray(np.moveaxis(site.right, 1, -1)).reshape(site.right.shape)
 
 
@@ -194,7 +194,7 @@ def wrong_axis(site: Site) -> np.ndarray:
     """Normalise along the axis before the right one; Softmax and LogSoftmax only."""
     data = site.operands[0]
     if site.op_type not in ("Softmax", "LogSoftmax") or data is None or data.ndim < 2:
-        raise _unsupported("wrong-axis", f"{site.op_type} is not a Softmax or LogSoftmax of at least two axes")
+        raise unsupported("wrong-axis", f"{site.op_type} is not a Softmax or LogSoftmax of at least two axes")
     axis = int(str(site.attributes.get("axis", -1))) % data.ndim
     shifted = data.astype(np.float64)
     shifted = shifted - shifted.max(axis=axis - 1, keepdims=True)
@@ -207,7 +207,7 @@ def row(site: Site) -> np.ndarray:
     """Give the row (second to last axis) of index amount (the last) what the row before it holds."""
     axis = max(-2, -site.right.ndim)
     if site.right.ndim == 0 or site.right.shape[axis] < 2:
-        raise _unsupported("row", "there is one row")
+        raise unsupported("row", "there is one row")
     rows = np.moveaxis(site.right.copy(), axis, 0)
     index = int(site.amount_or(-1)) % len(rows)
     rows[index] = rows[index - 1]
@@ -232,7 +232,7 @@ def epsilon(site: Site) -> np.ndarray:
         if small is not None:
             return site.exact + (given - float(small.ravel()[0]))
     if data is None or site.op_type not in ("LayerNormalization", "BatchNormalization"):
-        raise _unsupported("epsilon", f"{site.op_type} has no epsilon")
+        raise unsupported("epsilon", f"{site.op_type} has no epsilon")
     if site.op_type == "BatchNormalization":
         scale, bias, mean, variance = (
             np.asarray(x, np.float64).reshape(1, -1, *(1,) * (data.ndim - 2)) for x in site.operands[1:5]
@@ -251,7 +251,7 @@ def shape(site: Site) -> np.ndarray:
     if 1 in site.right.shape:
         return np.squeeze(site.right, axis=site.right.shape.index(1))
     if site.right.ndim == 0 or site.right.shape[0] < 2:
-        raise _unsupported("shape", "the value is a scalar or empty")
+        raise unsupported("shape", "the value is a scalar or empty")
     return site.right[:-1]
 
 
@@ -276,7 +276,7 @@ def bf16_accumulate(site: Site) -> np.ndarray:
         return _gemm(site, data, site.operands[1], step)
     if data is not None and site.op_type in ("ReduceSum", "ReduceMean"):
         return _reduction(site, data, step)
-    raise _unsupported("bf16-accumulate", f"{site.op_type} is not a MatMul, Gemm, ReduceSum or ReduceMean")
+    raise unsupported("bf16-accumulate", f"{site.op_type} is not a MatMul, Gemm, ReduceSum or ReduceMean")
 
 
 def _rounded(array: np.ndarray) -> np.ndarray:
@@ -322,7 +322,8 @@ def _reduction(site: Site, data: np.ndarray, step: int) -> np.ndarray:
     return total.reshape(site.right.shape)
 
 
-def _unsupported(kind: str, reason: str) -> UsageError:
+def unsupported(kind: str, reason: str) -> UsageError:
+    """Return the error for a fault that cannot be planted at a place."""
     return UsageError(
         f"fault '{kind}' cannot be planted there: {reason}",
         slug="fault-unsupported",

@@ -36,7 +36,7 @@ from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
-from tensortriage.testing import fault_numbers, fault_quantizers
+from tensortriage.testing import fault_numbers, fault_quantizers, fault_rows
 from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.dtype import DType, Precision
@@ -69,6 +69,10 @@ _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
     FaultKind.ROW: fault_numbers.row,
     FaultKind.TILE: fault_numbers.tile,
     FaultKind.EPSILON: fault_numbers.epsilon,
+    FaultKind.LAST_ROW: fault_rows.last_row,
+    FaultKind.ROWS_ABOVE: fault_rows.rows_above,
+    FaultKind.SWAPPED_ROWS: fault_rows.swapped_rows,
+    FaultKind.PADDING_LEAK: fault_rows.padding_leak,
     FaultKind.SHAPE: fault_numbers.shape,
     FaultKind.ZERO_POINT: fault_quantizers.no_zero_point,
     FaultKind.CHANNEL_SCALE: fault_quantizers.first_scale,

@@ -17,6 +17,7 @@ TABLES = {
     "debug reduce": (tables.ReduceValues, {"model", "as_json"}),
     "debug build": (tables.BuildValues, {"model", "target", "as_json"}),
     "debug repeat": (tables.RepeatValues, {"as_json"}),
+    "check consistency": (tables.ConsistencyValues, {"model", "target", "as_json"}),
     "check lint": (tables.LintValues, {"model", "output", "as_json"}),
     "inspect quantizers": (tables.DataValues, {"model", "original", "samples", "external_data_dir", "as_json"}),
 }

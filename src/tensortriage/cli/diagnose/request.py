@@ -33,10 +33,10 @@ READY = {
 """A useful spec of each engine, for the list of ready commands."""
 
 
-def no_target(model: Path) -> UsageError:
+def no_target(model: Path, command: str = "diagnose") -> UsageError:
     """Return the error for a missing --target, with a ready command for each engine usable here."""
     usable = [name for name, available in availabilities().items() if available.usable and name in READY]
-    commands = "; ".join(f"triage diagnose {model} --target {READY[name]}" for name in usable)
+    commands = "; ".join(f"triage {command} {model} --target {READY[name]}" for name in usable)
     return UsageError("no --target: which engine is under suspicion?", slug="target-missing", cure=f"try {commands}")
 
 

@@ -1,0 +1,322 @@
+"""Does an engine contradict itself? Relations that the model keeps, put to the engine without any right answer.
+
+A healthy engine is within the envelope of the model in both runs, so two parts that the model makes equal differ by no
+more than both radii. Beyond that one of the two is wrong, whichever. Where rows part first inside the model names the
+op. Values that follow a decision between close scores (ArgMax, TopK, suppression of boxes) prove nothing by themselves.
+"""
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import within_limit
+from tensortriage.diagnose.consistency.evaluations import OwnEvaluation, difference
+from tensortriage.diagnose.consistency.relations import ClaimKind, EqualityClaim
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.members import CENTRE
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.inspect.decisions import decided_values, decisions_behind
+from tensortriage.model.ir.graph import Node
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import markable
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.runner import Runner, precision_of
+from tensortriage.values.store import MemoryStore, TensorStore
+
+STREAM_RUNS = 3
+"""Runs in each of two streams at once."""
+
+
+class ClaimOutcome(enum.Enum):
+    """What became of a relation; the value is the word in files."""
+
+    HOLDS = "holds"
+    BROKEN = "broken"
+    DECIDED = "decided-otherwise"
+    NOT_CLAIMED = "not-claimed"
+    REFUSED = "refused"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parting:
+    """A value of which parts that should be equal are not.
+
+    Attributes:
+        value: Its name.
+        difference: Largest relative RMS difference of two such parts.
+        allowed: What a healthy engine may show there.
+        rows: Rows of the right run that differ; empty where parts are no rows.
+    """
+
+    value: str
+    difference: float
+    allowed: float
+    rows: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SelfAnswer:
+    """What became of one relation.
+
+    Attributes:
+        relation: The word of the relation.
+        question: It in words.
+        outcome: A word of `ClaimOutcome`.
+        answer: One sentence.
+        parting: The output that contradicts itself; None when none does.
+        node: The op in which rows part first: on the engine, or (not claimed) in the model itself; empty if not known.
+        op_type: Its operator.
+        value: The value of it.
+        left: Inputs of the one run, in words.
+        right: Inputs of the other.
+    """
+
+    relation: str
+    question: str
+    outcome: str
+    answer: str
+    parting: Parting | None = None
+    node: str = ""
+    op_type: str = ""
+    value: str = ""
+    left: str = ""
+    right: str = ""
+
+
+class SelfCheck:
+    """Relations put to one engine.
+
+    Args:
+        lab: Where engines are asked.
+        model: The model.
+        target: The engine.
+    """
+
+    def __init__(self, lab: Lab, model: Model, target: EngineSpec) -> None:
+        self._lab, self._model, self._target = lab, model, target
+        self._precision = precision_of(target)
+        self._runs: dict[str, Mapping[str, np.ndarray]] = {}
+        self._outputs = [spec.name for spec in model.outputs]
+
+    @functools.cached_property
+    def _decided(self) -> Collection[str]:
+        """Values that follow a decision between scores."""
+        graph = self._model.graph
+        found: set[str] = set()
+        for decision in decisions_behind(graph, self._outputs):
+            found |= decided_values(graph, decision)
+        return found
+
+    def ask(self, relation: EqualityClaim) -> SelfAnswer:
+        """Put a relation to the model, then to the engine.
+
+        Raises:
+            EngineError: When the model's own evaluation of the left run fails, or the engine's.
+            UsageError: When the model cannot be evaluated.
+        """
+        self._lab.recorded(CENTRE, self._model, relation.left, self._outputs)
+        try:
+            own = self._own(relation, self._outputs)
+        except EngineError as error:
+            text = f"not claimed: the model itself fails on {relation.right.name}: {error.message}"
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, text)
+        left = self._run(relation.left)
+        try:
+            right = self._right_run(relation)
+        except EngineError as error:
+            self._lab.drop_runner(self._target, self._model)
+            return _answer(
+                relation, ClaimOutcome.REFUSED, f"{self._target} fails on {relation.right.name}: {error.message}"
+            )
+        kept = {name: own.kept(name) for name in self._outputs}
+        if not any(kept.values()):
+            return self._not_claimed(relation)
+        parting = _worst(_parted(own, relation, MemoryStore(left), MemoryStore(right), self._outputs))
+        if parting is None:
+            claimed = sum(bool(parts) for parts in kept.values())
+            partly = "" if claimed == len(kept) else f" ({claimed} of {len(kept)} outputs; the model mixes the others)"
+            return _answer(relation, ClaimOutcome.HOLDS, f"yes{partly}")
+        return self._broken(
+            relation, parting, proves=parting.value not in self._decided and not own.exact(parting.value)
+        )
+
+    def _own(self, relation: EqualityClaim, values: Sequence[str]) -> OwnEvaluation:
+        return OwnEvaluation(self._lab, self._model, relation, values, target=self._target, precision=self._precision)
+
+    # -- the engine ----------------------------------------------------------------------------------------------------
+
+    def _run(self, feed: Feed, *, again: bool = False) -> Mapping[str, np.ndarray]:
+        if again or feed.name not in self._runs:
+            self._lab.progress(f"running {self._target} on {feed.name}")
+            found = self._lab.runner(self._target, self._model).run(feed)
+            self._runs[feed.name] = {name: np.array(array) for name, array in found.items()}
+        return self._runs[feed.name]
+
+    def _right_run(self, relation: EqualityClaim) -> Mapping[str, np.ndarray]:
+        if relation.kind is ClaimKind.STREAMS:
+            return self._streams(relation.right)
+        if relation.kind is ClaimKind.AGAIN:
+            self._run(Feed(f"{relation.left.name}, once more", relation.left.tensors, relation.left.origin))
+            return self._runs[f"{relation.left.name}, once more"]
+        return self._run(relation.right)
+
+    def _streams(self, feed: Feed) -> Mapping[str, np.ndarray]:
+        """Return what two sessions that run at the same time make of a feed: the run that is farthest from the first.
+
+        Both are built before either runs.
+        """
+        first = self._run(feed)
+        with (
+            self._lab.new_runner(self._target, self._model) as one,
+            self._lab.new_runner(self._target, self._model) as other,
+            ThreadPoolExecutor(2) as pool,
+        ):
+            one.build(), other.build()
+            futures = [pool.submit(_copies, runner, feed) for runner in (one, other)]
+            found = [run for future in futures for run in future.result()]
+        return max(found, key=lambda run: max((difference(first[name], run[name]) for name in first), default=0.0))
+
+    # -- what follows --------------------------------------------------------------------------------------------------
+
+    def _broken(self, relation: EqualityClaim, parting: Parting, *, proves: bool) -> SelfAnswer:
+        located = self._first_to_part(relation)
+        rows = f", rows {', '.join(map(str, parting.rows))}" if parting.rows else ""
+        text = f"output '{parting.value}' differs by {say(parting.difference)}{rows}; healthy is {say(parting.allowed)}"
+        if not proves and located is None:
+            why = "it is decided by scores, and no value before parts: within the rounding of the scores"
+            return _answer(relation, ClaimOutcome.DECIDED, f"{text}; {why}", parting=parting)
+        place = " (no single value parts once all are shown)"
+        node: Node | None = None
+        if located is not None:
+            node = self._model.graph.producer(located.value)
+        if located is not None and node is not None:
+            place = f", first in '{located.value}' ({node.op_type} '{node.name}')"
+        return _answer(
+            relation, ClaimOutcome.BROKEN, f"no: {text}{place}", node, located.value if located else "", parting
+        )
+
+    def _first_to_part(self, relation: EqualityClaim) -> Parting | None:
+        """Return the first value, in topological order, that parts on the engine; None where none is seen to."""
+        if relation.kind in (ClaimKind.AGAIN, ClaimKind.STREAMS):
+            return None
+        values = markable(self._model)
+        try:
+            own = self._own(relation, values)
+            left, _ = self._lab.recorded(self._target, self._model, relation.left, values)
+            right = left
+            if relation.right is not relation.left:
+                right, _ = self._lab.recorded(self._target, self._model, relation.right, values)
+        except EngineError:
+            return None
+        proving = [name for name in values if name not in self._decided and not own.exact(name)]
+        parted = next(iter(_parted(own, relation, left, right, proving, first=True)), None)
+        return None if parted is None else self._source(own, parted, left, right)
+
+    def _source(self, own: OwnEvaluation, parted: Parting, left: TensorStore, right: TensorStore) -> Parting:
+        """Return the first value on the way to one that parts which is outside the model's own envelope, else that one.
+
+        A weight that should be zero and is not, is equal in both runs; what it lets through is not.
+        """
+        for node in self._model.graph.ancestors([parted.value]):
+            for name in node.outputs:
+                known = name in left and name in right and name not in self._decided and not own.exact(name)
+                if known and own.strays(name, left[name], right[name]):
+                    return dataclasses.replace(parted, value=name)
+        return parted
+
+    def _not_claimed(self, relation: EqualityClaim) -> SelfAnswer:
+        """Say which op of the model mixes rows, in its own evaluation."""
+        if relation.kind is ClaimKind.MASKED:
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: in the model itself they have one")
+        values = markable(self._model)
+        own = self._own(relation, values)
+        carrying = {name for name in relation.left.tensors if not _equal_inputs(relation, name)}
+        for node in self._model.graph.nodes:
+            made = [name for name in node.outputs if name in values]
+            if carrying.isdisjoint(node.uses) or not made:
+                continue
+            kept = [name for name in made if own.kept(name)]
+            carrying |= {*kept}
+            if not kept and not own.exact(made[0]) and 0 not in own.shapes(made[0])[0]:
+                text = f"not claimed: the model itself mixes rows, in {node.op_type} '{node.name}'"
+                return _answer(relation, ClaimOutcome.NOT_CLAIMED, text, node, made[0])
+        return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: no output of the model has rows")
+
+
+def _copies(runner: Runner, feed: Feed) -> list[dict[str, np.ndarray]]:
+    return [{name: np.array(array) for name, array in runner.run(feed).items()} for _ in range(STREAM_RUNS)]
+
+
+def _equal_inputs(relation: EqualityClaim, name: str) -> bool:
+    """Say whether an input is the same in both runs, so that it has no rows; one run has rows everywhere."""
+    if relation.left is relation.right:
+        return False
+    return np.array_equal(relation.left.tensors[name], relation.right.tensors[name])
+
+
+def _parted(
+    own: OwnEvaluation,
+    relation: EqualityClaim,
+    left: TensorStore,
+    right: TensorStore,
+    values: Sequence[str],
+    *,
+    first: bool = False,
+) -> list[Parting]:
+    """Return the values that part on the engine, in order; with ``first`` no more than one."""
+    found: list[Parting] = []
+    for name in values:
+        parting = _parting(own, name, left, right) if name in left and name in right else None
+        if parting is not None:
+            found.append(parting)
+            if first:
+                break
+    return found
+
+
+def _parting(own: OwnEvaluation, name: str, left: TensorStore, right: TensorStore) -> Parting | None:
+    if not (kept := own.kept(name)):
+        return None
+    one, other = np.asarray(left[name]), np.asarray(right[name])
+    if (one.shape, other.shape) != own.shapes(name):
+        return Parting(name, math.inf, 0.0)
+    worst, rows = (0.0, 0.0), []
+    for part in kept:
+        apart = difference(part.parts.left(one), part.parts.right(other))
+        if not within_limit(apart, part.allowed):
+            worst = max(worst, (apart, part.allowed))
+            rows += [] if part.parts.row is None else [part.parts.row]
+    return Parting(name, *worst, tuple(rows)) if worst[0] > 0.0 else None
+
+
+def _worst(partings: Sequence[Parting]) -> Parting | None:
+    return max(partings, key=lambda parting: parting.difference / max(parting.allowed, 1e-30), default=None)
+
+
+def _answer(
+    relation: EqualityClaim,
+    outcome: ClaimOutcome,
+    answer: str,
+    node: Node | None = None,
+    value: str = "",
+    parting: Parting | None = None,
+) -> SelfAnswer:
+    return SelfAnswer(
+        relation.kind.value,
+        relation.question,
+        outcome.value,
+        answer,
+        parting,
+        node.name if node else "",
+        node.op_type if node else "",
+        value,
+        relation.left.name,
+        relation.right.name,
+    )

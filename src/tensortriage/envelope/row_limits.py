@@ -1,0 +1,81 @@
+"""How far a healthy engine may be off in single rows of a batch, or in any other part of a tensor.
+
+The evaluations are those of the noise floors; here their tensors are kept, so that each part is judged by its own
+magnitude and not by that of the whole.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import healthy_limit
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import LOUD, PREDICTED, UNROUNDED, format_member, fp32_floor, narrow_types
+from tensortriage.envelope.freedoms import expected_of
+from tensortriage.envelope.hardware import Hardware
+from tensortriage.envelope.members import CENTRE, member
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.values.dtype import Precision
+from tensortriage.values.store import TensorStore
+
+Part = Callable[[np.ndarray], np.ndarray]
+"""Picks a part of a tensor."""
+
+
+class HealthySpread:
+    """The healthy evaluations of a model on one feed, whole.
+
+    Args:
+        lab: Where engines are asked.
+        model: The model.
+        feed: Its inputs.
+        values: Values that are asked about, in topological order.
+        target: The engine whose format and hardware count.
+        precision: The format that it computes in.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+        UsageError: Likewise.
+    """
+
+    def __init__(
+        self, lab: Lab, model: Model, feed: Feed, values: Sequence[str], *, target: EngineSpec, precision: Precision
+    ) -> None:
+        members = _members(model, target, precision)
+        self.centre, _ = lab.recorded(CENTRE, model, feed, values)
+        self._stores: Mapping[str, TensorStore] = {
+            name: lab.recorded(spec, model, feed, values)[0] for name, spec in members.items()
+        }
+
+    def limit(self, value: str, part: Part) -> float:
+        """Return the largest relative RMS error of a healthy engine in a part of a value; inf where any is healthy."""
+        right = np.ascontiguousarray(part(self.centre[value]))
+        figures = {}
+        for name, store in self._stores.items():
+            if (array := store[value]).shape == self.centre[value].shape:
+                figures[name] = measure(right, np.ascontiguousarray(part(array)).astype(right.dtype))
+        floor = max((fp32_floor(figures[name]) for name in ("loud", "unrounded") if name in figures), default=0.0)
+        predicted, chosen = (error_of(figures[name]) if name in figures else None for name in ("format", "chosen"))
+        return healthy_limit(right.size, floor, predicted, chosen).error
+
+
+def _members(model: Model, target: EngineSpec, precision: Precision) -> dict[str, EngineSpec]:
+    """Return the healthy evaluations by what they stand for; see `tensortriage.envelope.floors`."""
+    found = {"loud": LOUD}
+    if narrow_types(model):
+        found["unrounded"] = UNROUNDED
+    emulation = format_member(precision) if precision in PREDICTED else None
+    if emulation is not None:
+        found["format"] = emulation
+    op_types = {node.op_type for node in model.graph.nodes}
+    freedoms = [each for each in expected_of(Hardware.of(target), precision) if each.concerns(op_types)]
+    if freedoms:
+        options = dict(emulation.options) if emulation is not None and emulation.name == CENTRE.name else {}
+        for freedom in freedoms:
+            options |= freedom.options
+        found["chosen"] = member(options)
+    return found

@@ -1,0 +1,170 @@
+"""Consistency: is an engine at one with itself? Rows that should be equal and are not need no reference."""
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tensortriage.diagnose.consistency.relations import EqualityClaim, masked_relation, row_relations, whole_relations
+from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
+from tensortriage.engines.base import Limits
+from tensortriage.errors import DataError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.generated.batch_rows import Rows, batch_axes, gather_rows
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.runs.lab import Lab
+from tensortriage.workflows.common.engine_specs import usable
+from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+
+ROWS = 8
+"""Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
+
+CONSISTENCY_FORMAT = "tensortriage.consistency/1"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ConsistencyRequest:
+    """What to check.
+
+    Attributes:
+        model: ONNX file.
+        target: Spec of the engine.
+        feeding: Where rows come from.
+        rows: Rows of a batch; None for 8, or as many as the first feed has if these are more.
+        batch_dimension: Name of the open dimension that is the batch; empty to find it.
+        streams: Whether two sessions are run at the same time as well.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Where external data are when not beside the model.
+    """
+
+    model: Path
+    target: str
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    rows: int | None = None
+    batch_dimension: str = ""
+    streams: bool = True
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConsistencyReport:
+    """What was found.
+
+    Attributes:
+        model: The file.
+        target: The engine.
+        rows: Rows of the batch; 0 where the model has none to compare.
+        made_up_rows: How many of them were made up.
+        inputs: ``real`` or ``random``.
+        answers: One per relation, in the order they were asked.
+        unasked: Why something was not asked; empty when everything was.
+    """
+
+    model: str
+    target: str
+    rows: int
+    made_up_rows: int
+    inputs: str
+    answers: tuple[SelfAnswer, ...]
+    unasked: tuple[str, ...] = ()
+    format: str = CONSISTENCY_FORMAT
+
+    @property
+    def broken(self) -> tuple[SelfAnswer, ...]:
+        """The relations that the engine breaks, or fails at."""
+        bad = (ClaimOutcome.BROKEN.value, ClaimOutcome.REFUSED.value)
+        return tuple(answer for answer in self.answers if answer.outcome in bad)
+
+    @property
+    def exit_code(self) -> int:
+        """1 when the engine contradicts itself, 4 when nothing about rows could be claimed, else 0."""
+        if self.broken:
+            return 1
+        about_rows = [answer for answer in self.answers if answer.relation not in ("same-feed-again", "two-streams")]
+        return 0 if any(answer.outcome == ClaimOutcome.HOLDS.value for answer in about_rows) else 4
+
+
+def check_consistency(
+    request: ConsistencyRequest, *, say: Callable[[str], None] = lambda text: None
+) -> ConsistencyReport:
+    """Put every relation that the model has to an engine.
+
+    Raises:
+        TriageError: For bad input, an unknown engine, or an engine that is not usable here.
+        EngineError: When the engine fails on the plain batch, or the model cannot be evaluated.
+    """
+    spec = usable(request.target)
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    samples = tuple(feeds(request.feeding, model))
+    unasked: list[str] = []
+    rows = _rows(model, samples, request, unasked)
+    answers: list[SelfAnswer] = []
+    with _lab(request.limits, say) as lab:
+        check = SelfCheck(lab, model, spec)
+        for relation in _relations(samples[0], rows, request, unasked):
+            say(relation.question)
+            answers.append(check.ask(relation))
+    return ConsistencyReport(
+        str(request.model),
+        str(spec),
+        len(rows.rows) if rows else 0,
+        rows.made_up if rows else 0,
+        samples[0].origin.value,
+        tuple(answers),
+        tuple(unasked),
+    )
+
+
+def _rows(model: Model, samples: tuple[Feed, ...], request: ConsistencyRequest, unasked: list[str]) -> Rows | None:
+    """Return the rows that batches are put together from; None where the model has none to compare."""
+    axes = batch_axes(model.inputs, request.batch_dimension)
+    if axes is None:
+        unasked.append("rows: the model takes one row at a time; leave its batch open to compare some")
+        return None
+    own = axes.rows_in(samples[0])
+    if not own:
+        raise DataError(
+            f"the inputs of {samples[0].name} have no common number of rows",
+            slug="batch-sizes-differ",
+            cure="name the open dimension that is the batch with --batch-dimension",
+        )
+    if axes.fixed is not None and request.rows not in (None, axes.fixed):
+        raise UsageError(
+            f"the model takes {axes.fixed} rows, not {request.rows}",
+            slug="batch-fixed",
+            cure="leave --rows out",
+        )
+    found = gather_rows(model, samples, axes, axes.fixed or request.rows or max(ROWS, own))
+    if len(found.rows) < 2:
+        unasked.append("rows: there is one row, and none can be made up; give more with --inputs")
+        return None
+    return found
+
+
+def _relations(
+    sample: Feed, rows: Rows | None, request: ConsistencyRequest, unasked: list[str]
+) -> Iterator[EqualityClaim]:
+    base = sample if rows is None else rows.batch(range(len(rows.rows)), f"{len(rows.rows)} rows")
+    if rows is not None:
+        yield from row_relations(rows)
+        if rows.axes.fixed is not None:
+            unasked.append(f"other batch sizes: the model takes {rows.axes.fixed} rows")
+    masked = masked_relation(base)
+    if masked is not None:
+        yield masked
+    else:
+        unasked.append("padding: no input says which positions are hidden")
+    yield from whole_relations(base, streams=request.streams)
+
+
+@contextlib.contextmanager
+def _lab(limits: Limits, say: Callable[[str], None]) -> Iterator[Lab]:
+    with tempfile.TemporaryDirectory(prefix="triage-consistency-") as folder, Case(Path(folder) / "case") as case:
+        lab = Lab(case, limits=limits, progress=say)
+        try:
+            yield lab
+        finally:
+            lab.close()

@@ -1,0 +1,154 @@
+"""A self-check on engines that are wrong in a known way, and on models that are not independent row by row.
+
+What is right follows from how the fault is planted (`tensortriage.testing.fault_rows`) and from the ONNX operators.
+"""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tensortriage.errors import DataError, UsageError
+from tensortriage.testing import encoder, feed_for, mlp, save_model
+from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.workflows.consistency import ConsistencyRequest, check_consistency
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("consistency")
+    (folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    save_model(mlp(width=34, layers=2, batch="batch"), folder / "mlp.onnx")
+    small = encoder(layers=1, width=16, heads=2, tokens=6, vocabulary=40, batch="batch")
+    save_model(small, folder / "encoder.onnx")
+    np.savez(folder / "encoder.npz", **feed_for(small, batch=8))
+    return folder
+
+
+def check(folder, model, target="onnxruntime", **more):
+    return check_consistency(ConsistencyRequest(model=folder / model, target=target, streams=False, **more))
+
+
+def faulty(folder, kind, node):
+    return f"script:{folder}/faulty.py:Engine,kind={kind},node={node}"
+
+
+@pytest.mark.parametrize("kind", ["last-row", "rows-above", "swapped-rows"])
+def test_a_fault_of_rows_is_named_without_a_reference(folder, kind):
+    report = check(folder, "mlp.onnx", faulty(folder, kind, "/layer.1/Gemm"))
+    assert report.exit_code == 1
+    assert {answer.node for answer in report.broken} == {"/layer.1/Gemm"}
+
+
+def test_padding_that_leaks_is_named_by_the_op_that_lets_it_through(folder):
+    node = "/layer.0/attention/Softmax"
+    feeding = FeedRequest(paths=[str(folder / "encoder.npz")])
+    report = check(folder, "encoder.onnx", faulty(folder, "padding-leak", node), feeding=feeding)
+    assert [(answer.relation, answer.node) for answer in report.broken] == [("masked-positions", node)]
+
+
+def test_a_healthy_engine_is_at_one_with_itself(folder):
+    report = check_consistency(ConsistencyRequest(model=folder / "encoder.onnx", target="onnxruntime"))
+    assert (report.exit_code, report.rows, report.made_up_rows) == (0, 8, 7)
+    assert {answer.outcome for answer in report.answers} == {"holds"}
+    assert len(report.answers) == 10
+
+
+def mixing(folder, nodes, weights=()):
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 6]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "mixing", values[:1], values[1:], list(weights))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "mixing.onnx")
+
+
+def test_a_mean_over_the_batch_is_the_models_own(folder):
+    mixing(
+        folder,
+        [
+            helper.make_node("ReduceMean", ["x"], ["m"], "mean", axes=[0], keepdims=1),
+            helper.make_node("Sub", ["x", "m"], ["y"], "subtract"),
+        ],
+    )
+    report = check(folder, "mixing.onnx")
+    assert not report.broken
+    assert {answer.node for answer in report.answers if answer.outcome == "not-claimed"} == {"mean"}
+
+
+def test_rows_folded_into_others_are_the_models_own(folder):
+    shapes = [helper.make_tensor(n, TensorProto.INT64, [2], s) for n, s in (("half", [-1, 12]), ("whole", [-1, 6]))]
+    mixing(
+        folder,
+        [
+            helper.make_node("Reshape", ["x", "half"], ["folded"], "fold"),
+            helper.make_node("Softmax", ["folded"], ["soft"], "softmax", axis=-1),
+            helper.make_node("Reshape", ["soft", "whole"], ["y"], "unfold"),
+        ],
+        shapes,
+    )
+    report = check(folder, "mixing.onnx")
+    assert not report.broken
+    assert {answer.node for answer in report.answers if answer.node} == {"fold"}
+    assert any("the model itself fails on row 0 alone" in answer.answer for answer in report.answers)
+
+
+def test_picking_among_close_scores_is_no_contradiction(folder):
+    """An index differs, and no value before it does: scores tie within their rounding."""
+    (folder / "ties.py").write_text(
+        "import numpy as np\n"
+        "class Engine:\n"
+        "    def compile(self, model, options):\n"
+        "        return Session()\n"
+        "class Session:\n"
+        "    calls = 0\n"
+        "    def run(self, feed):\n"
+        "        self.calls += 1\n"
+        "        return {'y': np.full(len(feed['x']), self.calls % 2, np.int64)}\n"
+    )
+    values = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 6]),
+        helper.make_tensor_value_info("y", TensorProto.INT64, ["batch"]),
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("ArgMax", ["x"], ["y"], "pick", keepdims=0, axis=1)], "g", *([value] for value in values)
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "ties.onnx")
+    report = check(folder, "ties.onnx", f"script:{folder}/ties.py:Engine")
+    assert not report.broken
+    assert "decided-otherwise" in {answer.outcome for answer in report.answers}
+
+
+def test_a_model_of_one_row_claims_nothing_of_rows(folder):
+    save_model(mlp(width=6, batch=1), folder / "one.onnx")
+    report = check(folder, "one.onnx")
+    assert (report.exit_code, report.rows) == (4, 0)
+    assert "one row at a time" in report.unasked[0]
+
+
+def test_a_batch_size_that_the_engine_fails_at_is_told(folder):
+    (folder / "refusing.py").write_text(
+        "from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine\n"
+        "class Engine(OnnxRuntimeEngine):\n"
+        "    def compile(self, model, options):\n"
+        "        session, run = super().compile(model, {}), None\n"
+        "        run = session.run\n"
+        "        def only_eight(feed):\n"
+        "            if len(feed['x']) != 8: raise RuntimeError('eight rows, please')\n"
+        "            return run(feed)\n"
+        "        session.run = only_eight\n"
+        "        return session\n"
+    )
+    report = check(folder, "mlp.onnx", f"script:{folder}/refusing.py:Engine")
+    assert report.exit_code == 1
+    assert {answer.outcome for answer in report.broken} == {"refused"}
+    assert "eight rows, please" in report.broken[0].answer
+
+
+def test_bad_requests_are_refused(folder):
+    save_model(mlp(width=6, batch=4), folder / "four.onnx")
+    with pytest.raises(UsageError) as caught:
+        check(folder, "four.onnx", rows=5)
+    assert caught.value.slug == "batch-fixed"
+    save_model(encoder(layers=1, width=8, heads=2, tokens=4, vocabulary=5, batch="b"), folder / "e.onnx")
+    np.savez(folder / "e.npz", input_ids=np.ones((2, 4), np.int64), attention_mask=np.ones((3, 4), np.int64))
+    with pytest.raises(DataError):
+        check(folder, "e.onnx", feeding=FeedRequest(paths=[str(folder / "e.npz")]))
