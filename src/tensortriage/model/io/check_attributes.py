@@ -46,7 +46,7 @@ def check_attributes(node: onnx.NodeProto, where: str, *, in_function: bool) -> 
     for attribute in node.attribute:
         if attribute.name == _TYPES.get(node.op_type) and not attribute.ref_attr_name:
             at = f"attribute {attribute.name} of {where}"
-            _check_kind(attribute, _Attribute.INT, at, "attribute-invalid")
+            _check_kind(attribute, _Attribute.INT, at, slug="attribute-invalid")
             if attribute.i:  # 0 stands for none
                 known_dtype(attribute.i, at)
 
@@ -54,7 +54,7 @@ def check_attributes(node: onnx.NodeProto, where: str, *, in_function: bool) -> 
 def _check_reference(attribute: onnx.AttributeProto, where: str, *, in_function: bool) -> None:
     at = f"attribute {quoted(attribute.name)} of {where}"
     if not in_function:
-        raise _invalid(f"{at} names an attribute of a function, but is in none", "attribute-invalid")
+        raise _invalid(f"{at} names an attribute of a function, but is in none", slug="attribute-invalid")
     if attribute.type in _BODIES:
         raise ModelError(
             f"{at} is a graph that the caller of the function gives, which is not supported",
@@ -66,11 +66,11 @@ def _check_reference(attribute: onnx.AttributeProto, where: str, *, in_function:
 def _check_constant(node: onnx.NodeProto, where: str) -> None:
     held = [attribute for attribute in node.attribute if attribute.name in _CONSTANTS]
     if len(held) != 1:
-        raise _invalid(f"{where} holds {len(held)} constants instead of one", "constant-invalid")
+        raise _invalid(f"{where} holds {len(held)} constants instead of one", slug="constant-invalid")
     (attribute,) = held
     if not attribute.ref_attr_name:
         at = f"attribute {attribute.name} of {where}"
-        _check_kind(attribute, _CONSTANTS[attribute.name], at, "constant-invalid")
+        _check_kind(attribute, _CONSTANTS[attribute.name], at, slug="constant-invalid")
 
 
 def _check_kind(attribute: onnx.AttributeProto, right: int, at: str, slug: str) -> None:
