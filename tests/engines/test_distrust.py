@@ -12,6 +12,7 @@ import pytest
 from onnx import parser
 
 from tensortriage.engines.base import Limits
+from tensortriage.engines.onnxruntime.optimizer_passes import passes_of
 from tensortriage.engines.process import workers
 from tensortriage.engines.process.workers import check_interpreter
 from tensortriage.engines.script import ScriptEngine
@@ -156,3 +157,22 @@ def test_a_supervisor_that_is_killed_leaves_an_outcome_and_no_traceback(model, t
     assert "Traceback" not in done.stderr
     assert "RemoteError" not in done.stderr
     assert not Path(tmp_path / "pwned").exists()
+
+
+def test_modules_beside_the_users_files_are_not_imported(tmp_path, monkeypatch):
+    """What starts another Python does not look for modules in the current folder, where a stranger's may lie."""
+    for name in ("numpy", "pathlib", "tensortriage"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\nraise SystemExit\n")
+    x = onnx.helper.make_tensor_value_info("x", 1, [2])
+    y = onnx.helper.make_tensor_value_info("y", 1, [2])
+    nodes = [onnx.helper.make_node("Identity", ["x"], ["a"]), onnx.helper.make_node("Relu", ["a"], ["y"])]
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    onnx.save(
+        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [y]), opset_imports=opsets, ir_version=8),
+        tmp_path / "m.onnx",
+    )
+    monkeypatch.chdir(tmp_path)
+    check_interpreter.cache_clear()
+    assert check_interpreter(sys.executable) == os.path.abspath(sys.executable)
+    assert passes_of(tmp_path / "m.onnx", {})
+    assert not (tmp_path / "imported").exists()

@@ -54,7 +54,8 @@ def passes_of(model: Path, options: Mapping[str, str]) -> Sequence[str]:
         model: ONNX file.
         options: Of the engine ``onnxruntime``.
     """
-    words = [sys.executable, "-c", _CODE, str(model), *(f"{key}={value}" for key, value in options.items())]
+    # -P: modules are not looked for in the current folder, where a stranger's may lie.
+    words = [sys.executable, "-P", "-c", _CODE, str(model), *(f"{key}={value}" for key, value in options.items())]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         done = subprocess.run(

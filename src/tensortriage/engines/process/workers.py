@@ -311,14 +311,15 @@ def check_interpreter(word: str) -> str:
     """
     if word.startswith(REMOTE):
         where, python = _behind_ssh(word)
-        address, command = word, ["ssh", *where.split(" "), f"{python} -c {shlex.quote(_CHECK)}"]
+        address, command = word, ["ssh", *where.split(" "), f"cd / && {python} -c {shlex.quote(_CHECK)}"]
     else:
         path = shutil.which(os.path.expanduser(word))
         if path is None:
             raise _unusable(word, "there is no such program")
-        address, command = os.path.abspath(path), [path, "-c", _CHECK]
+        address = os.path.abspath(path)
+        command = [address, "-c", _CHECK]
     try:
-        trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+        trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, cwd="/", check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unusable(word, str(error)) from error
     if trial.stdout.strip() != "usable":
@@ -327,7 +328,7 @@ def check_interpreter(word: str) -> str:
 
 
 def _execnet_spec(interpreter: str) -> str:
-    # Python looks for modules in the current folder first, where the user may have a queue.py: hence the `cd /`.
+    # Python looks for modules in the current folder first, where a stranger's queue.py may lie: hence the `cd /`.
     if interpreter.startswith(REMOTE):
         return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
     return f"""popen//python=/bin/sh -c 'cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
