@@ -67,7 +67,13 @@ class Tally:
 
 
 class Trial:
-    """One command in a folder of its own."""
+    """One command in a folder of its own.
+
+    Attributes:
+        takes_inputs: Whether it is given feeds.
+    """
+
+    takes_inputs = True
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
@@ -87,7 +93,7 @@ class Trial:
     def start(self) -> subprocess.Popen[bytes]:
         """Start it."""
         program = "from tensortriage.cli import main; main()"
-        inputs = ["--inputs", "m.npz"] if self._words[0] != "convert" else ["--load-inputs", "m.npz"]
+        inputs = ["--load-inputs", "m.npz"] if self.takes_inputs else []
         env = os.environ | {"TMPDIR": str(self.folder / "tmp"), "HOME": str(self.folder / "home")}
         with open(self.folder / "log", "wb") as log:
             return subprocess.Popen(

@@ -25,11 +25,13 @@ def test_pieces_are_written_and_valid(tmp_path):
     models.write(tmp_path / "m.onnx", UNKNOWN)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/supported_subgraph-nodes-7-9.onnx").write_text("of an earlier call")
+    (tmp_path / "out/my_supported_subgraph-nodes-7-9.onnx.bak").write_text("mine")
     done = triage("inspect", "capability", "m.onnx", "-t", "onnxruntime", "-o", "out", cwd=tmp_path)
     assert done.returncode == 1
     assert "  c::No: 1 node: build-failed" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "results.json", "results.txt", "supported_subgraph-nodes-0-0.onnx", "unsupported_subgraph-nodes-1-1.onnx",
+        "my_supported_subgraph-nodes-7-9.onnx.bak", "results.json", "results.txt",
+        "supported_subgraph-nodes-0-0.onnx", "unsupported_subgraph-nodes-1-1.onnx",
     ]  # fmt: skip
     assert (tmp_path / "out/results.txt").read_text() == done.stdout
     piece = onnx.load(tmp_path / "out/supported_subgraph-nodes-0-0.onnx")

@@ -11,7 +11,7 @@ import pytest
 from e2e.chromium import Page, chromium, find_chromium
 from tensortriage.report.document import Report
 from tensortriage.report.formats import html
-from tensortriage.report.text import printable
+from tensortriage.values.printable import printable
 from unit.report.samples import HOSTILE_NAMES, early_overflow, healthy_match, hostile, local_fault, range_overflow
 
 PROGRAM = find_chromium()

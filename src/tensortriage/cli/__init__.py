@@ -258,7 +258,7 @@ def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
 
     Names in models are not trusted with a terminal.
     """
-    from tensortriage.report.text import printable
+    from tensortriage.values.printable import printable
 
     lines = [f"{prefix}triage: error[{problem.slug}]: {printable(problem.message)}"]
     if problem.exit_code == INTERRUPTED:

@@ -10,6 +10,7 @@ import click
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.lazy import CommandGroup
 from tensortriage.cli.options import READ, WRITTEN, GuideCommand, common, option
+from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
     from tensortriage.inputs.combine import Combined
@@ -141,7 +142,7 @@ def _write(combined: "Combined", output: Path, format_name: str | None, *, as_js
 
     wanted = DataFormat(format_name) if format_name else None
     for notice in combined.notices:
-        click.echo(f"triage: note: {notice}", err=True)
+        click.echo(f"triage: note: {printable(notice)}", err=True)
     count = save(output, combined.series, kind=combined.kind, wanted=wanted)
     found = format_for(output, wanted)
     if as_json:
@@ -151,4 +152,4 @@ def _write(combined: "Combined", output: Path, format_name: str | None, *, as_js
         }))  # fmt: skip
     else:
         noun = "iteration" if count == 1 else "iterations"
-        click.echo(f"wrote {output}: {count} {noun} of {combined.kind.value} as {found.value}")
+        click.echo(f"wrote {printable(str(output))}: {count} {noun} of {combined.kind.value} as {found.value}")

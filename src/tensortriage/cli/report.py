@@ -8,6 +8,7 @@ import click
 
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import READ, WRITTEN_FILE, GuideCommand, common, option
+from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
     from tensortriage.report.document import Report
@@ -45,7 +46,7 @@ def report(case: Path, format_name: str | None, output: Path | None, as_json: bo
         output = case / chosen.file_name
     if output is not None and not to_stdout:
         write(chosen.render(loaded), output)
-        click.echo(f"wrote {output}", err=as_json)
+        click.echo(f"wrote {printable(str(output))}", err=as_json)
     elif not (as_json and format_name in (None, "json")):
         _print(loaded, chosen.name, err=as_json)
     if as_json:

@@ -24,6 +24,8 @@ from tensortriage.cli.options import (
 )
 from tensortriage.cli.tensorrt_options import LISTS, tensorrt_flags, tensorrt_words
 from tensortriage.errors import UsageError
+from tensortriage.values.files import write_text
+from tensortriage.values.printable import printable
 
 RESULT = "Result"
 EDIT = '''\
@@ -217,7 +219,7 @@ def _write(path: Path, text: str, *, as_json: bool) -> None:
     if str(path) == "-":
         click.echo(text, nl=False)
         return
-    path.write_text(text, encoding="utf-8")
-    click.echo(f"wrote {path}", err=as_json)
+    write_text(path, text)
+    click.echo(f"wrote {printable(str(path))}", err=as_json)
     if as_json:
         print_document(json.dumps({"format": "tensortriage.template/1", "written": str(path)}))

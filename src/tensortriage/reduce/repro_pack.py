@@ -5,6 +5,7 @@ Model and data are laid out as in ONNX's own tests (``model.onnx``, ``test_data_
 
 import math
 import re
+import shlex
 import shutil
 from pathlib import Path
 from string import Template
@@ -15,6 +16,7 @@ from tensortriage.model.model import Model
 from tensortriage.reduce.failure import BAND, Failure
 from tensortriage.reduce.repro_case import MODEL_NAME, Repro
 from tensortriage.values.files import partial_name, sweep_partial
+from tensortriage.values.printable import printable
 
 MARK = "repro.py"
 """The script of a pack."""
@@ -131,13 +133,15 @@ def _openvino(options: dict[str, str]) -> str | None:
 
 def readme(model: Model, *, target: str, versions: dict[str, str], local: Failure) -> str:
     """Return the text of ``README.md``."""
-    nodes = "\n".join(f"- `{node.op_type}` {node.name}" for node in model.graph.nodes)
+    # Names of a model go into indented blocks, where Markdown means nothing by them.
+    nodes = "\n".join("    " + printable(f"{node.op_type} {node.name}") for node in model.graph.nodes)
     found = "\n".join(f"- {name} {version}" for name, version in versions.items())
+    command = f"triage run model.onnx --target {shlex.quote(target)} --inputs test_data_set_0"
     return (
-        f"# Wrong results on {target}\n\n{local.describe()}.\n\n"
+        f"# Wrong results on {target.partition(':')[0]}\n\n    {printable(local.describe())}.\n\n"
         f"`test_data_set_*` holds inputs and the expected outputs (computed by the reference).\n\n"
         f"    python repro.py\n\nor\n\n"
-        f"    triage run model.onnx --target {target} --inputs test_data_set_0\n\n"
+        f"    {printable(command)}\n\n"
         f"## Nodes\n\n{nodes}\n\n## Versions\n\n{found}\n"
     )
 
@@ -171,7 +175,7 @@ for folder in sorted(HERE.glob("test_data_set_*")):
         with np.errstate(all="ignore"):
             error = np.sqrt(np.nanmean((actual - right) ** 2)) / max(np.sqrt(np.nanmean(right**2)), 1e-30)
         error = float(error) if finite and right.shape == actual.shape else float("inf")
-        print(folder.name, name, "relative error", error)
+        print(folder.name, repr(name), "relative error", error)
         print("  expected", right.ravel()[:5], "got", actual.ravel()[:5])
         worst = max(worst, error)
 sys.exit(worst > $limit)

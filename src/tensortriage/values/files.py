@@ -16,6 +16,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
+from tensortriage.errors import StoreError
+
 MAX_DOCUMENT_BYTES = 1 << 30
 """Largest document (JSON, a list of names, a log) that is read into memory."""
 NAME_CHARACTERS = 40
@@ -77,6 +79,24 @@ def placed(path: Path) -> Iterator[BinaryIO]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file that appears under its name as a whole, or not at all.
+
+    Raises:
+        StoreError: When it cannot be written (``file-unwritable``).
+    """
+    try:
+        with placed(path) as file:
+            # A file name that is not UTF-8 has lone surrogates, which become escapes as in JSON.
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}",
+            slug="file-unwritable",
+            cure="free disk space or choose another directory",
+        ) from error
 
 
 def partial_name(path: Path) -> Path:

@@ -7,11 +7,8 @@ JSON has no NaN or Infinity, and a debugger of numbers has many; they are the st
 
 import dataclasses
 import enum
-import functools
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +17,7 @@ import msgspec
 import numpy as np
 
 from tensortriage.errors import StoreError
-from tensortriage.values.files import read_regular
+from tensortriage.values.files import read_regular, write_text
 
 T = TypeVar("T")
 
@@ -70,26 +67,7 @@ def dump(obj: object, path: Path) -> None:
     Raises:
         StoreError: When the file cannot be written (``file-unwritable``).
     """
-    path = Path(path)
-    text = to_json(obj)
-    try:
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-        try:
-            # A file name that is not UTF-8 has lone surrogates, which are escapes in JSON.
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text + "\n")
-            # mkstemp makes private files; reports and cases are shared like any other file of the user.
-            Path(partial).chmod(0o666 & ~_umask())
-            Path(partial).replace(path)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror or error}",
-            slug="file-unwritable",
-            cure="free disk space or choose another directory",
-        ) from error
+    write_text(Path(path), to_json(obj) + "\n")
 
 
 def load(path: Path, kind: type[T]) -> T:
@@ -157,13 +135,6 @@ def _decode_hook(kind: type, value: Any) -> Any:
     if issubclass(kind, Path):
         return kind(value)
     raise NotImplementedError(f"{kind.__name__} is not a type that files hold")
-
-
-@functools.cache
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _invalid(source: str, reason: str) -> StoreError:

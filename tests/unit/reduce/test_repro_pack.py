@@ -1,5 +1,7 @@
 """Packs appear whole, replace packs only, and never take a user's file with them."""
 
+import shlex
+
 import numpy as np
 import onnx
 import pytest
@@ -98,3 +100,28 @@ def test_what_a_kill_left_is_removed_and_the_pack_written(tmp_path):
     write(folder, 2.0, tmp_path)
     assert not left.exists()
     assert weight(folder) == 2.0
+
+
+def test_names_of_the_model_mean_nothing_to_a_reader_of_the_pack(tmp_path):
+    """Neither to Markdown, nor to a terminal, nor to a shell into which the command is pasted."""
+    name = "[a](javascript:x)<b>\n# no\x1b[31m"
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["y"], name=name)],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", 1, [2])],
+        [onnx.helper.make_tensor_value_info("y", 1, [2])],
+    )
+    onnx.save(
+        onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)]),
+        tmp_path / "m.onnx",
+    )
+    failure = Failure(FailureKind.WRONG, name, 0.5, "y", 0.5)
+    text = repro_pack.readme(
+        Model.load(tmp_path / "m.onnx"), target=f"script:e.py,node={name}$(touch no)", versions={}, local=failure
+    )
+    lines = text.splitlines()
+    assert all(line.startswith("    ") for line in lines if "javascript" in line)
+    assert sum("javascript" in line for line in lines) == 3
+    assert "\x1b" not in text
+    (command,) = [line.strip() for line in lines if line.strip().startswith("triage")]
+    assert shlex.split(command)[4].endswith("$(touch no)")

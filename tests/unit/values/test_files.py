@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from tensortriage.values.files import partial_name, placed, sweep_partial
+from tensortriage.errors import StoreError
+from tensortriage.values.files import partial_name, placed, sweep_partial, write_text
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -61,3 +62,13 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     (folder / "inner").write_text("")
     sweep_partial(tmp_path / "x")
     assert sorted(tmp_path.iterdir()) == sorted([alive, other, foreign])
+
+
+def test_a_text_is_there_as_a_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "script.py"
+    write_text(path, "x = '\udcff'\n")
+    assert path.read_text() == "x = '\\udcff'\n"
+    with pytest.raises(StoreError) as caught:
+        write_text(tmp_path / "no/such/folder.py", "x")
+    assert caught.value.slug == "file-unwritable"
+    assert [one.name for one in tmp_path.iterdir()] == ["script.py"]

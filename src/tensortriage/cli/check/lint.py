@@ -22,6 +22,7 @@ from tensortriage.cli.options import (
     option,
     together,
 )
+from tensortriage.values.files import write_text
 
 if TYPE_CHECKING:
     from tensortriage.workflows.lint import LintReport, LintRequest
@@ -83,7 +84,7 @@ def check_lint(
         from tensortriage.report.terminal.lint_text import polygraphy_report
 
         text = polygraphy_report(report.findings, passing=report.passing, failing=report.failing)
-        output.write_text(text + "\n", encoding="utf-8")
+        write_text(output, text + "\n")
     if as_json:
         from tensortriage.values.serial import to_json
 

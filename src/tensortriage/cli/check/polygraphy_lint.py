@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tensortriage.errors import ModelError
 from tensortriage.model.lint.finding import LintFinding, Severity
+from tensortriage.values.files import write_text
 
 if TYPE_CHECKING:
     from tensortriage.workflows.lint import LintReport
@@ -94,7 +95,7 @@ def _finish(entries: Sequence[LintEntry], passing: Sequence[str], failing: Seque
         _logger.info("Saving linting report to %s", output)
         summary = {"passing": sorted(set(passing)), "failing": sorted(set(failing))}
         document = {"summary": summary, "lint_entries": [entry.document() for entry in entries]}
-        output.write_text(json.dumps(document, ensure_ascii=False, indent=4) + "\n", encoding="utf-8")
+        write_text(output, json.dumps(document, ensure_ascii=False, indent=4) + "\n")
     return not any(entry.level == "exception" for entry in entries)
 
 

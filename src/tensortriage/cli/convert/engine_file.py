@@ -12,6 +12,7 @@ from tensortriage.cli.surgeon.options import feeding_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.engine_files import build_engine
@@ -40,8 +41,8 @@ def build_and_show(model: Path, given: Mapping[str, Any], *, as_json: bool) -> N
         f"wrote {built.output}: TensorRT {built.version}, {built.precision}, {built.bytes} bytes, {built.seconds} s"
     )
     for kind, found in built.findings.items():
-        click.echo(f"  {kind}: {found['count']}x, e.g. {found['lines'][0]}")
-    click.echo(f"built as: {built.command}")
+        click.echo(f"  {kind}: {found['count']}x, e.g. {printable(found['lines'][0])}")
+    click.echo(f"built as: {printable(built.command)}")
 
 
 def _words(given: Mapping[str, Any]) -> dict[str, str]:

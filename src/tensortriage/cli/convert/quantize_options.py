@@ -13,7 +13,7 @@ from tensortriage.cli.options import option
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.surgeon.options import feeding_of, layout_of, source_of, verify_of
 from tensortriage.errors import UsageError
-from tensortriage.report.text import printable
+from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
     from tensortriage.values.dtype import Precision

@@ -18,9 +18,10 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.pieces import Ends
 from tensortriage.reduce.reduction_result import Reduction
-from tensortriage.report.text import count, duration, printable
+from tensortriage.report.text import count, duration
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.reduction.by_command import UndoError
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource

@@ -20,6 +20,7 @@ from tensortriage.inputs.generated.size_sweep import parse_sweep
 from tensortriage.report.document import Report
 from tensortriage.report.formats import console, json_
 from tensortriage.runs.capture import BATCH_BYTES
+from tensortriage.values.printable import printable
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
 from tensortriage.workflows.diagnosis.diagnose import diagnose as run_diagnosis
 from tensortriage.workflows.diagnosis.export_network import export_network
@@ -67,7 +68,7 @@ def request_of(model: Path, target: str, given: DiagnoseValues) -> DiagnoseReque
 
 def exported_first(request: DiagnoseRequest, exporter: str) -> DiagnoseRequest:
     """Return the request with the model that is exported from its network now, and, without feeds, its inputs."""
-    click.echo(f"exporting {request.network} ({exporter})", err=True)
+    click.echo(f"exporting {printable(request.network)} ({exporter})", err=True)
     network = EngineSpec.parse(request.network)
     path, inputs = export_network(network, request.case, exporter=exporter, limits=request.limits)
     feeding = request.feeding
@@ -87,7 +88,8 @@ def breakers_line(verdict: Verdict, path: Path) -> str:
 def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
     """Run a diagnosis, tell it as it goes, show the verdict and exit with its code."""
     teller = StepTeller(err=as_json)
-    click.echo(f"reference {request.reference}, target {request.target}, model {request.model}", err=as_json)
+    headline = f"reference {request.reference}, target {request.target}, model {request.model}"
+    click.echo(printable(headline), err=as_json)
     with contextlib.closing(teller):
         verdict = run_diagnosis(request, listener=teller)
     report = Report.load(request.case)
@@ -96,7 +98,7 @@ def diagnose_and_show(request: DiagnoseRequest, *, as_json: bool) -> NoReturn:
     else:
         click.echo()
         console.show(report, sys.stdout, sections=("Culprits", "Outputs", "Shapes"))
-        click.echo(f"report: {request.case / 'report.html'}")
+        click.echo(f"report: {printable(str(request.case / 'report.html'))}")
     if request.emit_breakers is not None:
         click.echo(breakers_line(verdict, request.emit_breakers), err=as_json)
     sys.exit(verdict.kind.exit_code)

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.report.text import magnitude, printable, shorten, times
+from tensortriage.report.text import magnitude, shorten, times
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 

@@ -99,7 +99,7 @@ def as_polygraphy(
     from tensortriage.model.model import Model
     from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
     from tensortriage.model.shape_inference.value_specs import value_specs
-    from tensortriage.report.text import printable
+    from tensortriage.values.printable import printable
 
     click.echo(f"[I] Loading model: {printable(str(path.absolute()))}")
     message = read_message(path).proto
@@ -160,7 +160,7 @@ def document(summary: "ModelSummary", extra: dict[str, Any]) -> str:
 def tell(summary: "ModelSummary", extra: dict[str, Any], *, attributes: bool) -> None:
     """Print the summary and what else was asked for."""
     from tensortriage.report.terminal.model_text import layer_lines, shape_text, size, summary_lines, weight_range
-    from tensortriage.report.text import printable
+    from tensortriage.values.printable import printable
 
     click.echo("\n".join(summary_lines(summary)))
     if "layers" in extra:

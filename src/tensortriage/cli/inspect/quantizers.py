@@ -55,7 +55,7 @@ def inspect_quantizers(
     from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import feed_request
     from tensortriage.model.model import Model
-    from tensortriage.report.text import printable
+    from tensortriage.values.printable import printable
     from tensortriage.values.serial import to_json
     from tensortriage.workflows.common.feed_request import feeds
     from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers

@@ -158,7 +158,7 @@ class _Lines(logging.Formatter):
         self._formats, self._colors = formats, colors
 
     def format(self, record: logging.LogRecord) -> str:
-        from tensortriage.report.text import printable
+        from tensortriage.values.printable import printable
 
         head = f"[{letter(record.levelno)}]"
         if "timestamp" in self._formats:

@@ -32,6 +32,8 @@ from tensortriage.inputs.files.save_data import check_place
 from tensortriage.report.terminal import run_text
 from tensortriage.report.text import count
 from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
+from tensortriage.values.files import write_text
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.common.engine_specs import REFERENCE, usable
 from tensortriage.workflows.common.output_selection import OutputChoice
@@ -99,7 +101,7 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         write_script(request, given)
     check_places(request, given)
     if not as_there:
-        click.echo(headline(request), err=as_json)
+        click.echo(printable(headline(request)), err=as_json)
     names = compatible.runner_names(participants(request)) if as_there else {}
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         if model is not None:
@@ -166,7 +168,7 @@ def write_script(request: CompareRequest, given: Mapping[str, Any]) -> NoReturn:
     if str(given["gen_script"]) == "-":
         click.echo(text, nl=False)
     else:
-        given["gen_script"].write_text(text, encoding="utf-8")
+        write_text(given["gen_script"], text)
     sys.exit(0)
 
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 import click
 
 from tensortriage.cli.documents import print_document
-from tensortriage.report.text import printable
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.edits.edit_pipeline import SurgeryResult
 from tensortriage.workflows.edits.verify_edit import Proof

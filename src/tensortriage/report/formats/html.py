@@ -20,6 +20,7 @@ from markupsafe import Markup
 from tensortriage.report import text as words
 from tensortriage.report.document import Report
 from tensortriage.report.verdict_words import BREAKERS
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12
@@ -93,7 +94,7 @@ def _template() -> jinja2.Template:
 
 def _visible(value: object) -> object:
     """Make control characters visible in everything the template shows, except in markup of its own."""
-    return words.printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _times(ratio: float | None) -> str:

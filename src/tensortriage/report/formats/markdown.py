@@ -13,18 +13,9 @@ from typing import Any
 
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.report.document import Report
-from tensortriage.report.text import (
-    count,
-    decibel,
-    duration,
-    magnitude,
-    percent,
-    printable,
-    shape,
-    shorten,
-    times,
-)
+from tensortriage.report.text import count, decibel, duration, magnitude, percent, shape, shorten, times
 from tensortriage.report.verdict_words import BREAKERS
+from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 
 MAX_ROWS = 12

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from tensortriage.builds.study_result import SuspectChoice, TacticDiff
 from tensortriage.report.terminal.model_text import table
-from tensortriage.report.text import count, printable
+from tensortriage.report.text import count
 from tensortriage.runs.tactics import TacticRecord
+from tensortriage.values.printable import printable
 
 MOST_SHOWN = 30
 

@@ -11,6 +11,7 @@ its shape operands, which some engines want as constants.
 import dataclasses
 import enum
 import hashlib
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -83,6 +84,10 @@ class Piece:
     def file_name(self) -> str:
         """Name of the ONNX file that holds it (Polygraphy's)."""
         return f"{self.support.value}_subgraph-nodes-{self.first}-{self.last}.onnx"
+
+
+PIECE_FILE = re.compile(r"(" + "|".join(one.value for one in Support) + r")_subgraph-nodes-\d+-\d+\.onnx(\.data)?")
+"""Names of files that hold pieces."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

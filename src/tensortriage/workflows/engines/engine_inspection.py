@@ -9,11 +9,12 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.report.terminal.capability_text import capability_lines
-from tensortriage.runs.capabilities.capability import Capability, Prober, Say, Support
+from tensortriage.runs.capabilities.capability import PIECE_FILE, Capability, Prober, Say, Support
 from tensortriage.runs.capabilities.parser_support import ask_parser
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.files import write_text
 from tensortriage.values.serial import dump
 from tensortriage.workflows.common.engine_specs import usable
 
@@ -100,14 +101,15 @@ def inspect_capability(
 
 def _write_pieces(found: Capability, prober: Prober, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
-    for old in output.glob("*supported_subgraph-nodes-*.onnx*"):
-        old.unlink()
+    for old in output.iterdir():
+        if PIECE_FILE.fullmatch(old.name):
+            old.unlink()
     for piece in found.pieces:
         if piece.support is not Support.UNKNOWN:
             prober.cut(piece.nodes).save(output / piece.file_name)
     dump(found, output / "results.json")
     text = "\n".join(capability_lines(found, folder=str(output)))
-    (output / "results.txt").write_text(text + "\n", encoding="utf-8")
+    write_text(output / "results.txt", text + "\n")
 
 
 def load(path: Path, external_data_dir: Path | None) -> Model:
