@@ -94,8 +94,8 @@ class Seen:
     faults: list[str] = dataclasses.field(default_factory=list)
 
 
-def end(trial: Trial, moment: float, number: signal.Signals, seen: Seen) -> None:
-    """Start a command, tell it to end at a moment, and look at what became of it."""
+def end(trial: Trial, moment: float, number: signal.Signals, whole: int, seen: Seen) -> None:
+    """Start a command that ends with `whole`, tell it to end at a moment, and look at what became of it."""
     process = trial.start()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=moment)
@@ -114,8 +114,7 @@ def end(trial: Trial, moment: float, number: signal.Signals, seen: Seen) -> None
     at = f"{number.name} after {moment:.2f} s"
     if seconds > ALLOWED_SECONDS:
         seen.faults.append(f"{at}: it took {seconds:.2f} s")
-    interrupted = process.returncode in (130, -number) or "interrupted" in said
-    if "Traceback" in said or ("error[" in said and not interrupted):
+    if "Traceback" in said or process.returncode not in (130, -number, whole):
         seen.faults.append(f"{at}: {said[-1500:]}")
     if left := trial.processes():
         seen.faults.append(f"{at}: left {left}")
@@ -136,12 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("seed", given.seed)
     for name in given.commands:
         with tempfile.TemporaryDirectory() as place:
-            _, length = Trial(Path(place) / "whole", name).finish()
+            whole, length = Trial(Path(place) / "whole", name).finish()
             for number in (signal.SIGTERM, signal.SIGINT):
                 seen = Seen()
                 for turn in range(given.times):
                     trial = Trial(Path(place) / f"{number.name}-{turn}", name)
-                    end(trial, rng.uniform(0, length), number, seen)
+                    end(trial, rng.uniform(0, length), number, whole, seen)
                 seconds = seen.seconds or [0.0]
                 print(f"{name:10s} {number.name:8s} {len(seen.seconds):3d} times in {length:4.1f} s: "
                       f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s, "

@@ -92,7 +92,7 @@ class Trial:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it."""
-        program = "from tensortriage.cli import main; main()"
+        program = "from tensortriage.__main__ import main; main()"
         inputs = ["--load-inputs", "m.npz"] if self.takes_inputs else []
         env = os.environ | {"TMPDIR": str(self.folder / "tmp"), "HOME": str(self.folder / "home")}
         with open(self.folder / "log", "wb") as log:

@@ -199,3 +199,13 @@ def test_a_living_commands_folder_is_left_alone(tmp_path):
     process.terminate()
     process.communicate(timeout=60)
     assert left(tmp_path) == []
+
+
+def test_ctrl_c_while_modules_are_loaded_ends_it_without_a_word(tmp_path):
+    (tmp_path / "click.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tensortriage", "inspect", "model", "m.onnx"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -274,3 +274,18 @@ def test_meaning_of_old_operator_sets(tmp_path):
     # Until 12 axis 1 and all after it count as one, from 13 on the last axis alone.
     assert old.sum() == pytest.approx(1.0, abs=1e-15)
     assert new.sum(axis=-1).ravel() == pytest.approx([1.0, 1.0], abs=1e-15)
+
+
+def test_a_body_need_not_say_the_type_of_its_outputs(tmp_path):
+    path = parsed(
+        tmp_path / "m.onnx",
+        """g (bool c, float[2] x) => (float[2] y) {
+            y = If(c) <then_branch = t () => (float[2] a) { a = Neg(x) },
+                       else_branch = e () => (float[2] b) { b = Abs(x) }>
+        }""",
+    )
+    model = onnx.load(path)
+    for attribute in model.graph.node[0].attribute:
+        attribute.g.output[0].type.tensor_type.elem_type = onnx.TensorProto.UNDEFINED
+    onnx.save(model, path)
+    assert run(path, c=np.array(True), x=floats(1, -2))["y"].tolist() == [-1, 2]  # negated

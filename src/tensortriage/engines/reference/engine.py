@@ -28,6 +28,7 @@ from tensortriage.engines.reference.kernels import Call, Kernel, kernel_for
 from tensortriage.engines.reference.kernels.casting import WIDE, to_float64
 from tensortriage.engines.reference.typed_steps import ExactSteps, TypedSteps
 from tensortriage.errors import BuildFailed, ModelError
+from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -265,7 +266,7 @@ def _empty(value: ir.Value) -> np.ndarray:
     Dimensions that are symbols, or sizes that no array has, are taken as 0.
     """
     shape = [dim if isinstance(dim, int) and dim >= 0 else 0 for dim in value.shape] if value.shape is not None else []
-    dtype = DType(value.dtype.value) if value.dtype is not None else DType.DOUBLE
+    dtype = value_spec(value).dtype or DType.DOUBLE
     wanted = np.float64 if dtype in WIDE else dtype.numpy
     try:
         return np.zeros((0, *shape), wanted)
