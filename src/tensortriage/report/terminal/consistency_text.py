@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer
-from tensortriage.report.text import count, printable
+from tensortriage.report.text import count
+from tensortriage.values.printable import printable
 
 _BAD = (ClaimOutcome.BROKEN.value, ClaimOutcome.REFUSED.value)
 
