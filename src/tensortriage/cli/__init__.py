@@ -50,6 +50,10 @@ COMMANDS = {
     "check": ("tensortriage.cli.groups:check", "Traps of a model; an engine by itself; saved results."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
+    "plugin": (
+        "tensortriage.cli.groups:plugin",
+        "Where patterns of TensorRT plugins match; their nodes in a model.",
+    ),
     "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),
     "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for scripts of its users."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),

@@ -51,6 +51,16 @@ TEMPLATE = {
     "trt-network": ("tensortriage.cli.template:trt_network", "A script that makes a TensorRT network."),
     "trt-config": ("tensortriage.cli.template:trt_config", "A script that makes a builder configuration."),
 }
+PLUGIN = {
+    "list": ("tensortriage.cli.plugin:list_plugins", "How often the pattern of each plugin matches a model."),
+    "match": ("tensortriage.cli.plugin:match", "Write down where the patterns match."),
+    "replace": ("tensortriage.cli.plugin:replace", "Put nodes of plugins in those places."),
+}
+
+
+@click.group(cls=LazyGroup, commands_table=PLUGIN)
+def plugin() -> None:
+    """Find what a TensorRT plugin can stand for in a model, and put it there."""
 
 
 @click.group(cls=LazyGroup, commands_table=TEMPLATE)

@@ -123,6 +123,11 @@ _BY_COMMAND: Mapping[tuple[str, str], tuple[str, str]] = {
         ("template onnx-gs", name): _WRITTEN
         for name in ("--shape-inference", "--do-shape-inference", "--no-onnxruntime-shape-inference")
     },
+    **{
+        (f"plugin {which}", name): ("the model is taken as it is", "convert first: triage convert MODEL -o OUT.onnx")
+        for which in ("list", "match", "replace")
+        for name in ("--onnx-outputs", "--onnx-exclude-outputs", "--onnx-outputs-by-type")
+    },
     ("template onnx-gs", "--input-shapes"): _WRITTEN,
     ("template onnx-gs", "--inputs"): _WRITTEN,
     **{
@@ -135,7 +140,6 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "multi-device": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "shard-hints": ("models are not divided among devices here", "use Polygraphy for it; accuracy is compared after"),
     "autotune": ("nothing is tuned for speed here", "use Polygraphy for it; triage run compares what it writes"),
-    "plugin": ("patterns of plugins are not matched", "insert a node with triage surgeon insert"),
 }
 
 
