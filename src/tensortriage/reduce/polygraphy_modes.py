@@ -2,52 +2,110 @@
 
 They are offered for comparison and for habit. What they cannot find: needed nodes in different branches, or far apart
 on one path with unneeded ones between, because every piece they look at is all that leads to a node, or all behind it.
-Unlike Polygraphy, bisection also asks about the first node instead of taking it for good.
+They ask in Polygraphy's order and count as it does: from 0 for the last node, and again for the first one. Unlike there, bisection asks about the first node too instead of taking it for good.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 
 from tensortriage.reduce.pieces import Ends, Pieces
 from tensortriage.search.dialogue import Ask, Dialogue, Pass, Reply, SearchState
 
+WHOLE, LAST, FIRST, RESULT = "whole", "outputs", "inputs", "result"
+"""Phases of Polygraphy's searches, in order; the middle ones are its words."""
+
+
+class Phases:
+    """Names the phases of a search, and numbers its checks; from any thread.
+
+    Replays, names of artifacts and the file that tells a check its number say both. What is asked before and after the
+    search itself has phases of its own, and its artifacts stay where they are.
+
+    Args:
+        name: Of all that is asked, where a search has no phases.
+        apart: Whether the search has phases, those of Polygraphy.
+
+    Attributes:
+        apart: The same.
+    """
+
+    def __init__(self, name: str = "", *, apart: bool = False) -> None:
+        self.apart = apart
+        self._name = WHOLE if apart else name
+        self._count = 0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The phase."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """What names of artifacts say of it; empty where a search has no phases."""
+        return self._name if self.apart else ""
+
+    @property
+    def sorts(self) -> bool:
+        """Whether artifacts of checks are sorted now."""
+        return not self.apart or self._name in (LAST, FIRST)
+
+    def begin(self, name: str) -> None:
+        """Begin a phase; nothing where a search has none."""
+        if self.apart and name != self._name:
+            with self._lock:
+                self._name, self._count = name, 0
+
+    def next_check(self) -> int:
+        """Return the number of the next check, from 0; each number once in a phase."""
+        with self._lock:
+            self._count += 1
+            return self._count - 1
+
+
 Candidates = Sequence[frozenset[str]]
-"""Pieces in the order in which they grow."""
+"""Pieces, one for each node that they end in or start at."""
+Visit = Callable[[SearchState[str], Candidates, str], Dialogue[str]]
 
 
-def bisect(pieces: Pieces, ends: Ends) -> Pass[str]:
+def bisect(pieces: Pieces, ends: Ends, phases: Phases) -> Pass[str]:
     """Return the pass that halves the position of the last node, then of the first: about 2 log2 N checks."""
-    return _phases(pieces, ends, _bisect)
+    return _phases(pieces, ends, phases, _bisect)
 
 
-def linear(pieces: Pieces, ends: Ends) -> Pass[str]:
+def linear(pieces: Pieces, ends: Ends, phases: Phases) -> Pass[str]:
     """Return the pass that tries every node as the last, then every one as the first: N + M checks."""
-    return _phases(pieces, ends, _linear)
+    return _phases(pieces, ends, phases, _linear)
 
 
-def _phases(pieces: Pieces, ends: Ends, visit: Callable[[SearchState[str], Candidates], Dialogue[str]]) -> Pass[str]:
+def _phases(pieces: Pieces, ends: Ends, phases: Phases, visit: Visit) -> Pass[str]:
     def run(state: SearchState[str]) -> Dialogue[str]:
         if ends is not Ends.KEEP_OUTPUTS:
-            yield from visit(state, [pieces.leading_to(item) for item in pieces.items])
+            phases.begin(LAST)
+            yield from visit(state, [pieces.leading_to(item) for item in pieces.items], LAST)
         if ends is not Ends.KEEP_INPUTS:
+            phases.begin(FIRST)
             left = [item for item in pieces.items if item in state.current]
-            yield from visit(state, [pieces.starting_at(item, state.current) for item in reversed(left)])
+            yield from visit(state, [pieces.starting_at(item, state.current) for item in left], FIRST)
 
     return run
 
 
-def _bisect(state: SearchState[str], candidates: Candidates) -> Dialogue[str]:
-    good, bad = -1, len(candidates)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        state.checks_left = float((bad - good).bit_length())
-        if (yield from _ask(state, candidates[middle])):
-            bad = middle
-        else:
-            good = middle
+def _bisect(state: SearchState[str], candidates: Candidates, end: str) -> Dialogue[str]:
+    """Halve the way between a place that passes and one that fails, rounding away from the one just asked about."""
+    good, bad = (0, len(candidates)) if end == LAST else (len(candidates), 0)
+    place = len(candidates) // 2
+    while abs(good - bad) > 1:
+        state.checks_left = float(abs(good - bad).bit_length())
+        failed = yield from _ask(state, candidates[place])
+        good, bad = (good, place) if failed else (place, bad)
+        place = (good + bad) // 2 if failed else -(-(good + bad) // 2)
+    if end == LAST and bad == 1:  # nobody has asked about the first node
+        yield from _ask(state, candidates[0])
 
 
-def _linear(state: SearchState[str], candidates: Candidates) -> Dialogue[str]:
-    for number, candidate in enumerate(reversed(candidates)):
+def _linear(state: SearchState[str], candidates: Candidates, end: str) -> Dialogue[str]:
+    for number, candidate in enumerate(reversed(candidates) if end == LAST else candidates):
         state.checks_left = float(len(candidates) - number)
         yield from _ask(state, candidate)
 

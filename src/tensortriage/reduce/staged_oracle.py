@@ -5,12 +5,14 @@ pattern was found. A piece that ends the check in another way than the whole did
 """
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.polygraphy_modes import Phases
 from tensortriage.reduce.stages import CheckPlace, Stages
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import verdict_word
@@ -24,6 +26,8 @@ NOT_FOUND = ("exit code 127", "exit code 126")
 
 Known = Mapping[tuple[str, int], OracleVerdict]
 """Verdicts by content key of the candidate and attempt."""
+Foreign = Mapping[tuple[str, int], tuple[int | None, OracleVerdict]]
+"""Verdicts of Polygraphy's replays, with the number of nodes, by phase and number of the check."""
 
 
 class StagedOracle:
@@ -34,9 +38,10 @@ class StagedOracle:
         stages: Where they are shown.
         judge: Says what it makes of a piece: stage, number of the iteration, number of nodes.
         sort: Sorts what a check left: word of the verdict, iteration, stage.
-        phase: Name of what is going on, in replays.
+        phases: What the search is about, and the numbers of its checks.
         replay: Where verdicts are written; None for nowhere.
         known: Verdicts of a loaded replay.
+        foreign: Verdicts of one that Polygraphy wrote.
     """
 
     def __init__(
@@ -46,18 +51,19 @@ class StagedOracle:
         *,
         judge: Callable[[CheckPlace, int, int], Ruling],
         sort: Callable[[str, int, CheckPlace], None],
-        phase: str = "",
+        phases: Phases,
         replay: Replay | None = None,
         known: Known | None = None,
+        foreign: Foreign | None = None,
     ) -> None:
         self._pieces = pieces
         self._stages = stages
         self._judge = judge
         self._sort = sort
-        self._phase = phase
+        self._phases = phases
         self._replay = replay
         self._known = known or {}
-        self._iterations = 0
+        self._foreign = foreign or {}
         self._lock = threading.Lock()
         self._abandoned = threading.Event()
         self.expected: str | None = None
@@ -75,13 +81,20 @@ class StagedOracle:
         """Check a candidate."""
         nodes = self._pieces.nodes(candidate)
         key = digest(nodes)
-        with self._lock:
-            iteration = self._iterations
-            self._iterations += 1
-        verdict = self._known.get((key, attempt))
+        iteration = self._phases.next_check()
+        verdict = self._known.get((key, attempt)) or self._from_there(iteration, len(nodes))
         if verdict is None:
             self._announce(
-                Entry(iteration, self._phase, key, attempt, len(nodes), False, CandidateOutcome.SAME.value, "skipped")
+                Entry(
+                    iteration,
+                    self._phases.name,
+                    key,
+                    attempt,
+                    len(nodes),
+                    False,
+                    CandidateOutcome.SAME.value,
+                    "skipped",
+                )
             )
             try:
                 with self._lock:
@@ -99,9 +112,7 @@ class StagedOracle:
             UsageError: When the check cannot be started.
         """
         if iteration is None:
-            with self._lock:
-                iteration = self._iterations
-                self._iterations += 1
+            iteration = self._phases.next_check()
         with self._stages.show(piece) as stage:
             ruling = self._judge(stage, iteration, nodes)
             if self.expected is None and ruling.signature in NOT_FOUND:
@@ -113,8 +124,29 @@ class StagedOracle:
             verdict = self._verdict(ruling)
             if self._abandoned.is_set():
                 return OracleVerdict(CandidateOutcome.UNRESOLVED, detail="no longer needed")
-            self._sort(verdict_word(ruling.failed, same=verdict.same), iteration, stage)
+            if self._phases.sorts:
+                self._sort(verdict_word(ruling.failed, same=verdict.same), iteration, stage)
         return verdict
+
+    def _from_there(self, iteration: int, nodes: int) -> OracleVerdict | None:
+        """Return what a replay of Polygraphy says of this check.
+
+        Raises:
+            DataError: When it was about a piece of another size (``replay-foreign``).
+        """
+        found = self._foreign.get((self._phases.name, iteration))
+        if found is None:
+            return None
+        size, verdict = found
+        if size not in (None, nodes):
+            raise DataError(
+                f"check {iteration} of {self._phases.name} in the replay was about {size} nodes, not {nodes}",
+                slug="replay-foreign",
+                cure="load it with the model, the mode and the options that it was made with",
+            )
+        return verdict if verdict.outcome is CandidateOutcome.PASS else dataclasses.replace(
+            verdict, signature=self.expected or ""
+        )  # fmt: skip
 
     def expect(self, premise: SearchResult[str]) -> None:
         """Take the way in which the whole ended its check as the one that is searched for."""
@@ -139,4 +171,6 @@ class StagedOracle:
             good = verdict.outcome is CandidateOutcome.PASS
             word = verdict.outcome.value
             with self._lock:
-                self._replay.add(Entry(iteration, self._phase, key, attempt, nodes, good, word, verdict.signature))
+                self._replay.add(
+                    Entry(iteration, self._phases.name, key, attempt, nodes, good, word, verdict.signature)
+                )

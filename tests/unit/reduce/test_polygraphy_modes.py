@@ -3,7 +3,7 @@ import pytest
 from models import chain
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.polygraphy_modes import bisect, linear
+from tensortriage.reduce.polygraphy_modes import Phases, bisect, linear
 from tensortriage.search.driver import minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.statistics.repeats import Repeats
@@ -11,15 +11,17 @@ from tensortriage.search.statistics.repeats import Repeats
 PREMISE = 1
 
 
-def search(mode, count, *needed, ends=Ends.BOTH):
+def search(mode, count, *needed, ends=Ends.BOTH, phases=None, asked=None):
     model = chain(count)
     pieces = Pieces(model, specs=value_specs(model))
 
     def oracle(candidate, attempt):
+        if asked is not None:
+            asked.append((phases.name, phases.next_check(), len(candidate)))
         return OracleVerdict(CandidateOutcome.SAME if set(needed) <= set(candidate) else CandidateOutcome.PASS)
 
     problem = SearchProblem(pieces.items, oracle, key=repr)
-    return minimize(problem, passes=(mode(pieces, ends),), repeats=Repeats(premise=PREMISE))
+    return minimize(problem, passes=(mode(pieces, ends, phases or Phases()),), repeats=Repeats(premise=PREMISE))
 
 
 # Polygraphy 0.53.6 on the same chains: sizes 1 and 10, 11 checks by bisection of 64 nodes, N + M = 24 of 16 by linear,
@@ -43,3 +45,14 @@ def test_number_of_checks():
 @pytest.mark.parametrize(("ends", "kept"), [(Ends.KEEP_INPUTS, range(8)), (Ends.KEEP_OUTPUTS, range(7, 16))])
 def test_one_phase_alone(ends, kept):
     assert search(bisect, 16, "op_7", ends=ends).kept == tuple(f"op_{index}" for index in kept)
+
+
+def test_the_order_is_polygraphys():
+    """Polygraphy 0.53.6 asked about pieces of these sizes, of a chain of 16 nodes of which the eighth is wrong."""
+    asked = []
+    search(bisect, 16, "op_7", phases=Phases(apart=True), asked=asked)
+    assert [step for step in asked if step[0] == "whole"] == [("whole", 0, 16)]
+    assert asked[1:] == [
+        ("outputs", 0, 9), ("outputs", 1, 5), ("outputs", 2, 7), ("outputs", 3, 8),
+        ("inputs", 0, 4), ("inputs", 1, 2), ("inputs", 2, 1),
+    ]  # fmt: skip

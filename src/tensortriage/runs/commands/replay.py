@@ -3,7 +3,8 @@
 The layout is Polygraphy's: one ``IterationContext`` per iteration, and a twin ``NAME_skip_current.json`` in which the
 check that is about to run has already failed, for checks that take the whole machine down; it stays, as there. A replay
 of another model would quietly steer the search to a wrong result, so the file also says what it belongs to, by digest,
-and every iteration which candidate it was about. Where there is but one candidate, Polygraphy's own files do as well.
+and every iteration which candidate it was about. Polygraphy's own files do where there is but one candidate, and where
+candidates come in Polygraphy's order: they are told by phase, number and size.
 """
 
 import dataclasses
@@ -45,6 +46,11 @@ class Entry:
     success: bool
     outcome: str
     signature: str = ""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether Polygraphy wrote it, which does not say which candidate it was about."""
+        return not self.candidate
 
     @property
     def key(self) -> str:

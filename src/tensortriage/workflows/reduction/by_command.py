@@ -16,6 +16,7 @@ from tensortriage.reduce.node_bodies import Opening
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import answer_key
 from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.polygraphy_modes import RESULT, Phases
 from tensortriage.reduce.reduction_result import Shrunk
 from tensortriage.reduce.revisable_answers import Revisable
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
@@ -73,7 +74,7 @@ class StagedRequest:
         artifact: The file that holds the piece.
         keep_artifact: Leave the last one there.
         jobs: Checks at once.
-        mode: Name of the search, for replays.
+        phases: What the search is about, and the numbers of its checks.
         save_replay: Where verdicts are written as they come.
         load_replay: Verdicts of an earlier run.
         tell: Shows text to the user.
@@ -89,7 +90,7 @@ class StagedRequest:
     artifact: Path
     keep_artifact: bool
     jobs: int
-    mode: str
+    phases: Phases
     save_replay: Path | None
     load_replay: Path | None
     tell: Callable[[str], None]
@@ -118,16 +119,20 @@ class StagedAsking:
         self._checker = Checker(self._spec, tell=request.tell)
         self._stages = self._make_stages()
         self._bound_to = digest(model.fingerprint, self._spec.identity(), request.ends.value)
-        known = {} if request.load_replay is None else _verdicts(load_replay(request.load_replay, self._bound_to))
+        path, in_order = request.load_replay, request.phases.apart
+        loaded = () if path is None else load_replay(path, self._bound_to, unbound=in_order)
         self._replay = None if request.save_replay is None else Replay(request.save_replay, self._bound_to)
         self.oracle = StagedOracle(
             self.pieces,
             self._stages,
             judge=self._judge,
-            sort=lambda word, iteration, stage: self._checker.sort(word, iteration, folder=stage.folder),
-            phase=request.mode,
+            sort=lambda word, iteration, stage: self._checker.sort(
+                word, iteration, label=request.phases.label, folder=stage.folder
+            ),
+            phases=request.phases,
             replay=self._replay,
-            known=known,
+            known=_verdicts(loaded),
+            foreign=_foreign(loaded),
         )
         self.cache: Cache = Revisable(case.checks) if self.word == "person" else case.checks
         self._before: dict[str, str] | None = None
@@ -157,6 +162,7 @@ class StagedAsking:
 
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Drop outputs that are not needed, write the result, and ask about it once more; a person is not asked."""
+        self._request.phases.begin(RESULT)
         attempts = attempts_for(rate, self.repeats)
         piece, shrunk = self.pieces.cut(nodes), tuple[Shrunk, ...]()
         if result is not None:
@@ -287,9 +293,12 @@ class _Files:
 
 
 def _verdicts(entries: tuple[Entry, ...]) -> dict[tuple[str, int], OracleVerdict]:
-    return {
-        (entry.candidate, entry.attempt): OracleVerdict(
-            CandidateOutcome(entry.outcome), entry.signature, "from the replay"
-        )
-        for entry in entries
-    }
+    return {(entry.candidate, entry.attempt): _verdict(entry) for entry in entries if not entry.is_foreign}
+
+
+def _foreign(entries: tuple[Entry, ...]) -> dict[tuple[str, int], tuple[int | None, OracleVerdict]]:
+    return {(entry.phase, entry.iteration): (entry.nodes, _verdict(entry)) for entry in entries if entry.is_foreign}
+
+
+def _verdict(entry: Entry) -> OracleVerdict:
+    return OracleVerdict(CandidateOutcome(entry.outcome), entry.signature, "from the replay")

@@ -22,7 +22,7 @@ from tensortriage.model.shape_inference.annotate import with_inferred_shapes, wi
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import Search
 from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.polygraphy_modes import bisect, linear
+from tensortriage.reduce.polygraphy_modes import Phases, bisect, linear
 from tensortriage.reduce.reduction_result import KeptNode, Opened, OtherFailure, Reduction
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, command_line
@@ -55,6 +55,9 @@ class ReduceMode(enum.Enum):
     BLOCKS = "blocks"
     BISECT = "bisect"
     LINEAR = "linear"
+
+
+POLYGRAPHYS = (ReduceMode.BISECT, ReduceMode.LINEAR)
 
 
 class ReduceListener(Listener, Protocol):
@@ -158,16 +161,17 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         check_output(output, *model.files)
     if request.input_shapes:
         model = with_inferred_shapes(with_input_shapes(model, request.input_shapes))
+    phases = Phases(request.mode.value, apart=request.mode in POLYGRAPHYS)
     with Case(request.case) as case, contextlib.ExitStack() as entered:
-        asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener)))
-        good = _Good()
+        asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener, phases)))
+        good = _Good(phases)
         found = _find(request, asking, request.budget, listener, good)
         path: Sequence[FoundInside] = [found]
         opened: tuple[Opened, ...] = ()
         if request.ends is Ends.BOTH and request.mode in (ReduceMode.AUTO, ReduceMode.BLOCKS):
             path, opened = go_inside(
                 found,
-                lambda inner, budget: _find(request, inner, budget, listener, _Good()),
+                lambda inner, budget: _find(request, inner, budget, listener, _Good(phases)),
                 budget=request.budget,
                 enter=entered,
                 say=listener.progress,
@@ -178,7 +182,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         reduction = dataclasses.replace(
             _reduction(request, path, finish),
             opened=opened,
-            files=_files(request, asking.pieces, good, finish, len(last.nodes)),
+            files=_files(request, asking.pieces, good, finish),
             others=_others(path, case),
         )
         case.write("reduction.json", reduction)
@@ -196,7 +200,7 @@ def _find(
         cache=asking.cache,
         repeats=asking.repeats,
         budget=budget,
-        passes=passes(request.mode, asking.pieces, request.ends),
+        passes=passes(request.mode, asking.pieces, request.ends, good.phases),
         observe=_observer(listener, good),
     )
     return FoundInside(asking, *_search(request, asking, search, listener))
@@ -220,49 +224,65 @@ def _search(
         asking.undo()
 
 
-def passes(mode: ReduceMode, pieces: Pieces, ends: Ends) -> tuple[Pass[str], ...]:
+def passes(mode: ReduceMode, pieces: Pieces, ends: Ends, phases: Phases) -> tuple[Pass[str], ...]:
     """Return what a mode does."""
     if mode is ReduceMode.BISECT:
-        return (bisect(pieces, ends),)
+        return (bisect(pieces, ends, phases),)
     if mode is ReduceMode.LINEAR:
-        return (linear(pieces, ends),)
+        return (linear(pieces, ends, phases),)
     return TO_BLOCKS if mode is ReduceMode.BLOCKS else TO_ITEMS
 
 
 def _ends(mode: ReduceMode, ends: Ends) -> Ends:
     """Return how candidates are completed: the modes of Polygraphy choose theirs complete."""
-    return Ends.BOTH if mode in (ReduceMode.BISECT, ReduceMode.LINEAR) else ends
+    return Ends.BOTH if mode in POLYGRAPHYS else ends
 
 
-@dataclasses.dataclass
 class _Good:
-    """Passing pieces by size; the one wanted is the largest below the result, else the smallest above."""
+    """Passing pieces; the one wanted is the largest below the smallest failing one, else the smallest above.
 
-    by_size: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    Where a search has phases, that is looked for in the last phase that knows a passing piece, as Polygraphy does.
 
-    def take(self, candidate: tuple[str, ...]) -> None:
-        self.by_size.setdefault(len(candidate), candidate)
+    Args:
+        phases: What the search is about.
+    """
 
-    def nearest(self, size: int) -> tuple[str, ...] | None:
-        below = [known for known in self.by_size if known < size]
-        if below:
-            return self.by_size[max(below)]
-        return self.by_size[min(self.by_size)] if self.by_size else None
+    def __init__(self, phases: Phases) -> None:
+        self.phases = phases
+        self._passing: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._failing: dict[str, int] = {}
+
+    def take(self, progress: Progress[str]) -> None:
+        """Take the answer about a piece."""
+        phase, size = self.phases.name, len(progress.candidate)
+        if progress.verdict.outcome is CandidateOutcome.PASS:
+            self._passing.setdefault(phase, {})[size] = progress.candidate
+        elif progress.verdict.same:
+            self._failing[phase] = min(size, self._failing.get(phase, size))
+
+    def nearest(self) -> tuple[str, ...] | None:
+        """Return the passing piece that is wanted; None when none passed."""
+        for phase, by_size in reversed(self._passing.items()):
+            smallest = self._failing.get(phase, 0)
+            below = [size for size in by_size if size < smallest]
+            return by_size[max(below)] if below else by_size[min(by_size)]
+        return None
 
 
 def _observer(listener: ReduceListener, good: _Good) -> Callable[[Progress[str]], None]:
     def observe(progress: Progress[str]) -> None:
-        if progress.verdict.outcome is CandidateOutcome.PASS:
-            good.take(progress.candidate)
+        good.take(progress)
         listener.checked(progress)
 
     return observe
 
 
-def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceListener) -> EngineAsking | StagedAsking:
+def _asking(
+    request: ReduceRequest, model: Model, case: Case, listener: ReduceListener, phases: Phases
+) -> EngineAsking | StagedAsking:
     ends = _ends(request.mode, request.ends)
     if not request.target:
-        return StagedAsking(_staged(request, model, ends, listener), case)
+        return StagedAsking(_staged(request, model, ends, listener, phases), case)
     inquiry = Inquiry(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
@@ -284,7 +304,9 @@ def _asking(request: ReduceRequest, model: Model, case: Case, listener: ReduceLi
     )
 
 
-def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceListener) -> StagedRequest:
+def _staged(
+    request: ReduceRequest, model: Model, ends: Ends, listener: ReduceListener, phases: Phases
+) -> StagedRequest:
     judge: CheckSpec | Person | None = request.check or request.person
     assert judge is not None
     return StagedRequest(
@@ -296,7 +318,7 @@ def _staged(request: ReduceRequest, model: Model, ends: Ends, listener: ReduceLi
         artifact=request.artifact,
         keep_artifact=request.keep_artifact,
         jobs=request.jobs if request.check is not None else 1,
-        mode=request.mode.value,
+        phases=phases,
         save_replay=request.save_replay,
         load_replay=request.load_replay,
         tell=listener.tell,
@@ -343,7 +365,7 @@ def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
         yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""), graph.origin(name))
 
 
-def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: ReductionFinish, size: int) -> dict[str, str]:
+def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: ReductionFinish) -> dict[str, str]:
     """Write the passing piece that was asked for, and return the files there are."""
     files: dict[str, str] = {}
     if request.output is not None:
@@ -351,7 +373,7 @@ def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: Reductio
     if finish.repro is not None:
         files["repro"] = str(finish.repro)
     if request.min_good is not None:
-        nearest = good.nearest(size)
+        nearest = good.nearest()
         if nearest is not None:
             pieces.cut(pieces.nodes(nearest)).save(request.min_good)
             files["min-good"] = str(request.min_good)
