@@ -8,7 +8,8 @@ operators and the interface of a graph, names, types and values of tensors, the 
 tool wrote is also read by Polygraphy, and the other way round. Polygraphy's answers are kept in ``--answers``: they are
 made once. With ``--plain`` it is `triage` without the word `polygraphy`, which has exit codes and defaults of its own.
 
-Polygraphy needs onnx, onnxruntime, onnx_graphsurgeon, sympy, onnxconverter_common and pyyaml beside it.
+Polygraphy needs onnx, onnxruntime, onnx_graphsurgeon, sympy, onnxconverter_common and pyyaml beside it. This needs an
+environment with `tensortriage[plugin]`, with Polygraphy (which patterns of plugins import), and without TensorRT.
 """
 
 import argparse
@@ -112,9 +113,10 @@ def answer(command: Sequence[str], line: str, folder: Path, source: Path) -> Ans
     """Run one line in a fresh copy of the folder and return exit codes, the last step's output, and new files."""
     shutil.copytree(source, folder)
     before, codes, output = snapshot(folder), [], ""
+    python = command[0] if command[0] == sys.executable else str(Path(command[0]).with_name("python"))
     for step in line.split(" ;; "):
-        words = [sys.executable if word == "PYTHON" else word for word in shlex.split(step)]
-        own = words if words and words[0] == sys.executable else [*command, *words]
+        words = [python if word == "PYTHON" else word for word in shlex.split(step)]
+        own = words if words and words[0] == python else [*command, *words]
         try:
             done = subprocess.run(
                 own, cwd=folder, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL

@@ -404,3 +404,14 @@ def test_repetitions_are_replayed_both_ways(tmp_path):
     }
     assert (tmp_path / "polygraphy_debug_replay_skip_current.json").exists() is False  # nothing was run
     assert polygraphy("debug", "repeat", "--check", "true", cwd=tmp_path).returncode == 2
+
+
+def test_a_person_is_asked_as_there(tmp_path):
+    """Whoever begins has seen the whole fail, and is asked about its pieces alone."""
+    relu_chain(tmp_path / "m.onnx", "a", "b", "c", "d")
+    (tmp_path / "replies.txt").write_text("d\nf\np\nf\np\n")
+    with (tmp_path / "replies.txt").open() as replies:
+        done = triage("polygraphy", "debug", "reduce", "m.onnx", "-o", "r.onnx", cwd=tmp_path, stdin=replies)
+    assert done.returncode == 0, done.stderr
+    assert ">>> Did 'polygraphy_debug.onnx' [p]ass or [f]ail? " in done.stdout
+    assert [node.name for node in onnx.load(tmp_path / "r.onnx").graph.node] == ["b", "c"]

@@ -2,7 +2,8 @@
 
 They are offered for comparison and for habit. What they cannot find: needed nodes in different branches, or far apart
 on one path with unneeded ones between, because every piece they look at is all that leads to a node, or all behind it.
-They ask in Polygraphy's order and count as it does: from 0 for the last node, and again for the first one. Unlike there, bisection asks about the first node too instead of taking it for good.
+They ask in Polygraphy's order and count as it does: from 0 for the last node, and again for the first one. Unlike
+there, bisection asks about the first node too instead of taking it for good.
 """
 
 import threading

@@ -17,19 +17,21 @@ class Reply(enum.Enum):
     QUIT = "q"
 
 
-def ask(question: str, replies: Mapping[Reply, str]) -> Reply:
+def ask(question: str, replies: Mapping[Reply, str], *, err: bool = True) -> Reply:
     """Ask until one of the replies is given; the end of the input is `Reply.QUIT`.
 
     Args:
         question: The question, without its choices.
         replies: What may be said, with the word for it.
+        err: Whether the question goes to stderr.
     """
-    choices = ", ".join(word.replace(reply.value, f"[{reply.value}]", 1) for reply, word in replies.items())
+    shown = [word.replace(reply.value, f"[{reply.value}]", 1) for reply, word in replies.items()]
+    choices = (" or " if len(shown) == 2 else ", ").join(shown) + "?"
     while True:
-        click.echo(f">>> {question} {choices}? ", nl=False, err=True)
+        click.echo(f">>> {question} {choices} ", nl=False, err=err)
         line = sys.stdin.readline()
         if not line:
-            click.echo(err=True)
+            click.echo(err=err)
             return Reply.QUIT
         text = line.strip().lower()
         for reply, word in replies.items():

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
@@ -60,17 +61,31 @@ class ReduceTeller(Teller):
 
 
 class Asked:
-    """The person at the terminal."""
+    """The person at the terminal.
+
+    Args:
+        as_there: Whether the question and its answers are those of Polygraphy.
+    """
+
+    def __init__(self, *, as_there: bool = False) -> None:
+        self._as_there = as_there
 
     def judge(self, model: Path, nodes: int) -> bool | None:
         """Ask whether a model fails; see `tensortriage.workflows.reduction.by_command.Person`."""
-        replies = {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.SKIP: "skip", Reply.UNDO: "undo", Reply.QUIT: "quit"}
-        reply = ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
+        if self._as_there:
+            plain = {Reply.PASS: "pass", Reply.FAIL: "fail"}
+            reply = ask(f"Did '{printable(str(model))}'", plain, err=False)
+        else:
+            reply = self._ask(model, nodes)
         if reply is Reply.UNDO:
             raise UndoError
         if reply is Reply.QUIT:
             raise KeyboardInterrupt
         return None if reply is Reply.SKIP else reply is Reply.FAIL
+
+    def _ask(self, model: Path, nodes: int) -> Reply:
+        replies = {Reply.PASS: "pass", Reply.FAIL: "fail", Reply.SKIP: "skip", Reply.UNDO: "undo", Reply.QUIT: "quit"}
+        return ask(f"Did '{printable(str(model))}' ({count(nodes, 'node')})", replies)
 
 
 def reduce_and_show(model: Path, words: Sequence[str] | None, given: ReduceValues, *, as_json: bool) -> NoReturn:
@@ -105,7 +120,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) ->
         target=given["target"],
         reference=given["reference"],
         check=None if words is None else spec_of(words, given),
-        person=Asked(),
+        person=Asked(as_there=bool(click.get_current_context().meta.get(COMPATIBLE))),
         feeding=feed_request(given, most=given["samples"], limits=limits),
         mode=ReduceMode(given["mode"]),
         ends=ends,

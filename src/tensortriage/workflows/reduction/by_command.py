@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, Self
@@ -16,7 +17,7 @@ from tensortriage.reduce.node_bodies import Opening
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import answer_key
 from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.polygraphy_modes import RESULT, Phases
+from tensortriage.reduce.polygraphy_modes import RESULT, WHOLE, Phases
 from tensortriage.reduce.reduction_result import Shrunk
 from tensortriage.reduce.revisable_answers import Revisable
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
@@ -36,10 +37,13 @@ from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
+from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.retry_count import attempts_for
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource, piece_specs
+from tensortriage.workflows.reduction.polygraphy_pieces import PolygraphyPieces
 
+_logger = logging.getLogger(__name__)
 MOST_OUTPUTS = 8
 """Outputs of a result that are tried alone."""
 
@@ -67,7 +71,7 @@ class StagedRequest:
 
     Attributes:
         model: The model.
-        feed: Gives inputs to run it on, should shapes need that.
+        samples: Give inputs to run it on, should shapes or cut branches need that.
         judge: The command, or the person.
         ends: Which ends of the model may be cut off.
         shape_source: How shapes become known.
@@ -83,7 +87,7 @@ class StagedRequest:
     """
 
     model: Model
-    feed: Callable[[], Feed]
+    samples: Callable[[], Iterator[Feed]]
     judge: CheckSpec | Person
     ends: Ends
     shape_source: ShapeSource
@@ -111,16 +115,18 @@ class StagedAsking:
         self._case = case
         model = request.model
         with Workspace(case.temporary) as workspace:
-            specs = piece_specs(model, request.shape_source, request.feed, workspace=workspace)
-        self.pieces = Pieces(model, specs=specs, ends=request.ends)
+            specs = piece_specs(model, request.shape_source, lambda: next(request.samples()), workspace=workspace)
+        self.pieces = self._make_pieces(specs)
         self.repeats = request.repeats
         self._spec = request.judge if isinstance(request.judge, CheckSpec) else CheckSpec(words=("a person",))
         self.word = "check" if isinstance(request.judge, CheckSpec) else "person"
         self._checker = Checker(self._spec, tell=request.tell)
         self._stages = self._make_stages()
         self._bound_to = digest(model.fingerprint, self._spec.identity(), request.ends.value)
-        path, in_order = request.load_replay, request.phases.apart
-        loaded = () if path is None else load_replay(path, self._bound_to, unbound=in_order)
+        loaded: tuple[Entry, ...] = ()
+        if request.load_replay is not None:
+            _logger.info("Loading iteration information from debug replay: %s", request.load_replay)
+            loaded = load_replay(request.load_replay, self._bound_to, unbound=request.phases.apart)
         self._replay = None if request.save_replay is None else Replay(request.save_replay, self._bound_to)
         self.oracle = StagedOracle(
             self.pieces,
@@ -199,6 +205,14 @@ class StagedAsking:
         self._checker.close()
         self._stages.close()
 
+    def _make_pieces(self, specs: Mapping[str, ValueSpec]) -> Pieces:
+        request = self._request
+        if not request.phases.apart:
+            return Pieces(request.model, specs=specs, ends=request.ends)
+        return PolygraphyPieces(
+            request.model, specs=specs, samples=request.samples, workspace=lambda: Workspace(self._case.temporary)
+        )
+
     def _make_stages(self) -> Stages:
         private = [*self._spec.artifacts.paths, self._case.folder]
         if self._spec.iteration_info is not None:
@@ -212,8 +226,11 @@ class StagedAsking:
         )
 
     def _judge(self, stage: CheckPlace, iteration: int, nodes: int) -> Ruling:
+        phases = self._request.phases
         if isinstance(self._request.judge, CheckSpec):
-            return self._checker.check(iteration, folder=stage.folder)
+            return self._checker.check(iteration, label=phases.label, folder=stage.folder)
+        if phases.apart and phases.name == WHOLE:  # there, whoever begins has seen it fail
+            return Ruling(True, "failed", "taken for granted")
         failed = self._request.judge.judge(stage.artifact, nodes)
         if failed is None:
             return Ruling(None, "skipped", "you skipped it")

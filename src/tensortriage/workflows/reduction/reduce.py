@@ -19,6 +19,7 @@ from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
+from tensortriage.model.transforms.constant_nodes import without_constant_nodes
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
 from tensortriage.reduce.piece_search import Search
 from tensortriage.reduce.pieces import Ends, Pieces
@@ -161,6 +162,8 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         check_output(output, *model.files)
     if request.input_shapes:
         model = with_inferred_shapes(with_input_shapes(model, request.input_shapes))
+    if request.mode in POLYGRAPHYS and not request.target:
+        model = without_constant_nodes(model)
     phases = Phases(request.mode.value, apart=request.mode in POLYGRAPHYS)
     with Case(request.case) as case, contextlib.ExitStack() as entered:
         asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener, phases)))
@@ -311,7 +314,7 @@ def _staged(
     assert judge is not None
     return StagedRequest(
         model=model,
-        feed=lambda: next(feeds(request.feeding, model)),
+        samples=lambda: feeds(request.feeding, model),
         judge=judge,
         ends=ends,
         shape_source=request.shape_source,

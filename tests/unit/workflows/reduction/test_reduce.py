@@ -1,6 +1,7 @@
 """The whole reduction in this process: engines with planted faults, commands, a person, and checks that misbehave."""
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -412,3 +413,89 @@ def test_ctrl_c_before_it_is_known_how_the_whole_fails_begins_no_search(folder):
         reduce(request(check=spec), listener=Impatient(2))
     assert not (folder / "r.onnx").exists()
     assert reduce(request(check=spec), listener=Deaf()).cache_hits == 2
+
+
+# --- Polygraphy's modes -----------------------------------------------------------------------------------------------
+
+
+BRANCHES = {"n1": ("X", "x"), "n3": ("Y", "y"), "n5": ("x y", "z"), "n7": ("z", "u"), "n9": ("z", "v")}
+"""Two branches that join and part again, as (inputs, output) by node."""
+
+
+def branches(folder):
+    """Write them, and a check that fails where there is a node of the name that it is given."""
+    nodes = [
+        onnx.helper.make_node("Add" if " " in inputs else "Identity", inputs.split(), [output], name)
+        for name, (inputs, output) in BRANCHES.items()
+    ]
+    one = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes, "g", [one(name, 1, [1]) for name in "XY"], [one(name, 1, [1]) for name in "uv"]
+    )
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "m.onnx")
+    (folder / "check.py").write_text(
+        "import sys; sys.exit(sys.argv[1].encode() in open('polygraphy_debug.onnx', 'rb').read())"
+    )
+
+
+def test_a_branch_that_is_cut_off_becomes_a_constant(folder):
+    """What enters the piece that starts at n3 from the other branch is X itself: the Identity of the sample."""
+    branches(folder)
+    np.savez(folder / "m.npz", X=np.float32([3.5]), Y=np.float32([1.25]))
+    given = {"mode": ReduceMode.LINEAR, "ends": Ends.KEEP_OUTPUTS, "feeding": FeedRequest(paths=("m.npz",))}
+    by_check(sys.executable, "check.py", "n3", **given)
+    graph = onnx.load("r.onnx").graph
+    assert [node.name for node in graph.node] == ["n3", "n5", "n7", "n9"]
+    assert [value.name for value in graph.input] == ["Y"]
+    assert [onnx.numpy_helper.to_array(tensor).tolist() for tensor in graph.initializer] == [[3.5]]
+
+
+def test_with_several_samples_it_stays_an_input(folder, caplog):
+    branches(folder)
+    given = {"mode": ReduceMode.LINEAR, "ends": Ends.KEEP_OUTPUTS, "feeding": FeedRequest(iterations=2)}
+    by_check(sys.executable, "check.py", "n3", **given)
+    assert sorted(value.name for value in onnx.load("r.onnx").graph.input) == ["Y", "x"]
+    assert "several samples" in caplog.text
+
+
+def test_the_good_piece_is_of_the_last_phase_that_knows_one(folder):
+    """Polygraphy 0.53.6 kept these nodes for the same model: 3 of the first phase, which is below the 4 that failed."""
+    branches(folder)
+    by_check(sys.executable, "check.py", "n7", mode=ReduceMode.LINEAR, min_good=Path("good.onnx"))
+    assert nodes_of(folder / "r.onnx") == ["n7"]
+    assert nodes_of(folder / "good.onnx") == ["n1", "n3", "n5"]
+
+
+THEIRS = {
+    "_N0_outputs": (3, True), "_N1_outputs": (4, True),
+    "_N0_inputs": (3, False), "_N1_inputs": (2, False), "_N2_inputs": (2, False),
+}  # fmt: skip
+"""What Polygraphy 0.53.6 wrote when it bisected them for n7: number of nodes, and whether it passed."""
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_replay_of_polygraphy_is_taken_when_it_fits(more, folder):
+    branches(folder)
+    (folder / "check.py").write_text(
+        "import sys\ntext = open('polygraphy_debug.onnx', 'rb').read()\n"
+        "names = [name for name in ('n1', 'n3', 'n5', 'n7', 'n9') if name.encode() in text]\n"
+        "open('asked.txt', 'a').write(' '.join(names) + '\\n')\nsys.exit('n7' in names)"
+    )
+    entries = {
+        key: {
+            "state": {"num_nodes": nodes + more}, "iteration_info": {"iteration": int(key[2])}, "success": passed,
+            "polygraphy_class": "IterationContext",
+        }
+        for key, (nodes, passed) in THEIRS.items()
+    }  # fmt: skip
+    (folder / "theirs.json").write_text(json.dumps(entries))
+    given = {"mode": ReduceMode.BISECT, "load_replay": Path("theirs.json")}
+    if more:
+        with pytest.raises(TriageError, match="was about 4 nodes, not 3"):
+            by_check(sys.executable, "check.py", **given)
+        return
+    result = by_check(sys.executable, "check.py", **given)
+    assert names_in(result) == ["n7", "n9"]
+    asked = set((folder / "asked.txt").read_text().splitlines())
+    assert asked == {"n1 n3 n5 n7 n9", "n7 n9"}  # the whole and the result
