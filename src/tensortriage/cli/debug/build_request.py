@@ -1,6 +1,7 @@
 """From the words of ``triage debug build`` to a study of builds, and from it to terminal and exit code."""
 
 import contextlib
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import NoReturn
 import click
 
 from tensortriage.builds.study import BuildGoal
+from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildJudgement, BuildTrial
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect.engine_arguments import required_target
@@ -25,6 +28,8 @@ from tensortriage.search.search_result import Progress
 from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
+
+_logger = logging.getLogger(__name__)
 
 
 class BuildTeller(Teller):
@@ -66,10 +71,20 @@ def build_and_show(
         study = study_builds(request, teller)
     if as_json:
         print_document(to_json(study))
+    if click.get_current_context().meta.get(COMPATIBLE):
+        tell_as_there(study)
     bad = any(trial.judgement is BuildJudgement.BAD for trial in study.trials)
     for line in study_lines(study, case=str(request.case)):
         teller.tell(line, bold=bad and line.startswith("guilty"))
     sys.exit(study.exit_code)
+
+
+def tell_as_there(study: BuildStudy) -> None:
+    """Log in Polygraphy's words how many builds passed."""
+    told = [trial for trial in study.trials if trial.judgement is not BuildJudgement.OTHER]
+    passed = sum(trial.judgement is BuildJudgement.GOOD for trial in told)
+    _logger.info("Finished %d iteration(s) | Passed: %d/%d | Pass Rate: %s%%", len(study.trials), passed, len(told),
+                 100.0 * passed / max(len(told), 1))  # fmt: skip
 
 
 def target_of(model: Path, target: str | None, check: Sequence[str] | None, given: BuildValues) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import READ, GuideCommand, common, option, parse_bytes, shapes_option, together
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
@@ -169,12 +170,14 @@ def sanitize(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.workflows.edits.verify_edit import ProofRequest
 
     feeding = feeding_of(given, shapes=given["input_shapes"])
+    strict = not click.get_current_context().meta.get(COMPATIBLE)
     result = sanitize(
         SanitizeRequest(
             source=source_of(model, given, mend_names=True),
             target=Target(given["output"], layout_of(given, ExternalData.LEAVE)),
-            outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"]),
+            outputs=OutputChoice(given["mark"], given["exclude"], given["by_type"], strict=strict),
             input_shapes=parse_shapes(given["override"]),
+            strict=strict,
             fold=fold_options(given),
             clean=given["cleanup"],
             infer_shapes=not given["no_shape_inference"],

@@ -1,5 +1,6 @@
 """Write what is known of values into the model, where every reader of the file finds it: types and shapes."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
@@ -10,6 +11,7 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.spec import ValueSpec
 
+_logger = logging.getLogger(__name__)
 Shape = tuple[int | str | None, ...]
 
 
@@ -46,12 +48,13 @@ def with_specs(model: Model, specs: Mapping[str, ValueSpec]) -> Model:
     return Model.from_ir(clone.ir)
 
 
-def with_input_shapes(model: Model, shapes: Mapping[str, Shape]) -> Model:
+def with_input_shapes(model: Model, shapes: Mapping[str, Shape], *, strict: bool = True) -> Model:
     """Return the model with other shapes of its inputs; what was declared of values that depend on them is forgotten.
 
     Args:
         model: The model; it is not changed.
         shapes: Shape by input name: numbers, names of dynamic dimensions, or None for unnamed ones.
+        strict: Whether a name that is not an input is an error; else it is warned about.
 
     Raises:
         UsageError: For a name that is not an input (slug ``input-unknown``).
@@ -60,6 +63,9 @@ def with_input_shapes(model: Model, shapes: Mapping[str, Shape]) -> Model:
     inputs = {value.name or "": value for value in clone.ir.graph.inputs}
     for name, shape in shapes.items():
         if name not in inputs:
+            if not strict:
+                _logger.warning("the model has no input named '%s'", name)
+                continue
             raise UsageError(
                 f"the model has no input named {name!r}",
                 slug="input-unknown",

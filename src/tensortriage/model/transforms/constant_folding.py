@@ -30,6 +30,7 @@ from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.rewrite_helpers import Names, initializer, is_standard
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
+_logger = logging.getLogger(__name__)
 _RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -85,7 +86,8 @@ def fold_constants(model: Model, options: FoldOptions | None = None) -> Model:
     options = options or FoldOptions()
     work = model.clone()
     count = _size(work.ir)
-    for _ in range(options.passes or _DEFAULT_PASSES):
+    for number in range(options.passes or _DEFAULT_PASSES):
+        _logger.info("Folding Constants | Pass %d", number + 1)
         if options.infer_shapes:
             work = with_inferred_shapes(work)
         nodes = set(all_nodes(work.ir))

@@ -41,6 +41,7 @@ class SanitizeRequest:
         target: What to write.
         outputs: Values that become the outputs.
         input_shapes: Other shapes of inputs.
+        strict: Whether a shape for what is no input is an error; else it is warned about.
         fold: How to fold constants; None not to.
         clean: Whether nodes and weights without effect are removed.
         infer_shapes: Whether shapes are inferred and declared.
@@ -55,6 +56,7 @@ class SanitizeRequest:
     target: Target
     outputs: OutputChoice = dataclasses.field(default_factory=OutputChoice)
     input_shapes: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
+    strict: bool = True
     fold: FoldOptions | None = None
     clean: bool = False
     infer_shapes: bool = True
@@ -82,7 +84,9 @@ def passes_of(model: Model, request: SanitizeRequest) -> Sequence[Pass]:
     if list(outputs) != [spec.name for spec in model.outputs]:
         passes.append(("outputs", lambda m: select_outputs(m, outputs)))
     if request.input_shapes:
-        passes.append(("override-input-shapes", lambda m: with_input_shapes(m, request.input_shapes)))
+        passes.append(
+            ("override-input-shapes", lambda m: with_input_shapes(m, request.input_shapes, strict=request.strict))
+        )
     if request.run_for_shapes:
         passes.append(("fallback-shape-inference", lambda m: with_specs(m, specs_by_running(m, request.feeding))))
     if request.fold is not None:
