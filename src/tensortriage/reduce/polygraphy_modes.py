@@ -66,7 +66,7 @@ class Phases:
 
 Candidates = Sequence[frozenset[str]]
 """Pieces, one for each node that they end in or start at."""
-Visit = Callable[[SearchState[str], Candidates, str], Dialogue[str]]
+Visit = Callable[[SearchState[str], Candidates, Phases, str], Dialogue[str]]
 
 
 def bisect(pieces: Pieces, ends: Ends, phases: Phases) -> Pass[str]:
@@ -81,38 +81,44 @@ def linear(pieces: Pieces, ends: Ends, phases: Phases) -> Pass[str]:
 
 def _phases(pieces: Pieces, ends: Ends, phases: Phases, visit: Visit) -> Pass[str]:
     def run(state: SearchState[str]) -> Dialogue[str]:
+        phases.begin(LAST)
         if ends is not Ends.KEEP_OUTPUTS:
-            phases.begin(LAST)
-            yield from visit(state, [pieces.leading_to(item) for item in pieces.items], LAST)
+            yield from visit(state, [pieces.leading_to(item) for item in pieces.items], phases, LAST)
         if ends is not Ends.KEEP_INPUTS:
             phases.begin(FIRST)
             left = [item for item in pieces.items if item in state.current]
-            yield from visit(state, [pieces.starting_at(item, state.current) for item in left], FIRST)
+            yield from visit(state, [pieces.starting_at(item, state.current) for item in left], phases, FIRST)
 
     return run
 
 
-def _bisect(state: SearchState[str], candidates: Candidates, end: str) -> Dialogue[str]:
+def _bisect(state: SearchState[str], candidates: Candidates, phases: Phases, end: str) -> Dialogue[str]:
     """Halve the way between a place that passes and one that fails, rounding away from the one just asked about."""
     good, bad = (0, len(candidates)) if end == LAST else (len(candidates), 0)
     place = len(candidates) // 2
     while abs(good - bad) > 1:
         state.checks_left = float(abs(good - bad).bit_length())
-        failed = yield from _ask(state, candidates[place])
+        failed = yield from _ask(state, candidates[place], phases)
         good, bad = (good, place) if failed else (place, bad)
         place = (good + bad) // 2 if failed else -(-(good + bad) // 2)
     if end == LAST and bad == 1:  # nobody has asked about the first node
-        yield from _ask(state, candidates[0])
+        yield from _ask(state, candidates[0], phases)
 
 
-def _linear(state: SearchState[str], candidates: Candidates, end: str) -> Dialogue[str]:
+def _linear(state: SearchState[str], candidates: Candidates, phases: Phases, end: str) -> Dialogue[str]:
     for number, candidate in enumerate(reversed(candidates) if end == LAST else candidates):
         state.checks_left = float(len(candidates) - number)
-        yield from _ask(state, candidate)
+        yield from _ask(state, candidate, phases)
 
 
-def _ask(state: SearchState[str], candidate: frozenset[str]) -> Reply[str]:
-    """Ask about a candidate, keep it when it is the smallest so far, and return whether it fails the same way."""
+def _ask(state: SearchState[str], candidate: frozenset[str], phases: Phases) -> Reply[str]:
+    """Ask about a candidate, keep it when it is the smallest so far, and return whether it fails the same way.
+
+    The one that is known to fail is not asked about again; it has a number as there.
+    """
+    if candidate == state.current:
+        phases.next_check()
+        return True
     (verdict,) = yield Ask((candidate,))
     if verdict.same and len(candidate) <= len(state.current):
         state.adopt(candidate)

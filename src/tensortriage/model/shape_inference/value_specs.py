@@ -14,6 +14,8 @@ from tensortriage.values.spec import ValueSpec
 
 _NOTHING: Mapping[str, ValueSpec] = MappingProxyType({})
 _READ_BYTES = 1024
+_INVENTED = "unk__"
+"""How names begin that onnx's shape inference gives to dimensions it does not know."""
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 
@@ -45,7 +47,12 @@ def value_specs(
 
 
 def _inferred(model: Model) -> tuple[ValueSpec, ...]:
-    result = infer_shapes(to_bytes(hollow_proto(model.ir, above_bytes=_READ_BYTES)))
+    proto = hollow_proto(model.ir, above_bytes=_READ_BYTES)
+    for info in (*proto.graph.value_info, *proto.graph.output):  # a symbol of its own keeps inference from a number
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param.startswith(_INVENTED):
+                dim.ClearField("dim_param")
+    result = infer_shapes(to_bytes(proto))
     if result is None:
         return ()
     graph = onnx.ModelProto.FromString(result).graph

@@ -92,11 +92,12 @@ def fold_constants(model: Model, options: FoldOptions | None = None) -> Model:
             work = with_inferred_shapes(work)
         nodes = set(all_nodes(work.ir))
         _Folding(work.ir, options).apply()
+        work.is_inferred = options.infer_shapes and nodes == set(all_nodes(work.ir))
         before, count = count, _size(work.ir)
         if count == before:
             break
     folded = Model.from_ir(work.ir)
-    folded.is_inferred = options.infer_shapes and nodes == set(all_nodes(folded.ir))
+    folded.is_inferred = work.is_inferred
     return folded
 
 
