@@ -24,7 +24,7 @@ from tensortriage.cli.options import (
 from tensortriage.report.text import count, printable
 
 if TYPE_CHECKING:
-    from tensortriage.model.transforms.plugin_patterns import PluginMatch
+    from tensortriage.model.plugin_patterns import PluginMatch
 
 PLUGINS, FILES, DATA = "Plugins", "Files", "Data"
 _DATA_LISTS = ("--input-shapes", "--inputs", "--load-inputs", "--load-input-data", "--val-range")

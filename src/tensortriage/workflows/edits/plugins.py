@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from tensortriage.errors import DataError, UsageError
-from tensortriage.model.shape_inference.annotate import with_inferred_shapes
-from tensortriage.model.transforms.plugin_patterns import (
+from tensortriage.model.plugin_patterns import (
     INSTALL,
     PATTERN_FILE,
     PluginMatch,
@@ -17,6 +16,7 @@ from tensortriage.model.transforms.plugin_patterns import (
     patterns,
     replace,
 )
+from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.values.files import read_regular
 from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of
 from tensortriage.workflows.edits.verify_edit import EditStage, Proof
