@@ -65,6 +65,21 @@ def test_a_command_judges_and_artifacts_are_sorted(folder):
     assert (study["suspects"][0]["layer"], study["suspects"][0]["choice"]) == ("/fc/Gemm", "tactic_1 0x1")
 
 
+def test_as_polygraphy_in_one_build_each(folder):
+    """What Polygraphy 0.53.6 prints and sorts: one build until good, and one until bad."""
+    for until, check, words in (("good", "true", "Passed: 1/1 | Pass Rate: 100.0%"),
+                                ("bad", "false", "Passed: 0/1 | Pass Rate: 0.0%")):  # fmt: skip
+        done = triage("polygraphy", "debug", "build", MODEL, "--target", ENGINE, "--save-tactics=replay.json",
+                      "--artifacts-dir", "sorted", f"--until={until}", "--artifacts", "replay.json",
+                      "--check", check, cwd=folder)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert f"Finished 1 iteration(s) | {words}" in done.stdout
+    kept = {word: [path.name[:7] for path in (folder / "sorted" / word).iterdir()] for word in ("good", "bad")}
+    assert kept == {"good": ["replay_"], "bad": ["replay_"]}
+    done = triage("polygraphy", "inspect", "diff-tactics", "--dir", "sorted", cwd=folder)
+    assert done.returncode == 0, done.stderr  # there it tells, and never fails
+
+
 def test_builds_that_are_all_good(folder):
     done = build(folder, "--inputs", INPUTS, "--rate", "0.6", engine="script:varying.py,tactics=2,draws=n")
     assert done.returncode == 0, done.stderr

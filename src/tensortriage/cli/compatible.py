@@ -47,7 +47,7 @@ _DEFAULTS: dict[str, Any] = {
         "reduce": {"case": _passing_case, "save_debug_replay": _REPLAY, "mode": "bisect"},
         "precision": {"case": _passing_case, "save_debug_replay": _REPLAY},
         "repeat": {"save_debug_replay": _REPLAY},
-        "build": {"case": _passing_case},
+        "build": {"case": _passing_case, "no_pin": True},
     },
 }
 
@@ -94,6 +94,6 @@ def exit_code(words: list[str], code: int, error: BaseException | None) -> int:
         return _USAGE
     if isinstance(error, TriageError | click.NoSuchOption | OSError):
         return _FAILED
-    if error is None and "debug" in words[:3] and code in (1, 4):
+    if error is None and {"debug", "inspect"} & set(words[:3]) and code in (1, 4):
         return 0  # the tool ran; what it found is in its lines and files
     return code
