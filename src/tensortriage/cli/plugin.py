@@ -21,7 +21,8 @@ from tensortriage.cli.options import (
     own_inference,
     together,
 )
-from tensortriage.report.text import count, printable
+from tensortriage.report.text import count
+from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
     from tensortriage.model.plugin_patterns import PluginMatch
