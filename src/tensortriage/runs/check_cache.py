@@ -69,7 +69,7 @@ class CheckCache:
     def put(self, key: str, question: str, answer: Any, *, seconds: float) -> None:
         """Store an answer (a dataclass or JSON-able value)."""
         question = question.encode(errors="backslashreplace").decode()  # it may name a file of any bytes
-        text = to_json(answer)
+        text = to_json(answer, compact=True)
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
         with self._translated():
             self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?, ?)", row)

@@ -7,6 +7,7 @@ JSON has no NaN or Infinity, and a debugger of numbers has many; they are the st
 
 import dataclasses
 import enum
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -22,13 +23,18 @@ from tensortriage.values.files import read_regular, write_text
 T = TypeVar("T")
 
 
-def to_json(obj: object) -> str:
+def to_json(obj: object, *, compact: bool = False) -> str:
     """Return JSON text of dataclasses, mappings, sequences, sets, enums, paths, numbers (numpy's too) and strings.
+
+    Args:
+        obj: What is to be written.
+        compact: One line without blanks, which the standard library writes ten times as fast, instead of lines to read.
 
     Raises:
         TypeError: For anything else (arrays belong into a tensor store).
     """
-    return json.dumps(_plain(obj), allow_nan=False, ensure_ascii=False, indent=1)
+    shape: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
+    return json.dumps(to_plain(obj), allow_nan=False, ensure_ascii=False, **shape)
 
 
 def from_json(text: str | bytes, kind: type[T], *, source: str = "") -> T:
@@ -85,12 +91,15 @@ def load(path: Path, kind: type[T]) -> T:
     return from_json(text, kind, source=str(path))
 
 
-def _plain(obj: object) -> object:
-    """Return the JSON counterpart of an object."""
-    if isinstance(obj, enum.Enum):
-        return _plain(obj.value)
-    if obj is None or isinstance(obj, bool):
+def to_plain(obj: object) -> object:
+    """Return the JSON counterpart of an object: numbers, words, lists and dictionaries alone; see `to_json`."""
+    kind = type(obj)
+    if kind is float:
+        return obj if math.isfinite(obj) else _number(obj)  # type: ignore[arg-type]  # a float by its exact type
+    if obj is None or kind in _AS_THEY_ARE:
         return obj
+    if isinstance(obj, enum.Enum):
+        return to_plain(obj.value)
     if isinstance(obj, str):
         return str(obj)
     if isinstance(obj, int):
@@ -99,24 +108,32 @@ def _plain(obj: object) -> object:
         return _number(float(obj))
     if isinstance(obj, np.generic):
         return _plain_scalar(obj)
-    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
-        return {field.name: _plain(getattr(obj, field.name)) for field in dataclasses.fields(obj)}
+    if dataclasses.is_dataclass(kind):
+        return {name: to_plain(getattr(obj, name)) for name in _fields(kind)}
     if isinstance(obj, Mapping):
-        return {str(_plain(key)): _plain(value) for key, value in obj.items()}
+        return {str(to_plain(key)): to_plain(value) for key, value in obj.items()}
     if isinstance(obj, list | tuple):
-        return [_plain(item) for item in obj]
+        return [to_plain(item) for item in obj]
     if isinstance(obj, set | frozenset):
-        return [_plain(item) for item in sorted(obj)]
+        return [to_plain(item) for item in sorted(obj)]
     if isinstance(obj, Path):
         return str(obj)
-    raise TypeError(f"{type(obj).__name__} has no JSON form")
+    raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+_AS_THEY_ARE = (str, int, bool)
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _plain_scalar(scalar: np.generic) -> object:
     item = scalar.item()
     if isinstance(item, np.generic) or not isinstance(item, bool | int | float | str):  # ml_dtypes, complex
-        return _number(float(scalar)) if not np.iscomplexobj(scalar) else _plain([scalar.real, scalar.imag])
-    return _plain(item)
+        return _number(float(scalar)) if not np.iscomplexobj(scalar) else to_plain([scalar.real, scalar.imag])
+    return to_plain(item)
 
 
 def _number(value: float) -> object:

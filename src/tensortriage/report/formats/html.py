@@ -21,7 +21,7 @@ from tensortriage.report import text as words
 from tensortriage.report.document import Report
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.printable import printable
-from tensortriage.values.serial import to_json
+from tensortriage.values.serial import to_plain
 
 MAX_ROWS = 12
 """Rows of the static tables of culprits and feeds; the table of ops holds all."""
@@ -55,7 +55,7 @@ def data_block(report: Report) -> str:
     All ``<``, ``>`` and ``&`` become ``\u003c`` etc., which JSON readers turn back: no ``</script>`` and no ``<!--`` is
     left (HTML standard, section "Restrictions for contents of script elements"). So is everything outside ASCII.
     """
-    text = json.dumps(json.loads(to_json(report)), ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(to_plain(report), ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -108,5 +108,5 @@ def _file_name(path: str) -> str:
 def _evidence(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return each entry of a step's evidence as text; strings as they are, the rest as JSON."""
     for key, value in evidence.items():
-        shown = value if isinstance(value, str) else json.dumps(json.loads(to_json(value)), ensure_ascii=False)
+        shown = value if isinstance(value, str) else json.dumps(to_plain(value), ensure_ascii=False)
         yield key, words.shorten(shown, _LONGEST_EVIDENCE)

@@ -16,7 +16,7 @@ from tensortriage.report.document import Report
 from tensortriage.report.text import count, decibel, duration, magnitude, percent, shape, shorten, times
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.printable import printable
-from tensortriage.values.serial import to_json
+from tensortriage.values.serial import to_plain
 
 MAX_ROWS = 12
 _LONGEST_NAME = 200
@@ -205,7 +205,7 @@ def _evidence(evidence: Mapping[str, Any]) -> Iterable[str]:
     yield "<details><summary>evidence</summary>"
     yield ""
     for name, value in evidence.items():
-        text = json.dumps(json.loads(to_json(value)), ensure_ascii=False)
+        text = json.dumps(to_plain(value), ensure_ascii=False)
         yield f"- {plain(name)}: {code(text, _LONGEST_EVIDENCE)}"
     yield ""
     yield "</details>"

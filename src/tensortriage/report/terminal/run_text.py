@@ -1,6 +1,6 @@
 """A comparison for people: what was compared with what, a short table of the worst tensors, the result last."""
 
-import json
+import dataclasses
 import math
 from collections.abc import Iterable
 from typing import TextIO
@@ -203,6 +203,5 @@ def closing(result: CompareResult) -> str:
 
 def to_document(result: CompareResult) -> str:
     """Return the comparison as one JSON document."""
-    document = json.loads(to_json(result))
-    document["passed"] = result.passed
-    return json.dumps(document, ensure_ascii=False, indent=1)
+    fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+    return to_json(fields | {"passed": result.passed})
