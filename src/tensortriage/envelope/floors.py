@@ -17,7 +17,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import format_limit, fp32_floor_of
+from tensortriage.compare.judgement.within import fp32_floor_of, loud_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.freedoms import Freedom
@@ -111,11 +111,11 @@ def envelope_floors(
 
 
 def fp32_floor(loud: Metrics) -> float:
-    """Return the floor that makes `MATCH_FACTOR` floors what a loud evaluation shows, few elements allowed for."""
+    """Return the floor that makes `MATCH_FACTOR` floors what a loud evaluation shows, chance allowed for."""
     error = error_of(loud)
     if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here
         return math.inf
-    allowed = fp32_floor_of(format_limit(error, loud.count))
+    allowed = fp32_floor_of(loud_limit(loud))
     return allowed if loud.exact else max(allowed, least_floor(Precision.FP32))
 
 

@@ -12,6 +12,10 @@ PREDICTION_GAP_DB = 3.0
 """Measured error beyond predicted rounding error that counts as unexplained: a factor of 1.4, which independent
 roundings of the same size do not reach on more than some hundred elements; on fewer, more is allowed."""
 
+FEW_CARRY = 0.1
+"""Median over RMS of an error below which few elements carry it: the lesser half has less than a hundredth of its
+power. It is 0.67 for normally distributed errors and 0.87 for evenly distributed ones."""
+
 LOST = 0.5
 """Relative RMS error of a number format from which an output is lost: half of its signal. No floor is beyond it."""
 

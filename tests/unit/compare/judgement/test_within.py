@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from tensortriage.compare.judgement import thresholds, within
 from tensortriage.compare.judgement.judgement import Basis
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.compare.judgement.within import Limit, gap_allowance_db, healthy_limit, judged_by
+from tensortriage.compare.judgement.within import (
+    Limit,
+    format_limit,
+    gap_allowance_db,
+    healthy_limit,
+    judged_by,
+    loud_limit,
+)
 from tensortriage.compare.metrics.tensor_metrics import measure
 
 SOURCES = Path(within.__file__).parents[2]
@@ -116,3 +123,14 @@ def test_every_threshold_has_its_reason():
             assert isinstance(reason, ast.Expr), node.targets[0].id
             assert isinstance(reason.value, ast.Constant), node.targets[0].id
             assert len(reason.value.value) > 60
+
+
+def test_chance_is_allowed_for_once_where_few_elements_carry_the_noise():
+    """Of 20 elements two differ by a step: ten times as often as in a healthy engine, so no factor beyond 3 dB."""
+    exact = np.ones(20)
+    flipped = exact + np.where(np.arange(20) < 2, 0.03, 0.0)
+    error = 0.03 * math.sqrt(2 / 20)
+    assert loud_limit(measure(exact, flipped)) == pytest.approx(error * 10 ** (3 / 20))
+    noisy = exact + 0.01 * np.random.default_rng(0).standard_normal(20)
+    figure = measure(exact, noisy)
+    assert loud_limit(figure) == pytest.approx(format_limit(figure.relative_rms_error, 20))
