@@ -29,6 +29,9 @@ SAME_EVERYWHERE = MOVES_DATA | {"Add", "Sub"}
 """Operators whose results no healthy engine gets more wrong than another: a sum of two numbers is correctly rounded by
 every one of them (IEEE 754). In ``x + -1e9`` it absorbs x; ten times its rounding error would not."""
 
+QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
+"""Operators whose results are integers, of which each was rounded from a number that engines compute in float32."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finish:
@@ -133,6 +136,8 @@ class TypedSteps:
         """Return the arithmetic of one node."""
         types = [self._dtype(value) for value in node.outputs]
         wide = next((dtype for dtype in types if dtype is not None), None)
+        if wide is None and is_standard(node, *QUANTIZERS):
+            wide = DType.FLOAT
         arithmetic = self.arithmetic.for_results(wide)
         finishes = tuple(self._finish(node, index, arithmetic) for index in range(len(node.outputs)))
         roundings = tuple(self._operand(node, index) for index in range(len(node.inputs)))

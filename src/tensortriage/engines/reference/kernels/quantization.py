@@ -1,7 +1,8 @@
-"""Quantization: rounding to integers or float8 is part of the model and happens; scales and products are float64."""
+"""Quantization: rounding to integers or float8 is part of the model and happens; products are exact or float32."""
 
 import numpy as np
 
+from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 from tensortriage.engines.reference.kernels.casting import convert
 from tensortriage.values.dtype import DType
@@ -17,15 +18,38 @@ def _spread(values: np.ndarray, x: np.ndarray, axis: int, block: int) -> np.ndar
 
 
 def quantize(
-    x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, to: DType, *, saturate: bool = True
+    x: np.ndarray,
+    scale: np.ndarray,
+    zero: np.ndarray | None,
+    to: DType,
+    *,
+    saturate: bool = True,
+    arithmetic: Arithmetic = EXACT,
 ) -> np.ndarray:
     """Return x / scale + zero, rounded to nearest even and brought into the range of an integer or float8 type."""
     scaled = x.astype(np.float64) / scale
+    if arithmetic.sums.accumulator is not None:
+        scaled = _in_float32(x, scale, scaled, zero, arithmetic.amplify)
     if to.is_float:
         return convert(scaled, to, saturate=saturate)
     shifted = np.rint(scaled) + (0.0 if zero is None else zero.astype(np.float64))
     limits = _range(to)
     return convert(np.clip(shifted, *limits), to)
+
+
+def _in_float32(
+    x: np.ndarray, scale: np.ndarray, exact: np.ndarray, zero: np.ndarray | None, amplify: int
+) -> np.ndarray:
+    """Return x / scale as engines make it: a product with the reciprocal, to which the zero point is added, in float32.
+
+    Where the sum is near a half it falls on the other side as soon as the distance is below the last place of the sum,
+    not of x / scale: OpenVINO's FakeQuantize does so.
+    """
+    with np.errstate(all="ignore"):
+        product = x.astype(np.float32) * (np.float32(1.0) / scale.astype(np.float32))
+        offset = np.float32(0.0) if zero is None else zero.astype(np.float32)
+        moved = (product + offset).astype(np.float64) - offset
+        return np.where(np.isfinite(moved), exact + amplify * (moved - exact), exact)
 
 
 def _range(to: DType) -> tuple[float, float]:
@@ -46,7 +70,7 @@ def _quantize_linear(call: Call) -> Output:
     if call[2] is not None:
         to, zero = DType.from_numpy(call[2].dtype), _spread(call[2], x, axis, block)
     scale = _spread(call[1], x, axis, block)
-    return quantize(x, scale, zero, to, saturate=bool(call.get("saturate", 1)))
+    return quantize(x, scale, zero, to, saturate=bool(call.get("saturate", 1)), arithmetic=call.arithmetic)
 
 
 @kernel("DequantizeLinear")
@@ -66,7 +90,7 @@ def _dynamic_quantize_linear(call: Call) -> Output:
     low, high = min(0.0, float(np.min(x, initial=0.0))), max(0.0, float(np.max(x, initial=0.0)))
     scale = np.array((high - low) / 255.0 or 1.0)
     zero = np.asarray(np.clip(np.rint(-low / scale), 0, 255)).astype(np.uint8)
-    return quantize(x, scale, zero, DType.UINT8), scale, zero
+    return quantize(x, scale, zero, DType.UINT8, arithmetic=call.arithmetic), scale, zero
 
 
 @kernel("QLinearMatMul")
@@ -78,7 +102,8 @@ def _qlinear_matmul(call: Call) -> Output:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.inputs[:8]
     left = (a.astype(np.float64) - _rows(a_zero).astype(np.float64)) * _rows(a_scale)
     right = (b.astype(np.float64) - b_zero.astype(np.float64)) * b_scale
-    return quantize(np.matmul(left, right), y_scale, y_zero, DType.from_numpy(y_zero.dtype))
+    to = DType.from_numpy(y_zero.dtype)
+    return quantize(np.matmul(left, right), y_scale, y_zero, to, arithmetic=call.arithmetic)
 
 
 def _rows(values: np.ndarray) -> np.ndarray:

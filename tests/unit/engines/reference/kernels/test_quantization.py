@@ -1,9 +1,13 @@
 import numpy as np
 import pytest
 
+from tensortriage.engines.options import Options
+from tensortriage.engines.reference.arithmetic import read_arithmetic
 from tensortriage.engines.reference.kernels import Call, kernel_for
 from tensortriage.engines.reference.kernels.quantization import quantize
 from tensortriage.values.dtype import DType
+
+FLOAT32 = read_arithmetic(Options({"accumulator": "fp32"}))
 
 
 def run(op_type, *inputs, version=21, outputs=1, **attributes):
@@ -15,6 +19,15 @@ def test_rounding_is_to_even_and_bounded():
     assert quantize(x, np.array(1.0), None, DType.INT8).tolist() == [0, 2, 2, 0, 127, -128]
     assert quantize(x, np.array(1.0), np.uint8(10), DType.UINT8).tolist() == [10, 12, 12, 10, 255, 0]
     assert quantize(x, np.array(1.0), None, DType.INT4).astype(int).tolist() == [0, 2, 2, 0, 7, -8]
+
+
+def test_in_float32_the_zero_point_is_added_before_rounding():
+    """16.500006 + 128 is 144.5 in float32, whose last place is 1.5e-5 there: a tie, which the exact sum is not."""
+    x, scale, zero = np.array([np.float32(0.28977525)]), np.array(np.float32(0.01756213), np.float64), np.uint8(128)
+    assert x[0] / scale == pytest.approx(16.500006, abs=1e-6)
+    assert quantize(x, scale, zero, DType.UINT8).tolist() == [145]
+    assert quantize(x, scale, zero, DType.UINT8, arithmetic=FLOAT32).tolist() == [144]
+    assert quantize(x, scale, np.uint8(0), DType.UINT8, arithmetic=FLOAT32).tolist() == [17]
 
 
 def test_per_axis_and_blocked_scales():

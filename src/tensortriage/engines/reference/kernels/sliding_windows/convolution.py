@@ -4,9 +4,11 @@ import numpy as np
 
 from tensortriage.engines.reference.accumulation import EXACT_SUMS
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
+from tensortriage.engines.reference.kernels.quantization import quantize
 from tensortriage.engines.reference.kernels.sliding_windows import winograd
 from tensortriage.engines.reference.kernels.sliding_windows.columns import correlate
 from tensortriage.engines.reference.kernels.sliding_windows.windows import Windows, last_axes
+from tensortriage.values.dtype import DType
 
 
 def convolve(call: Call, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -67,10 +69,9 @@ def _qlinear_conv(call: Call) -> Output:
     shifted = x.astype(np.float64) - float(x_zero.reshape(()))
     total = correlate(shifted, wide, windows, call.get("group", 1), EXACT_SUMS)
     total = _with_bias(total, None if call[8] is None else call[8].astype(np.float64))
-    scale = (w_scale * float(np.reshape(x_scale, ())) / float(np.reshape(y_scale, ()))).reshape(-1)
-    rounded = np.rint(total * _per_kernel(scale, total.ndim - 1)) + float(y_zero.reshape(()))
-    limits = np.iinfo(y_zero.dtype)
-    return np.clip(rounded, limits.min, limits.max).astype(y_zero.dtype)
+    real = total * _per_kernel((w_scale * float(np.reshape(x_scale, ()))).reshape(-1), total.ndim - 1)
+    to = DType.from_numpy(y_zero.dtype)
+    return quantize(real, y_scale.reshape(()), y_zero.reshape(()), to, arithmetic=call.arithmetic)
 
 
 def _with_bias(total: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
