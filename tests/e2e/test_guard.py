@@ -84,6 +84,16 @@ def test_what_no_handler_interrupts_ends_all_the_same(how, to_all, tmp_path):
     assert left(tmp_path) == []
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_was_passed_on_and_ended_the_child_is_an_interruption(how, tmp_path):
+    """The handlers are the system's own again while an interpreter ends."""
+    process = start(tmp_path, f"signal.signal({how:d}, signal.SIG_DFL); time.sleep(600)", *RUN, "--json")
+    wait_for_build(process)
+    process.send_signal(how)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(out)["slug"]) == (130, "interrupted")
+
+
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_every_phase_ends_in_native_code(words, tmp_path):
     process = start(tmp_path, STUBBORN, *words, "--json")

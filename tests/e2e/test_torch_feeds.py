@@ -1,8 +1,10 @@
 """Feeds from Python functions and from PyTorch: loaders, saved batches, recordings."""
 
+import functools
 import importlib.util
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -120,16 +122,20 @@ class Network:
         self.before.append(hook)
         return Handle(self.before, hook)
 
-    def register_forward_hook(self, hook):
+    def register_forward_hook(self, hook, *, always_call):
+        assert always_call
         self.after.append(hook)
         return Handle(self.after, hook)
 
     def __call__(self, *arguments, **keywords):
         for hook in self.before:
             hook(self, arguments, keywords)
-        result = self.forward(*arguments, **keywords)
-        for hook in self.after:
-            hook(self, arguments, result)
+        result = None
+        try:
+            result = self.forward(*arguments, **keywords)
+        finally:
+            for hook in self.after:
+                hook(self, arguments, result)
         return result
 
 
@@ -169,5 +175,72 @@ def test_nothing_is_written_without_a_call(tmp_path):
     with record(Network(), tmp_path / "recorded"):
         pass
     assert not (tmp_path / "recorded").exists()
+
+
+def test_what_cannot_be_watched_is_told_before_the_application_runs(tmp_path):
     with pytest.raises(TypeError):
         record(3, tmp_path)
+    with pytest.raises(ValueError, match="at least one"):
+        record(Network(), tmp_path, most=0)
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        record(Network(), tmp_path / "file")
+
+
+class Recursive(Network):
+    """A network that calls itself, and takes anything."""
+
+    def forward(self, x, *more, depth=1, **others):
+        return self(x + 1, depth=depth - 1) if depth else x
+
+
+class Uncopied(Tensor):
+    def numpy(self):
+        raise TypeError("sparse")
+
+
+def test_calls_that_cannot_be_recorded_do_not_stop_the_application(tmp_path):
+    around = [tensor(1)]
+    around.append(around)
+    deep = functools.reduce(lambda inner, _: [inner], range(5000), tensor(1))
+    network = Recursive()
+
+    def application():
+        with record(network, tmp_path / "recorded") as recording:
+            network(tensor(1), np.ones((1, 2)).view(Uncopied))
+            network(tensor(1), deep)
+            network(tensor(2), around)
+        return recording
+
+    with pytest.warns(RuntimeWarning, match=r"2 calls of the network are not recorded: .*sparse"):
+        recording = application()
+    assert [sorted(call) for call in recording.inputs] == [["more_0_0", "x"]]
+    assert (recording.inputs[0]["x"][0, 0], recording.outputs[0]["0"][0, 0]) == (2, 3)  # of the outermost call
+    assert len(list(open_data(tmp_path / "recorded/inputs.npz").series[0])) == 1
+
+
+def test_names_that_are_alike_or_odd_stay_apart(tmp_path):
+    network = Recursive()
+    with record(network, tmp_path) as recording:
+        network(tensor(1), b=[tensor(2), tensor(3)], b_0=tensor(4), **{"../a/b\0": tensor(5)})
+    values = {name: array[0, 0] for name, array in recording.inputs[0].items()}
+    assert values == {"x": 1, "b_0": 2, "b_1": 3, "b_0__2": 4, ".._a_b_": 5}
+
+
+def test_calls_of_several_threads_keep_their_own_outputs(tmp_path):
+    network, together = Recursive(), threading.Barrier(4)
+
+    def calls(value):
+        together.wait()
+        for _ in range(50):
+            network(tensor(value))
+
+    with record(network, tmp_path, most=200) as recording:
+        threads = [threading.Thread(target=calls, args=(value,)) for value in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    pairs = list(zip(recording.inputs, recording.outputs, strict=True))
+    assert len(pairs) == 200
+    assert all(outputs["0"][0, 0] == inputs["x"][0, 0] + 1 for inputs, outputs in pairs)

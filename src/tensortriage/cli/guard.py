@@ -103,16 +103,19 @@ def about_to_tell() -> None:
 
 
 def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None) -> Ending:
-    deadline, cause = None, ""
+    deadline, cause, asked = None, "", 0
     while True:
         watching = memory_bytes is not None or deadline is not None
         info = signal.sigtimedwait(heard, LOOK_SECONDS) if watching else signal.sigwaitinfo(heard)
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
-            return Ending(code, cause=cause) if code >= 0 else Ending(None, -code, cause)
+            if code >= 0:
+                return Ending(code, cause=cause)
+            # An interpreter on its way out has the system's own handlers again.
+            return Ending(None, -code, cause or ("interrupted" if -code == asked else ""))
         if info is not None and info.si_signo != signal.SIGCHLD:
-            deadline = deadline or time.monotonic() + GRACE_SECONDS
+            asked, deadline = info.si_signo, deadline or time.monotonic() + GRACE_SECONDS
             if info.si_code != _FROM_TERMINAL:
                 os.kill(child, info.si_signo)
         if deadline is not None and time.monotonic() > deadline:
