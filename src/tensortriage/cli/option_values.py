@@ -61,6 +61,7 @@ class DiagnoseValues(DataValues, LimitValues, ToleranceValues):
     """``triage diagnose``."""
 
     reference: str
+    against: str
     target_model: Path | None
     torch: str
     exporter: str

@@ -25,11 +25,13 @@ from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.premises.changed import model_changed
 from tensortriage.diagnose.rungs.premises.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.premises.network import network_changed
+from tensortriage.diagnose.rungs.premises.own_rows import contradictions
 from tensortriage.diagnose.rungs.premises.random_data import random_data
 from tensortriage.diagnose.rungs.premises.repeated import run_to_run
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep, with_shapes
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training, with_training
+from tensortriage.diagnose.rungs.premises.two_targets import changed_between, with_two_targets
 from tensortriage.diagnose.rungs.quantization.int16_sums import saturating_sums
 from tensortriage.diagnose.rungs.quantization.integer_engine import integer_arithmetic
 from tensortriage.diagnose.rungs.quantization.quantized_model import (
@@ -86,7 +88,8 @@ def climb(inv: Investigation, evidence: Evidence) -> Verdict:
             verdict = random_data(inv, evidence) or verdict
         except BudgetSpent:
             inv.unasked(words_of(random_data))
-    return with_training(evidence, with_shapes(inv.refreshed(verdict), evidence.shapes))
+    verdict = with_shapes(inv.refreshed(verdict), evidence.shapes)
+    return with_training(evidence, with_two_targets(evidence, verdict))
 
 
 def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
@@ -111,6 +114,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         if not same and (verdict := model_changed(inv, beside)):
             return verdict
         inv.focus(changed)
+    changed_between(inv, evidence)
     scan_ranges(inv, evidence)
     check_quantizers(inv)
     evidence.results, verdict = compare_outputs(inv)
@@ -120,6 +124,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     evidence.results += of_shapes
     if verdict := second_reference(inv, evidence):
         return verdict
+    evidence.results += contradictions(inv, evidence)
     fails = above_the_floor(inv, evidence.results)
     if verdict := run_to_run(inv, evidence.results) or build_to_build(inv, evidence):
         return verdict

@@ -28,6 +28,7 @@ Examples:
   triage diagnose model.onnx --target openvino:precision=bf16 --inputs real.npz
   triage diagnose model.onnx --target emulate:precision=fp16 --inputs test_data_set_0
   triage diagnose model.onnx --target onnxruntime --target-model optimized.onnx
+  triage diagnose model.onnx --target openvino --against openvino:worker=old/bin/python
   triage diagnose --torch network.py:make --target openvino:precision=bf16
   triage diagnose model.onnx --target script:my_engine.py:MyEngine --case study
 
@@ -40,6 +41,13 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 @click.command(cls=GuideCommand, value_lists=(*DATA_LISTS, *TOLERANCE_LISTS), epilog=EPILOG)
 @click.argument("model", type=READ, required=False)
 @option("--target", "-t", metavar="ENGINE", heading="Engines", help="Engine under suspicion, NAME[:key=value,...].")
+@option(
+    "--against",
+    default="",
+    metavar="ENGINE",
+    heading="Engines",
+    help="Another version, precision or engine: what changed first between the two, and which is wrong?",
+)
 @reference_option("Engines")
 @option(
     "--target-model",

@@ -62,6 +62,7 @@ def request_of(model: Path, target: str, given: DiagnoseValues) -> DiagnoseReque
         random_too=not given["no_random_data"],
         builds=given["builds"],
         emit_breakers=given["emit_breakers"],
+        against=given["against"],
         network=f"torch:{given['torch']}" if given["torch"] else "",
     )
 

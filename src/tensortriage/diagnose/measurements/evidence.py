@@ -70,6 +70,7 @@ class Evidence:
         shapes: What happened at each shape of a sweep.
         in_training: Nodes of the reference's model that are in training mode.
         asked: Names of the rungs that were begun.
+        two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
         builds_compared: Builds of the deployed model whose outputs were compared.
     """
 
@@ -78,6 +79,7 @@ class Evidence:
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
     quantization: str = ""
+    two_targets: str = ""
     same_network: bool = False
     unexplained: str = ""
     calibrated: Calibrated | None = None

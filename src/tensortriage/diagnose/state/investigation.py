@@ -74,6 +74,7 @@ class Question:
         random_too: Whether to look at random data as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
         kept: Nodes that compute in fp32 on the target, whatever its format.
+        against: Another target that the target is held against; None for none.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
     """
 
@@ -92,6 +93,7 @@ class Question:
     builds: int | None = None
     kept: tuple[str, ...] = ()
     network: EngineSpec | None = None
+    against: EngineSpec | None = None
 
 
 class Investigation(Lab):

@@ -62,7 +62,8 @@ class Rows:
             parts = [self.rows[index][tensor] for index in picked]
             parts += [np.zeros_like(parts[0])] * blank
             tensors[tensor] = np.ascontiguousarray(np.concatenate(parts, axis=axis))
-        return Feed(name, tensors, self.origin)
+        given = len(self.rows) - self.made_up
+        return Feed(name, tensors, self.origin if all(index < given for index in picked) else Origin.RANDOM)
 
 
 def batch_axes(specs: Sequence[ValueSpec], name: str = "") -> BatchAxes | None:

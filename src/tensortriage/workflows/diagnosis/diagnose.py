@@ -56,6 +56,7 @@ class DiagnoseRequest:
         random_too: Whether random data are looked at as well when real data pass.
         builds: How often the target is built again; None for what its engine makes sensible.
         emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
+        against: Spec of another engine, version or precision that the target is held against; empty without one.
         network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
     """
 
@@ -77,6 +78,7 @@ class DiagnoseRequest:
     builds: int | None = None
     emit_breakers: Path | None = None
     network: str = ""
+    against: str = ""
 
 
 def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> Verdict:
@@ -110,6 +112,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         random_too=request.random_too,
         builds=request.builds,
         network=usable(request.network) if request.network else None,
+        against=usable(request.against) if request.against else None,
     )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))

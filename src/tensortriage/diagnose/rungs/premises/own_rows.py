@@ -1,0 +1,81 @@
+"""Is the target at one with itself? Where it passes so far, rows that the model makes equal are put to it.
+
+Data that were given have one batch size and one order of rows; the fault of a kernel for another size does not show on
+them. Batches on which the target contradicts itself are looked into as if they had been given as data.
+"""
+
+import dataclasses
+
+from tensortriage.diagnose.consistency.relations import EqualityClaim, row_relations
+from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
+from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.generated.batch_rows import batch_axes, gather_rows
+
+QUESTION = "do equal rows get equal results?"
+
+ROWS = 8
+"""Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
+
+SLOW_BUILD_SECONDS = 5.0
+"""Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SelfAnswers:
+    """What became of the claims, in the order asked; remembered in the case."""
+
+    answers: tuple[SelfAnswer, ...]
+
+
+def contradictions(inv: Investigation, evidence: Evidence) -> tuple[FeedResult, ...]:
+    """Return the results of batches on which the target contradicts itself; none where it fails already."""
+    if inv.question.tolerance is not None or any(beyond_format(inv, result) for result in evidence.results):
+        return ()
+    claims = _claims(inv)
+    if not claims:
+        return ()
+    since = inv.mark()
+    try:
+        answers = _answers(inv, claims)
+    except (EngineError, UsageError) as error:
+        inv.answered(QUESTION, f"not to be had: {error.message}", since=since)
+        return ()
+    broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
+    told = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
+    answer = "; ".join(f"{each.question} {each.answer}" for each in (broken or told))
+    inv.answered(QUESTION, answer or f"yes: {len(answers)} questions about rows", since=since, answers=answers)
+    names = {name for each in broken for name in (each.left, each.right)}
+    feeds = {feed.name: feed for claim in claims for feed in (claim.left, claim.right) if feed.name in names}
+    found = []
+    for feed in feeds.values():
+        try:
+            found.append(judge(inv, feed, deployed(inv, feed), output_floors(inv)))
+        except (EngineError, Unsound):  # then the others tell
+            continue
+    return tuple(found)
+
+
+def _claims(inv: Investigation) -> list[EqualityClaim]:
+    axes = batch_axes(inv.model.inputs)
+    own = axes.rows_in(inv.question.feeds[0]) if axes is not None else 0
+    if axes is None or not own:
+        return []
+    slow = inv.tally.build_seconds > SLOW_BUILD_SECONDS * max(inv.tally.builds, 1)
+    if slow and axes.fixed is None:
+        axes = dataclasses.replace(axes, fixed=own)
+    wanted = axes.fixed or max(ROWS, own)
+    rows = gather_rows(inv.model, inv.question.feeds, axes, wanted)
+    return row_relations(rows, whole=False) if len(rows.rows) > 1 else []
+
+
+def _answers(inv: Investigation, claims: list[EqualityClaim]) -> tuple[SelfAnswer, ...]:
+    def ask() -> SelfAnswers:
+        check = SelfCheck(inv, inv.model, inv.question.target, at_sight=True)
+        return SelfAnswers(tuple(map(check.ask, claims)))
+
+    key = inv.key(inv.question.target, inv.model, claims[0].left, "equal rows", [claim.right.name for claim in claims])
+    return inv.case.checks.remember(key, f"equal rows on {inv.question.target}", SelfAnswers, ask).answers

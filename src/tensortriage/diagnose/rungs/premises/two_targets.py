@@ -1,0 +1,214 @@
+"""Two targets, one question: of two versions, precisions or devices, what changed first, and who is right?
+
+Both run the same model on the same feed. The first value, in topological order, in which they differ by more than two
+healthy engines may is where they part; the plans tell what is fused, computed in another format, or by another kernel.
+Each is judged by the envelope of the model in its own format, so neither has to be right. The ladder then goes on with
+the one that is outside.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import within_limit
+from tensortriage.diagnose.consistency.evaluations import difference
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict
+from tensortriage.engines.base import Plan, Region
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.row_limits import HealthySpread
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Node
+from tensortriage.runs.runner import precision_of
+from tensortriage.values.store import TensorStore
+
+AGREE = "do the two targets agree?"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ValueRow:
+    """One value on both targets.
+
+    Attributes:
+        value: Its name.
+        difference: Relative RMS difference of the two, of the first one's RMS.
+        allowed: What both may be off by on healthy engines, together.
+        errors: Relative error of each against the model's own evaluation, by spec.
+        outside: The targets that are outside the envelope of the model in their format.
+    """
+
+    value: str
+    difference: float
+    allowed: float
+    errors: Mapping[str, float]
+    outside: tuple[str, ...]
+
+    @property
+    def parts(self) -> bool:
+        """Whether the two differ by more than two healthy engines may."""
+        return not within_limit(self.difference, self.allowed)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlanChange:
+    """How a region of the one plan differs from what the other one has for its nodes.
+
+    Attributes:
+        what: ``fusion``, ``precision`` or ``tactic``.
+        nodes: ONNX nodes of the region in the first target's plan.
+        before: The first target's.
+        after: The other's.
+    """
+
+    what: str
+    nodes: tuple[str, ...]
+    before: str
+    after: str
+
+
+def changed_between(inv: Investigation, evidence: Evidence) -> None:
+    """Find what changed first between the target and the one it is held against, and go on with the guilty one."""
+    against = inv.question.against
+    if against is None:
+        return
+    targets = (inv.question.target, against)
+    try:
+        outputs = [row for feed in inv.question.feeds for row in _output_rows(inv, targets, feed)]
+    except (EngineError, UsageError) as error:
+        inv.answered(AGREE, f"not to be had: {error.message}", since=inv.mark())
+        return
+    since = inv.mark()
+    worst = max(outputs, key=lambda row: (row.parts, row.difference / max(row.allowed, 1e-30)))
+    outside = [str(spec) for spec in targets if any(str(spec) in row.outside for row in outputs)]
+    envelope = f"outside the envelope of the model: {' and '.join(outside) or 'neither'}"
+    relation = "no" if worst.parts else "yes"
+    inv.answered(
+        AGREE,
+        f"{relation}: output '{worst.value}' differs by {say(worst.difference)}, healthy is {say(worst.allowed)}; "
+        f"{envelope}",
+        since=since,
+        outputs=outputs,
+        outside=outside,
+    )
+    evidence.two_targets = f"{envelope}; {_first_change(inv, targets, worst)}"
+    if outside == [str(against)]:
+        inv.retarget(against, inv.question.kept)
+
+
+def with_two_targets(evidence: Evidence, verdict: Verdict) -> Verdict:
+    """Return a verdict whose summary tells what changed between two targets."""
+    if not evidence.two_targets:
+        return verdict
+    return dataclasses.replace(verdict, summary=f"{verdict.summary}; of the two targets, {evidence.two_targets}")
+
+
+def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: ValueRow) -> str:
+    """Record and return where the two part first, in results and in plans."""
+    since = inv.mark()
+    row = _first_value(inv, targets) if worst.parts else None
+    node = inv.model.graph.producer((row or worst).value)
+    place = "they agree in every value that can be seen"
+    if row is not None and node is not None:
+        place = f"they part first in '{row.value}' ({node.op_type} '{node.name}'), by {say(row.difference)}"
+    changes = _plan_changes(inv, targets)
+    told = "".join(
+        f"; {change.what} of {', '.join(change.nodes[:4])}: {change.before} -> {change.after}"
+        for change in _told(changes, node if row else None)
+    )
+    plans = told if changes is not None else "; the plans do not tell"
+    inv.answered("what changed first?", f"{place}{plans}", since=since, value=row, plan=(changes or [])[:20])
+    return f"{place}{told}"
+
+
+def _output_rows(inv: Investigation, targets: Sequence[EngineSpec], feed: Feed) -> list[ValueRow]:
+    names = [spec.name for spec in inv.model.outputs]
+    found = []
+    for spec in targets:
+        inv.listener.progress(f"running {spec} on {feed.name}")
+        found.append({name: np.array(array) for name, array in inv.runner(spec, inv.model).run(feed).items()})
+    return _rows(inv, targets, feed, names, found)
+
+
+def _first_value(inv: Investigation, targets: Sequence[EngineSpec]) -> ValueRow | None:
+    """Return the first value in which the two part, all values shown; None where none is seen to."""
+    feed = inv.question.feeds[0]
+    try:
+        stores = [inv.recorded(spec, inv.model, feed, inv.values)[0] for spec in targets]
+        rows = _rows(inv, targets, feed, inv.values, stores)
+    except (EngineError, UsageError):
+        return None
+    return next((row for row in rows if row.parts), None)
+
+
+def _rows(
+    inv: Investigation,
+    targets: Sequence[EngineSpec],
+    feed: Feed,
+    names: Sequence[str],
+    found: Sequence[Mapping[str, np.ndarray] | TensorStore],
+) -> list[ValueRow]:
+    healthy = [
+        HealthySpread(inv, inv.model, feed, names, target=spec, precision=precision_of(spec)) for spec in targets
+    ]
+    rows = []
+    for name in names:
+        if any(name not in store for store in found):
+            continue
+        limits = [spread.limit(name, np.asarray) for spread in healthy]
+        errors = {
+            str(spec): difference(healthy[0].centre[name], store[name])
+            for spec, store in zip(targets, found, strict=True)
+        }
+        outside = [
+            str(spec) for spec, limit in zip(targets, limits, strict=True) if not within_limit(errors[str(spec)], limit)
+        ]
+        rows.append(ValueRow(name, difference(found[0][name], found[1][name]), sum(limits), errors, tuple(outside)))
+    return rows
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def _plan_changes(inv: Investigation, targets: Sequence[EngineSpec]) -> list[PlanChange] | None:
+    """Return what the second plan does otherwise, in the order of the first; None where a plan is not told."""
+    try:
+        plans = [inv.runner(spec, inv.model).plan() for spec in targets]
+    except EngineError:
+        return None
+    return plan_changes(plans[0], plans[1]) if plans[0] and plans[1] else None
+
+
+def plan_changes(first: Plan, other: Plan) -> list[PlanChange]:
+    """Return how regions of a plan differ from the regions of another that run the same nodes, in order.
+
+    Nodes are compared that both plans name; a region that runs other nodes with them is a change of fusion.
+    """
+    places = {node: region for region in other.regions for node in region.nodes}
+    found = []
+    for region in first.regions:
+        shared = [places[node] for node in region.nodes if node in places]
+        if not shared:
+            continue
+        after = shared[0]
+        if {*after.nodes} != {*region.nodes}:
+            found.append(PlanChange("fusion", region.nodes, _fused(region), _fused(after)))
+        if after.precision != region.precision:
+            found.append(PlanChange("precision", region.nodes, region.precision, after.precision))
+        if after.implementation != region.implementation:
+            found.append(PlanChange("tactic", region.nodes, region.implementation, after.implementation))
+    return found
+
+
+def _fused(region: Region) -> str:
+    return f"{len(region.nodes)} ops in one region" if len(region.nodes) > 1 else "alone"
+
+
+def _told(changes: Sequence[PlanChange] | None, node: Node | None) -> Sequence[PlanChange]:
+    """Return the changes that are worth a sentence: those at a node, else the first of each sort."""
+    at_node = [change for change in changes or () if node is not None and node.name in change.nodes]
+    firsts = {change.what: change for change in reversed(changes or ())}
+    return at_node or ([*firsts.values()] if node is None else [])
