@@ -7,12 +7,14 @@ the one that is outside.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import within_limit
+from tensortriage.compare.measured import difference_in_kind
 from tensortriage.diagnose.consistency.evaluations import difference
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
@@ -39,6 +41,7 @@ class ValueRow:
         allowed: What both may be off by on healthy engines, together.
         errors: Relative error of each against the model's own evaluation, by spec.
         outside: The targets that are outside the envelope of the model in their format.
+        shapes: How their shapes or kinds of type differ, in words; empty when they do not.
     """
 
     value: str
@@ -46,6 +49,12 @@ class ValueRow:
     allowed: float
     errors: Mapping[str, float]
     outside: tuple[str, ...]
+    shapes: str = ""
+
+    @property
+    def apart(self) -> str:
+        """How far the two are apart, in words."""
+        return f"in {self.shapes}" if self.shapes else f"by {say(self.difference)}"
 
     @property
     def parts(self) -> bool:
@@ -88,8 +97,7 @@ def changed_between(inv: Investigation, evidence: Evidence) -> None:
     relation = "no" if worst.parts else "yes"
     inv.answered(
         AGREE,
-        f"{relation}: output '{worst.value}' differs by {say(worst.difference)}, healthy is {say(worst.allowed)}; "
-        f"{envelope}",
+        f"{relation}: output '{worst.value}' differs {worst.apart}, healthy is {say(worst.allowed)}; {envelope}",
         since=since,
         outputs=outputs,
         outside=outside,
@@ -113,7 +121,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     node = inv.model.graph.producer((row or worst).value)
     place = "they agree in every value that can be seen"
     if row is not None and node is not None:
-        place = f"they part first in '{row.value}' ({node.op_type} '{node.name}'), by {say(row.difference)}"
+        place = f"they part first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)
     told = "".join(
         f"; {change.what} of {', '.join(change.nodes[:4])}: {change.before} -> {change.after}"
@@ -126,11 +134,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
 
 def _output_rows(inv: Investigation, targets: Sequence[EngineSpec], feed: Feed) -> list[ValueRow]:
     names = [spec.name for spec in inv.model.outputs]
-    found = []
-    for spec in targets:
-        inv.listener.progress(f"running {spec} on {feed.name}")
-        found.append({name: np.array(array) for name, array in inv.runner(spec, inv.model).run(feed).items()})
-    return _rows(inv, targets, feed, names, found)
+    return _rows(inv, targets, feed, names, [inv.recorded(spec, inv.model, feed, names)[0] for spec in targets])
 
 
 def _first_value(inv: Investigation, targets: Sequence[EngineSpec]) -> ValueRow | None:
@@ -149,7 +153,7 @@ def _rows(
     targets: Sequence[EngineSpec],
     feed: Feed,
     names: Sequence[str],
-    found: Sequence[Mapping[str, np.ndarray] | TensorStore],
+    found: Sequence[TensorStore],
 ) -> list[ValueRow]:
     healthy = [
         HealthySpread(inv, inv.model, feed, names, target=spec, precision=precision_of(spec)) for spec in targets
@@ -166,7 +170,10 @@ def _rows(
         outside = [
             str(spec) for spec, limit in zip(targets, limits, strict=True) if not within_limit(errors[str(spec)], limit)
         ]
-        rows.append(ValueRow(name, difference(found[0][name], found[1][name]), sum(limits), errors, tuple(outside)))
+        first, other = (np.asarray(store[name]) for store in found)
+        kinds = difference_in_kind(first, other)
+        apart = math.inf if kinds else difference(first, other)
+        rows.append(ValueRow(name, apart, sum(limits), errors, tuple(outside), kinds))
     return rows
 
 
