@@ -80,6 +80,20 @@ def another_weight(name):
     return change
 
 
+def another_table(graph):
+    node = next(node for node in graph.node if node.op_type == "Mul")
+    another_weight(node.input[1])(graph)
+
+
+def without_the_mean(graph):
+    """As an exporter leaves out a branch that it did not see taken."""
+    node = next(node for node in graph.node if node.op_type == "Sub")
+    user = next(user for user in graph.node if node.output[0] in user.input)
+    user.input[list(user.input).index(node.output[0])] = node.input[0]
+    for each in [node, next(node for node in graph.node if node.op_type == "ReduceMean")]:
+        graph.node.remove(each)
+
+
 @pytest.mark.parametrize(
     ("network", "change", "module", "words"),
     [
@@ -89,8 +103,19 @@ def another_weight(name):
         (TRANSFORMER, another_weight("layers.1.attention.o_proj.bias"), "layers.1.attention.o_proj", "aten.linear"),
         (f"torch:{NETWORKS}:pictures", attribute("Resize", 0, "mode", "nearest"), "up", "mode='bilinear'"),
         (f"torch:{NETWORKS}:pictures", another_weight("head.bias"), "head", "Conv"),
+        (f"torch:{NETWORKS}:waves", another_table, "", "folded aten.arange"),
+        (f"torch:{NETWORKS}:waves", without_the_mean, "mean", "leaves out aten.mean"),
     ],
-    ids=["epsilon", "gelu-form", "attention-scale", "another-weight", "resize-mode", "another-bias"],
+    ids=[
+        "epsilon",
+        "gelu-form",
+        "attention-scale",
+        "another-weight",
+        "resize-mode",
+        "another-bias",
+        "folded",
+        "branch",
+    ],
 )
 def test_a_fault_of_the_exporter(tmp_path, exported, network, change, module, words):
     model, inputs = exported(network)
@@ -132,6 +157,22 @@ def test_a_size_that_the_older_exporter_bakes_in(tmp_path):
     np.savez(tmp_path / "five.npz", x=x)
     verdict = judged(tmp_path, f"torch:{NETWORKS}:share", tmp_path / "share.onnx", tmp_path / "five.npz")
     assert (verdict.verdict, verdict.culprits[0].origin.module) == ("model-changed", "mean")
+
+
+def test_a_model_that_was_left_in_training_mode(tmp_path, exported):
+    network = f"torch:{NETWORKS}:pictures"
+    model, inputs = exported(network)
+
+    def drop(graph):
+        node = next(node for node in graph.node if node.op_type == "Relu")
+        graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "ratio"))
+        graph.initializer.append(numpy_helper.from_array(np.array(True), "training"))
+        node.op_type = "Dropout"
+        node.input.extend(["ratio", "training"])
+
+    verdict = judged(tmp_path, network, planted(tmp_path, model, drop), inputs)
+    assert (verdict.verdict, verdict.culprits[0].op_type) == ("model-changed", "Dropout")
+    assert "though the network is in evaluation mode" in verdict.culprits[0].reason
 
 
 def test_a_network_in_training_mode(tmp_path, exported):

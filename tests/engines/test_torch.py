@@ -77,18 +77,13 @@ def test_formats_are_told_apart():
 def test_values_are_copied_before_they_are_overwritten(tmp_path):
     (tmp_path / "net.py").write_text(WRITES_IN_PLACE)
     spec = EngineSpec.parse(f"torch:{tmp_path / 'net.py'}:make")
-    import tensortriage.engines.torch.traced_values as traced
-    from tensortriage.engines.torch.engine import TorchSession
-
-    model = three_outputs(tmp_path)
-    made = create(spec).compile(model, spec.options)
-    session = TorchSession(made._session, made.outputs, ["a", "b", "c"], {"first": traced.TracedValue(module="first")})
+    session = create(spec).compile(three_outputs(tmp_path, inside="first"), spec.options)
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     outputs = session.run({"x": x})
     np.testing.assert_array_equal(outputs["a"], np.zeros((2, 4)))
     np.testing.assert_array_equal(outputs["b"], x * 2)
     np.testing.assert_array_equal(outputs["c"], np.ones((2, 4)))
-    inner = dict(session.captured({"x": x}, ["first"]))["first"]
+    inner = dict(session.captured({"x": x}, ["inner"]))["inner"]
     assert np.abs(inner).max() > 1  # the sum of the row; zero once the next line has run
     session.close()
 
@@ -113,11 +108,57 @@ def test_another_number_of_outputs_is_refused(tmp_path):
     assert "3 tensors, the ONNX model 2 outputs" in caught.value.message
 
 
-def three_outputs(folder, names="abc"):
+def three_outputs(folder, names="abc", *, inside=""):
     from onnx import helper
 
     import models
 
-    nodes = [helper.make_node("Neg", ["x"], [name], name=f"make_{name}") for name in names]
+    nodes = [helper.make_node("Neg", ["inner" if inside else "x"], [name], name=f"make_{name}") for name in names]
+    if inside:
+        nodes.insert(0, helper.make_node("Abs", ["x"], ["inner"], name=f"/{inside}/Abs"))
     model = models.of_nodes(nodes, inputs={"x": (2, 4)}, outputs=dict.fromkeys(names, (2, 4)))
     return model.save(folder / "three.onnx")
+
+
+NETWORKS = FOLDER / "small_networks.py"
+
+
+@pytest.fixture(scope="module")
+def two_products(tmp_path_factory):
+    """Return an ONNX file that stands for the network of two products."""
+    from onnx import helper
+
+    import models
+
+    shape = (4, 8)
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="stands_for_it")]
+    made = models.of_nodes(nodes, inputs={"x": shape}, outputs={"y": shape})
+    return made.save(tmp_path_factory.mktemp("products") / "model.onnx")
+
+
+@pytest.mark.slow
+def test_a_compiled_network_and_a_wrong_pass_of_its_compiler(two_products):
+    x = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
+    right = opened(f"torch:{NETWORKS}:two_products", two_products)
+    expected = right.run({"x": x})["y"]
+    right.close()
+    wrong = opened(f"torch:{NETWORKS}:two_products_with_a_wrong_pass,compile=inductor", two_products)
+    found = wrong.run({"x": x})["y"]
+    wrong.close()
+    healthy = opened(f"torch:{NETWORKS}:two_products,compile=inductor", two_products)
+    np.testing.assert_allclose(healthy.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-6)
+    healthy.close()
+    assert np.abs(found - expected).max() > 0.1  # the first weight is not transposed
+
+
+@pytest.mark.slow
+def test_a_compiler_that_is_missing_is_said(two_products, tmp_path, monkeypatch):
+    (tmp_path / "net.py").write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return torch.sin(x) + 1\n"
+        "def make():\n    return Net().eval(), torch.ones(4, 8)\n"
+    )
+    monkeypatch.setenv("CXX", str(tmp_path / "absent"))
+    with pytest.raises(TriageError) as caught:
+        opened(f"torch:{tmp_path / 'net.py'}:make,compile=inductor", two_products)
+    assert caught.value.slug == "torch-compiler"
+    assert "g++" in caught.value.cure

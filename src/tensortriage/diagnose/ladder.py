@@ -99,7 +99,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
         BudgetSpent: When the time is over before.
     """
     left_in_training(inv, evidence)
-    if verdict := network_changed(inv):
+    if verdict := network_changed(inv, evidence):
         return verdict
     if verdict := reference_is_sound(inv):
         return verdict

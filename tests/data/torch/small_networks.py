@@ -49,6 +49,27 @@ class Dropping(nn.Module):
         return self.last(self.drop(torch.relu(self.first(x))))
 
 
+class Waves(nn.Module):
+    """Adds a table of waves that an exporter computes, and the mean where there are many words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean, self.head = Centred(), nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(x.shape[1])[:, None]
+        waves = torch.sin(places / 10.0 ** torch.arange(8))
+        return self.head(self.mean(x * waves))
+
+
+class Centred(nn.Module):
+    """Takes the mean away from long inputs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(x)
+        return x - x.mean(1, keepdim=True) if x.shape[1] > 3 else x
+
+
 def pictures() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     """Return the network for pictures."""
     torch.manual_seed(1)
@@ -67,3 +88,39 @@ def dropping() -> tuple[nn.Module, torch.Tensor]:
     """Return a network in training mode."""
     torch.manual_seed(3)
     return Dropping().train(), torch.randn(2, 8)
+
+
+def waves() -> tuple[nn.Module, torch.Tensor]:
+    """Return the network with a table of waves."""
+    torch.manual_seed(5)
+    return Waves().eval(), torch.randn(2, 6, 8)
+
+
+class TwoProducts(nn.Module):
+    """Two matrix products: nothing that ``torch.compile`` needs a C++ compiler for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.first(x))
+
+
+def two_products() -> tuple[nn.Module, torch.Tensor]:
+    """Return the network of two products."""
+    torch.manual_seed(4)
+    return TwoProducts().eval(), torch.randn(4, 8)
+
+
+def two_products_with_a_wrong_pass() -> tuple[nn.Module, torch.Tensor]:
+    """Return it, and plant a pass of inductor that forgets to transpose the first weight."""
+    import torch._inductor.config as inductor
+
+    def forget(graph: torch.fx.Graph) -> None:
+        product = next(node for node in graph.nodes if node.target is torch.ops.aten.mm.default)
+        transposed = product.args[1]
+        product.args = (product.args[0], transposed.args[0])
+
+    inductor.post_grad_custom_post_pass = forget
+    return two_products()

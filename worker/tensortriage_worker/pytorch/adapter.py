@@ -13,12 +13,18 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.pytorch.batches import read_batch
+from tensortriage_worker.pytorch.compiled import compiled
 from tensortriage_worker.pytorch.export import export
-from tensortriage_worker.pytorch.intermediates import agree, exported, run_with_hooks, values_by_node
+from tensortriage_worker.pytorch.intermediates import (
+    agree,
+    exported,
+    operations,
+    run_with_hooks,
+    values_by_node,
+)
 from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
 
 _LONGEST_PRINTED = 200
-_UNFUSED = {"max_fusion_size": 1, "epilogue_fusion": False, "pattern_matcher": False}
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -57,10 +63,15 @@ class NetworkSession:
         dtype, device = options.get("dtype", ""), options.get("device", "")
         self._network = in_dtype(torch, network, dtype, device)
         self._caller = Caller(self._network, names["inputs"], dtype, device)
-        self._run = _compiled(torch, self._network.module, options.get("compile", "eager"))
+        word = options.get("compile", "eager")
+        self._run = compiled(torch, self._network.module, word)  # type: Any
         self._programs = {}  # type: Dict[Any, Any]
         training = any(inner.training for inner in network.module.modules()) if _has_modules(network.module) else False
         self.info = {"version": str(torch.__version__), "training": training}  # type: Dict[str, Any]
+        if word != "eager" and self._network.arguments is not None:  # what is compiled is compiled in the first run
+            positional, keywords = self._caller.examples()
+            with torch.no_grad():
+                self._run(*positional, **keywords)
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once."""
@@ -84,12 +95,17 @@ class NetworkSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Spill
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Answer ``modules``: what modules print; or ``values``: inner values by ONNX name.
+        """Answer ``modules``: what modules print; ``program``: its operations; or ``values``: inner ones by ONNX name.
 
         ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module.
         """
         if question == "modules":
             return {"modules": _printed(self._network.module)}, []
+        if question == "program":
+            try:
+                return {"operations": operations(self._program(feed))}, []
+            except Exception as error:  # exporting runs the user's code and much of PyTorch's
+                return {"operations": [], "reason": _no_program(error)}, []
         wanted = arguments["wanted"]
         positional, keywords = self._caller.arguments(feed)
         modules = {place["module"] for place in wanted.values() if place["module"]}
@@ -119,17 +135,21 @@ class NetworkSession:
         nodes = {place["fx_node"] for place in wanted.values() if place["fx_node"]}
         if not nodes:
             return {}, ""
-        shapes = tuple(sorted((name, tuple(item.array.shape)) for name, item in feed.items()))
         try:
-            if shapes not in self._programs:
-                self._programs[shapes] = exported(self._torch, self._network.module, arguments, keywords)
-            outputs, found = values_by_node(self._torch, self._programs[shapes], arguments, keywords, nodes)
-        except Exception as error:  # exporting runs the user's code and much of PyTorch's
-            text = " ".join(str(error).split())
-            return {}, "the network cannot be exported here: {}: {}".format(type(error).__name__, text[:300])
+            outputs, found = values_by_node(self._torch, self._program(feed), arguments, keywords, nodes)
+        except Exception as error:  # likewise
+            return {}, _no_program(error)
         if not agree(self._torch, outputs, result):
             return {}, "torch.export's program does not compute what the network does"
         return found, ""
+
+    def _program(self, feed: Mapping[str, Item]) -> Any:
+        """Return the network's exported program for the shapes of a feed; errors are the exporter's."""
+        shapes = tuple(sorted((name, tuple(item.array.shape)) for name, item in feed.items()))
+        if shapes not in self._programs:
+            arguments, keywords = self._caller.arguments(feed)
+            self._programs[shapes] = exported(self._torch, self._network.module, arguments, keywords)
+        return self._programs[shapes]
 
     def plan(self) -> None:
         """PyTorch does not tell."""
@@ -140,6 +160,12 @@ class NetworkSession:
         del self._network, self._caller
 
 
+def _no_program(error: Exception) -> str:
+    return "the network cannot be exported here: {}: {}".format(
+        type(error).__name__, " ".join(str(error).split())[:300]
+    )
+
+
 def _printed(module: Any) -> Dict[str, str]:
     """Return what the innermost modules print of themselves, each on one short line."""
     inner = module.named_modules() if _has_modules(module) else ()
@@ -148,11 +174,3 @@ def _printed(module: Any) -> Dict[str, str]:
 
 def _has_modules(module: Any) -> bool:
     return callable(getattr(module, "modules", None))
-
-
-def _compiled(torch: Any, module: Any, word: str) -> Any:
-    if word == "eager":
-        return module
-    if word == "inductor-unfused":
-        return torch.compile(module, backend="inductor", options=_UNFUSED)
-    return torch.compile(module, backend=word)

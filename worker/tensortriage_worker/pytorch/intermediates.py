@@ -15,6 +15,8 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from tensortriage_worker.pytorch.network import tensors_in
 
+_LONGEST_STACK = 2000  # the innermost calls are last
+
 ModuleResults = Dict[str, List[List[Any]]]
 """Path of a module to its calls, and per call the tensors it returned."""
 
@@ -53,6 +55,30 @@ def exported(torch: Any, module: Any, arguments: Tuple[Any, ...], keywords: Mapp
             module, arguments, kwargs=dict(keywords) or None, dynamo=True, optimize=False, verbose=False
         )
     return made.exported_program
+
+
+def operations(program: Any) -> List[Dict[str, str]]:
+    """Return the operations of an exported program, in order, each as the metadata that the ONNX exporter writes."""
+    found = []
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            around = list((node.meta.get("nn_module_stack") or {}).values())
+            classes = [
+                kind if isinstance(kind, str) else kind.__module__ + "." + kind.__qualname__ for _, kind in around
+            ]
+            found.append(
+                {
+                    "pkg.torch.onnx.name_scopes": repr([path for path, _ in around] + [node.name]),
+                    "pkg.torch.onnx.class_hierarchy": repr([*classes, str(node.target)]),
+                    "pkg.torch.onnx.stack_trace": (node.meta.get("stack_trace") or "")[-_LONGEST_STACK:],
+                    "pkg.torch.onnx.fx_node": node.format_node() or "",
+                }
+            )
+    return found
+
+
+def _qualified(kind: Any) -> str:
+    return "{}.{}".format(kind.__module__, kind.__qualname__)
 
 
 def values_by_node(

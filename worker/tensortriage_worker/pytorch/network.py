@@ -172,6 +172,16 @@ class Caller:
         arguments, keywords = pytree.tree_unflatten(leaves, structure)
         return arguments, keywords
 
+    def examples(self) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+        """Return the example inputs, which must be there, as positional and keyword arguments of the network's own."""
+        pytree = importlib.import_module("torch.utils._pytree")
+
+        def copied(leaf: Any) -> Any:
+            return self._placed(leaf.clone()) if isinstance(leaf, self._torch.Tensor) else leaf
+
+        arguments, keywords = pytree.tree_map(copied, (self._network.arguments, self._network.keywords))
+        return arguments, keywords
+
     def _in_order(self, places: List[int], leaves: List[Any], tensors: List[Any]) -> List[Any]:
         """Return the tensors in the order of the examples: by parameter name where inputs are called so."""
         network = self._network
@@ -190,6 +200,9 @@ class Caller:
             tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         else:
             tensor = torch.from_numpy(array)
+        return self._placed(tensor)
+
+    def _placed(self, tensor: Any) -> Any:
         if self._dtype is not None and tensor.is_floating_point():
             tensor = tensor.to(self._dtype)
         return tensor.to(self._device) if self._device else tensor

@@ -18,6 +18,5 @@ def _with_origin(culprit: Culprit, graphs: tuple[Graph, ...]) -> Culprit:
         return culprit
     copies = [graph.origin(name).module for name in culprit.instances] if len(culprit.instances) > 1 else []
     repeated = common_pattern(copies)
-    return dataclasses.replace(
-        culprit, origin=graph.origin(culprit.node), repeated_module=repeated if "*" in repeated else ""
-    )
+    origin = culprit.origin if culprit.origin.is_known else graph.origin(culprit.node)
+    return dataclasses.replace(culprit, origin=origin, repeated_module=repeated if "*" in repeated else "")

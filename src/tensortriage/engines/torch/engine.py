@@ -17,10 +17,11 @@ import numpy as np
 from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
-from tensortriage.engines.torch.traced_values import TracedValue, traced_values
+from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import noted_outputs
+from tensortriage.model.provenance.operations import Operation, read_operation
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -125,11 +126,14 @@ class TorchEngine:
         session = self._isolated.compile(
             model,
             {**settings, "names": names},
-            affinity=settings["file"],
+            # What a function sets up for its compiler would otherwise reach the networks of others.
+            affinity=" ".join(settings.get(key, "") for key in ("file", "attribute", "compile")),
             files=("file",),
             declared=lambda _: (loaded.inputs, _outputs(loaded, network)),
         )
-        return TorchSession(session, loaded.outputs, network, traced_values(loaded))
+        if settings["compile"] != LEVELS[0]:  # what is compiled is compiled anew for another shape, in a run
+            return TorchSession(session, loaded, network, least_seconds=self.limits.build_seconds)
+        return TorchSession(session, loaded, network)
 
 
 class TorchSession:
@@ -145,17 +149,17 @@ class TorchSession:
     """How inner values are seen."""
 
     def __init__(
-        self,
-        session: IsolatedSession,
-        outputs: Sequence[ValueSpec],
-        network: Sequence[str],
-        traced: Mapping[str, TracedValue],
+        self, session: IsolatedSession, model: Model, network: Sequence[str], *, least_seconds: float = 0.0
     ) -> None:
         self.inputs: Sequence[ValueSpec] = session.inputs
-        self.outputs: Sequence[ValueSpec] = tuple(outputs)
+        self.outputs: Sequence[ValueSpec] = model.outputs
         self.info = session.info
         self.reason = ""
-        self._session, self._network, self.traced = session, frozenset(network), traced
+        self._session, self._model, self._network = session, model, frozenset(network)
+        self._traces: dict[tuple[Operation, ...], Trace] = {}
+        self._least_seconds = least_seconds
+        if least_seconds:
+            session.allow(least_seconds)
 
     def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once; the model's marked inner values are looked up by the exporter's metadata.
@@ -183,15 +187,30 @@ class TorchSession:
         Raises:
             EngineError: As for `IsolatedSession.run`.
         """
+        traced = self.trace(feed)
+        places = {name: traced.values.get(name, traced.folded.get(name, TracedValue())) for name in values}
         wanted = {
-            name: {"fx_node": self.traced[name].fx_node, "module": self.traced[name].module, "place": 0}
-            for name in values
-            if name in self.traced
+            name: {"fx_node": place.fx_node, "module": place.module, "place": 0}
+            for name, place in places.items()
+            if place != TracedValue()
         }
         if wanted:
             told, found = self._session.answer("values", feed, wanted=wanted)
-            self.reason = str(told.get("reason", ""))
+            self.reason = self.reason or str(told.get("reason", ""))
             yield from found.items()
+
+    def trace(self, feed: Mapping[str, np.ndarray]) -> Trace:
+        """Return which values of the model are which of the network, as it is exported on this feed.
+
+        Raises:
+            EngineError: As for `IsolatedSession.run`.
+        """
+        told, _ = self._session.answer("program", feed)
+        self.reason = str(told.get("reason", ""))
+        made = tuple(read_operation(metadata) for metadata in told["operations"])
+        if made not in self._traces:
+            self._traces[made] = trace(self._model, made)
+        return self._traces[made]
 
     def descriptions(self) -> Mapping[str, str]:
         """Return how PyTorch prints the modules that hold no others, by path: class and settings."""
@@ -203,8 +222,8 @@ class TorchSession:
         return None
 
     def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
-        self._session.allow(run_seconds)
+        """Let every later run take so many seconds before it counts as a hang; as long as a build, if it compiles."""
+        self._session.allow(max(run_seconds, self._least_seconds))
 
     def close(self) -> None:
         """Let the worker go; calling it twice is harmless."""

@@ -2,15 +2,23 @@
 
 A node of ``torch.export``'s graph becomes one or more ONNX nodes; the one value that leaves them is the node's. A
 module becomes the ONNX nodes inside it, and the one value that leaves those is what it returns. Where several values
-leave, nothing is said.
+leave, nothing is said. A constant that was folded has the name of the node whose value it is.
 """
 
 import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
+from tensortriage.model.provenance.operations import Operation, counterparts, operations
+
+JOINED = (
+    "batch_norm", "pad", "view", "reshape", "flatten", "permute", "transpose", "expand", "squeeze", "slice", "select",
+    "getitem", "split", "clone", "copy", "detach", "alias", "contiguous", "dropout",
+)  # fmt: skip
+"""Parts of the names of operators that onnxscript's optimizer joins with others or leaves out: layouts, pads, norms."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +35,7 @@ class TracedValue:
 
 
 def traced_values(model: Model) -> Mapping[str, TracedValue]:
-    """Return what is known of the values of a model, by ONNX name."""
+    """Return what the file tells of the values of a model, by ONNX name, in the names of its exporter."""
     graph, outputs = model.graph, {spec.name for spec in model.outputs}
     by_fx_node: dict[str, list[str]] = defaultdict(list)
     by_module: dict[str, list[str]] = defaultdict(list)
@@ -46,6 +54,82 @@ def traced_values(model: Model) -> Mapping[str, TracedValue]:
             known = found.get(values[0], TracedValue())
             found[values[0]] = dataclasses.replace(known, module=module)
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """Values of a model and operations of a network, held against each other.
+
+    Attributes:
+        values: Where values of the model are in the network, by ONNX name.
+        folded: Likewise for initializers that the exporter computed.
+        operations: Operations of the network by the name that the file has for them.
+        network: All operations of the network, in order.
+        inputs: Names of the model's inputs, which are those of the network's.
+    """
+
+    values: Mapping[str, TracedValue]
+    folded: Mapping[str, TracedValue]
+    operations: Mapping[str, Operation]
+    network: tuple[Operation, ...] = ()
+    inputs: frozenset[str] = frozenset()
+
+    def made_of(self, name: str) -> tuple[Operation, ...]:
+        """Return what an operation of the file stands for: its own, then those before it that the file does not have.
+
+        An exporter that multiplies the scale of a normalization into a convolution leaves one node for both.
+        """
+        by_name, held = self._by_name, self._held
+        pending = [self.operations[name].name] if name in self.operations else []
+        found: dict[str, Operation] = {}
+        while pending:
+            each = pending.pop(0)
+            if each in by_name and each not in found and (not found or each not in held):
+                found[each] = by_name[each]
+                pending += by_name[each].arguments
+        return tuple(found.values())
+
+    def left_out(self, name: str) -> tuple[Operation, ...]:
+        """Return those of `made_of` that compute something of what the file has, and that the file does not do.
+
+        What exporters join with its neighbours (`JOINED`), and what depends on constants alone, is not among them.
+        """
+        joined = {*self._held, *self.inputs}
+        missing = []
+        among = {each.name for each in self.made_of(name)[1:]}
+        for each in (one for one in self.network if one.name in among):
+            if joined.intersection(each.arguments):
+                joined.add(each.name)
+                if not any(word in each.origin.operator for word in JOINED):
+                    missing.append(each)
+        return tuple(missing)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Operation]:
+        return {each.name: each for each in self.network}
+
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.operations.values())
+
+
+def trace(model: Model, network: Collection[Operation]) -> Trace:
+    """Return which values of a model are which of a network.
+
+    Args:
+        model: The exported model.
+        network: Operations of the network; none when they are not known, which leaves the values of modules.
+    """
+    known = tuple(network)
+    file, inputs = operations(model.ir), frozenset(spec.name for spec in model.inputs)
+    held = {each.name for each in file}.union(model.graph.initializers)
+    same = {name: each for name, each in counterparts(file, known).items() if name in held}
+    values = {
+        name: dataclasses.replace(place, fx_node=same[place.fx_node].name if place.fx_node in same else "")
+        for name, place in traced_values(model).items()
+    }
+    folded = {name: TracedValue(same[name].name) for name in model.graph.initializers if name in same}
+    return Trace({name: place for name, place in values.items() if place != TracedValue()}, folded, same, known, inputs)
 
 
 def around(module: str) -> Iterable[str]:

@@ -1,16 +1,18 @@
 """Values of the recorded model (torch 2.13) and the places in the network that they stand for."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.engine import TorchEngine
-from tensortriage.engines.torch.traced_values import traced_values
+from tensortriage.engines.torch.traced_values import trace, traced_values
 from tensortriage.errors import BuildFailed, TriageError, UsageError
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_outputs, note_part, noted_outputs
+from tensortriage.model.provenance.operations import Operation, operations
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import mark_outputs, select_outputs
 
@@ -112,3 +114,33 @@ def test_no_pytorch_in_the_worker_is_an_error(tmp_path):
     with pytest.raises(TriageError) as caught:
         TorchEngine().compile(FOLDER / "small_transformer.onnx", {"file": str(network), "attribute": "make"})
     assert caught.value.slug in ("torch-network", "torch-missing")  # by whether PyTorch is installed
+
+
+def test_a_network_that_is_the_file_s_own_traces_every_value():
+    model = Model.load(FOLDER / "small_transformer.onnx")
+    traced = trace(model, operations(model.ir))
+    assert traced.values == traced_values(model)
+    assert {name: each.name for name, each in traced.operations.items()} == {
+        each.name: each.name for each in operations(model.ir)
+    }
+
+
+def test_without_the_network_s_operations_only_modules_are_traced():
+    model = Model.load(FOLDER / "small_transformer.onnx")
+    values = trace(model, ()).values
+    assert values
+    assert all(place.module and not place.fx_node for place in values.values())
+
+
+def test_what_the_file_leaves_out_of_the_network():
+    model = Model.load(FOLDER / "small_transformer.onnx")
+    own = operations(model.ir)
+    user = next(each for each in own if each.origin.operator.startswith("aten.gelu"))
+    lost = Operation(dataclasses.replace(user.origin, operator="aten.mul.Tensor", fx_node="lost"), user.arguments)
+    viewed = Operation(dataclasses.replace(user.origin, operator="aten.view.default", fx_node="viewed"), ("lost",))
+    place = own.index(user)
+    fed = dataclasses.replace(user, arguments=("viewed",))
+    traced = trace(model, (*own[:place], lost, viewed, fed, *own[place + 1 :]))
+    assert [each.name for each in traced.made_of(user.name)] == [user.name, "viewed", "lost"]
+    assert [each.name for each in traced.left_out(user.name)] == ["lost"]  # a view may have been joined with it
+    assert traced.left_out(own[-1].name) == ()

@@ -5,9 +5,14 @@ against the envelope of the ONNX model. What lies outside was changed by the exp
 a wrong output, all values before it being right, is what the nodes between them make wrong.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import say
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, network_values
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
@@ -16,13 +21,15 @@ from tensortriage.envelope.reference import Dispute, disputes
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.lint.finding import LintFinding
+from tensortriage.model.provenance.origin import NodeOrigin
 from tensortriage.values.store import MemoryStore
 
 QUESTION = "does the exported model compute what the network does?"
 _MOST_NODES = 8
 
 
-def network_changed(inv: Investigation) -> Verdict | None:
+def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Compare the network with its exported model; a difference at an output is the verdict."""
     network = inv.question.network
     if network is None:
@@ -36,6 +43,8 @@ def network_changed(inv: Investigation) -> Verdict | None:
             store = MemoryStore(values.arrays)
             found = {each.value: each for each in disputes(inv, inv.model, feed, values.names, store)}
         except EngineError as failure:
+            if evidence.in_training and values is not None and not values.training:
+                return _left_on(inv, evidence.in_training[0], values)
             return _unanswered(inv, failure)
         if any(spec.name in found for spec in inv.model.outputs):
             worst = feed, values, found
@@ -66,6 +75,22 @@ def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:
     )
 
 
+def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) -> Verdict:
+    """Return the verdict on a model in training mode, exported from a network that is not."""
+    node = inv.model.graph.node(finding.node)
+    origin = inv.model.graph.origin(node.name)
+    inv.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", since=inv.mark(), **values.evidence)
+    said = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
+    reason = f"{finding.why}, though the network is in evaluation mode{said}"
+    place = origin.label or f"{node.op_type} '{node.name}'"
+    return inv.verdict(
+        VerdictKind.MODEL_CHANGED,
+        OBSERVED,
+        f"the exported model is not the network: {place} was left in training mode",
+        culprits=[Culprit(node.name, node.op_type, node.outputs[0], reason=reason, change="export")],
+    )
+
+
 def _verdict(
     inv: Investigation,
     values: NetworkValues,
@@ -76,7 +101,8 @@ def _verdict(
     error = say(found[outputs[0]].error)
     summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
-        place = inv.model.graph.origin(culprit.node).label or f"{culprit.op_type} '{culprit.node}'"
+        origin = culprit.origin if culprit.origin.is_known else inv.model.graph.origin(culprit.node)
+        place = origin.label or f"{culprit.op_type} '{culprit.node}'"
         summary += f"; it begins in {place}: {culprit.reason}"
     if values.training:
         summary += "; the network is in training mode: call .eval() before it is exported and compared"
@@ -93,31 +119,107 @@ def _first(graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, ou
     """Return who makes the first wrong value that wrong values follow, on the way to a wrong output."""
     on_the_way = {value for node in graph.ancestors(outputs) for value in node.outputs}
     for value in found:
-        producer = graph.producer(value)
-        if value not in on_the_way or producer is None:
+        if value not in on_the_way or graph.producer(value) is None:
             continue
         followers = next_known(graph, value, values.arrays)
         if value in outputs or any(follower in found for follower in followers):
             nodes = between(graph, value, values.arrays)
-            blamed = nodes[-1]
-            origin = graph.origin(blamed.name)
-            return Culprit(
-                blamed.name,
-                blamed.op_type,
-                value,
-                local_error=found[value].error,
-                reason=_reason(nodes, found[value], origin.operator, values.described(origin.module)),
-                change="export",
+            return wrong_constant(graph, nodes, found[value], values) or _wrong_nodes(
+                graph, nodes, found[value], values
             )
     return None
 
 
-def _reason(nodes: Sequence[Node], dispute: Dispute, operator: str, described: str) -> str:
+def _wrong_nodes(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit:
+    blamed = unlike_the_network(graph, nodes, values.trace.operations)
+    origin = graph.origin(blamed.name)
+    made_of = [each.origin for each in values.trace.made_of(origin.fx_node)] or [origin]
+    left_out = [each.origin for each in values.trace.left_out(origin.fx_node)]
+    reason = _reason(nodes, dispute, made_of[::-1], values.described(origin.module))
+    if called := kind_of(blamed, made_of):
+        origin = called
+    elif left_out:
+        origin, reason = left_out[0], f"the model leaves out {_listed(left_out)}; {reason}"
+    return Culprit(
+        blamed.name,
+        blamed.op_type,
+        dispute.value,
+        local_error=dispute.error,
+        reason=reason,
+        change="export",
+        origin=origin,
+    )
+
+
+def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
+    """Return which of the operations that a node stands for is called like it; None when the first is, or none."""
+    word = node.op_type.lower()
+    called = [origin for origin in origins if word in origin.operator.replace("_", "")]
+    return called[0] if called and called[0] != origins[0] else None
+
+
+def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
+    """Return the first node of an operation that the network does not have; the last node when it has all of them."""
+    for node in nodes if operations else ():
+        name = graph.origin(node.name).fx_node
+        if name and name not in operations:
+            return node
+    return nodes[-1]
+
+
+def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit | None:
+    """Return the constant, computed by the exporter, that makes a result wrong; None when all are the network's.
+
+    A constant that is off by no more than healthy engines are at the result is right.
+    """
+    errors = [
+        (_constant_error(graph.weight(name), values.folded[name]), node, name)
+        for node in nodes
+        for name in node.uses
+        if name in values.folded
+    ]
+    wrong = [each for each in errors if not each[0] <= dispute.limit]
+    if not wrong:
+        return None
+    error, node, name = max(wrong, key=lambda each: each[0])
+    origin = values.trace.operations[name].origin
+    made_of = [each.origin for each in values.trace.made_of(name)][::-1]
+    what = f"the constant '{name}', into which the exporter folded {_listed(made_of)}"
+    off = f"is off by {say(error)}"
+    if (shape := values.folded[name].shape) != graph.weight(name).shape:
+        off = f"has another shape, {list(graph.weight(name).shape)} instead of {list(shape)},"
+    if baked := [each.origin for each in values.trace.left_out(name)]:
+        origin, what = baked[0], f"{what}, though it depends on the inputs"
+    listed = f"{node.op_type} '{node.name}'"
+    reason = f"{what}, {off} from what PyTorch computes there, and makes {listed} wrong"
+    return Culprit(
+        node.name, node.op_type, dispute.value, local_error=error, reason=reason, change="export", origin=origin
+    )
+
+
+def _constant_error(constant: np.ndarray, network: np.ndarray) -> float:
+    """Return the relative RMS error of a constant; inf for another shape."""
+    return error_of(measure(network, constant)) if constant.shape == network.shape else math.inf
+
+
+def _listed(made_of: Sequence[NodeOrigin]) -> str:
+    """Return operators and the lines they are called in, once each."""
+    operators = dict.fromkeys(map(_plain, made_of))
+    lines = dict.fromkeys(origin.source for origin in made_of if origin.source)
+    more = f" and {len(operators) - _MOST_NODES} more" if len(operators) > _MOST_NODES else ""
+    return ", ".join(list(operators)[:_MOST_NODES]) + more + (f" ({', '.join(lines)})" if lines else "")
+
+
+def _plain(origin: NodeOrigin) -> str:
+    return origin.operator.removesuffix(".default").removesuffix(".Tensor") or "what PyTorch computes there"
+
+
+def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigin], described: str) -> str:
     listed = ", ".join(f"{node.op_type} '{node.name}'{_settings(node)}" for node in nodes[:_MOST_NODES])
     more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
-    what = operator.removesuffix(".default").removesuffix(".Tensor") or "what PyTorch computes there"
     off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {say(dispute.error)}"
     said = f"; in PyTorch it is {described}" if described else ""
+    what = ", ".join(dict.fromkeys(_plain(origin) for origin in made_of[:_MOST_NODES]))
     return f"{what} became {listed}{more}, whose result {off}, though all they are made of agrees{said}"
 
 

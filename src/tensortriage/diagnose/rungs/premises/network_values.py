@@ -1,6 +1,7 @@
 """What a PyTorch network makes of a feed, under the names of its ONNX model, and how much of the model that covers."""
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -10,10 +11,12 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.engine import TorchSession
-from tensortriage.engines.torch.traced_values import around, leaving
+from tensortriage.engines.torch.traced_values import Trace, around, leaving
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.values.spec import ValueSpec
 
 DOUBLE = "fp64"
 
@@ -25,6 +28,8 @@ class NetworkValues:
     Attributes:
         names: Their ONNX names, in topological order.
         arrays: The values.
+        folded: What the network has for initializers that the exporter computed, by ONNX name.
+        trace: Operations of the network, and those of the file that they are; none when not known.
         modules: Modules of the ONNX model, by path.
         seen: Those of which a result is among the values.
         training: Whether a module is in training mode.
@@ -35,6 +40,8 @@ class NetworkValues:
 
     names: tuple[str, ...]
     arrays: Mapping[str, np.ndarray]
+    folded: Mapping[str, np.ndarray]
+    trace: Trace
     modules: frozenset[str]
     seen: frozenset[str]
     training: bool
@@ -85,9 +92,13 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     session = runner.build()
     assert isinstance(session, TorchSession)
     descriptions: Mapping[str, str] = {}
+    folded: dict[str, np.ndarray] = {}
+    trace = session.trace(feed.tensors) if inner else Trace({}, {}, {})
     if inner:
-        wanted = [name for name in graph.values if name not in arrays]
+        wanted = [name for name in (*graph.values, *trace.folded) if name not in arrays]
         arrays |= dict(session.captured(feed.tensors, wanted))
+        folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
+        arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
         descriptions = session.descriptions()
     order = {name: place for place, name in enumerate(graph.values)}
     names = tuple(sorted(arrays, key=lambda name: order.get(name, len(order))))
@@ -96,6 +107,8 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     return NetworkValues(
         names=names,
         arrays=arrays,
+        folded=folded,
+        trace=trace,
         modules=frozenset(modules),
         seen=frozenset(seen),
         training=bool(session.info.get("training")),
@@ -103,6 +116,24 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         own_error=_own_error(inv, network, feed, arrays) if inner else None,
         descriptions=descriptions,
     )
+
+
+def _in_declared_shapes(
+    arrays: Mapping[str, np.ndarray], declared: Mapping[str, ValueSpec], *, keep: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Return values in the shapes that the model has for them, without those that are no such value.
+
+    The Reshape that ends an operation may have been joined with the next one: what is left has another rank.
+    """
+    found = {}
+    for name, array in arrays.items():
+        shape = declared[name].shape if name in declared else None
+        sizes = tuple(size for size in shape or () if isinstance(size, int))
+        if name in keep or shape is None or len(shape) == array.ndim:
+            found[name] = array
+        elif len(sizes) == len(shape) and math.prod(sizes) == array.size:
+            found[name] = array.reshape(sizes)
+    return found
 
 
 def modules_of(graph: Graph) -> Mapping[str, Collection[str]]:
