@@ -1,8 +1,8 @@
 """The operations of PyTorch's program that an ONNX file was made from, and the same operations in the network today.
 
 Names alone do not say which operation is which: one that was added or left out shifts the numbers behind all later
-ones. So the two sequences are aligned, first by module, operator, line and constants, then, between what is alike, by
-less, at last by module and line alone: another operator at the same place is what a wrong translation looks like.
+ones. So the two sequences are aligned, first by all that is known, then, between what is alike, by module, operator,
+line and constants, by less, at last by module and line: a wrong translation is another operator at the same place.
 """
 
 import dataclasses
@@ -39,6 +39,7 @@ class Operation:
 
 
 _ALIKE: Sequence[Callable[["Operation"], Hashable]] = (
+    lambda each: (each.name, each.arguments, each.origin.module, each.origin.operator, each.constants),
     lambda each: (each.origin.module, each.origin.operator, each.origin.source, each.constants),
     lambda each: (each.origin.module, each.origin.operator, each.origin.source),
     lambda each: (each.origin.module, each.origin.operator),

@@ -61,3 +61,8 @@ def test_modules_keep_equal_operations_apart():
 def test_operations_in_one_line_are_told_apart_by_their_constants():
     network = [operation("view", "view", 3, "x", size=", [1, 8]"), operation("view_1", "view", 3, "x", size=", [2, 4]")]
     assert same([operation("view", "view", 3, "x", size=", [2, 4]")], network)["view"] == "view_1"
+
+
+def test_equal_calls_in_one_line_are_told_apart_by_their_names():
+    network = [operation(f"view_{number}", "view", 3, f"x_{number}") for number in range(3)]
+    assert same([network[0], network[2]], network)["view_2"] == "view_2"
