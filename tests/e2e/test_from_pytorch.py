@@ -41,10 +41,10 @@ def exported(tmp_path_factory):
     return export
 
 
-def judged(folder, network, model, inputs, target="onnxruntime:optimization=none"):
+def judged(folder, network, model, inputs, target="onnxruntime:optimization=none", *, repro=False):
     request = DiagnoseRequest(
         model=model, target=target, network=network, case=folder / "case", feeding=FeedRequest(paths=(str(inputs),)),
-        random_too=False, repro=False,
+        random_too=False, repro=repro,
     )  # fmt: skip
     return diagnose(request)
 
@@ -125,6 +125,25 @@ def test_a_fault_of_the_exporter(tmp_path, exported, network, change, module, wo
     assert culprit.origin.module == module
     assert culprit.origin.source.startswith(("small_transformer.py:", "small_networks.py:"))
     assert words in culprit.reason
+
+
+def test_a_fault_of_the_exporter_is_cut_out_with_pytorch_s_values(tmp_path, exported):
+    network = f"torch:{NETWORKS}:pictures"
+    model, inputs = exported(network)
+    wrong = planted(tmp_path, model, attribute("Resize", 0, "mode", "nearest"))
+    verdict = judged(tmp_path, network, wrong, inputs, repro=True)
+    assert verdict.repro is not None
+    assert verdict.repro.confirmed
+    folder = tmp_path / "case/repro"
+    assert "not its PyTorch network" in (folder / "README.md").read_text()
+    (node,) = onnx.load(folder / "model.onnx").graph.node
+    assert node.op_type == "Resize"
+    expected = onnx.load_tensor(folder / "test_data_set_0/output_0.pb")
+    picture = numpy_helper.to_array(onnx.load_tensor(folder / "test_data_set_0/input_0.pb"))
+    # Bilinear and not nearest: the middle of four pixels has 9/16, 3/16, 3/16 and 1/16 of them (half-pixel centres).
+    near, right, below, across = (picture[0, 0, row, column] for row in (0, 1) for column in (0, 1))
+    middle = (9 * near + 3 * right + 3 * below + across) / 16
+    np.testing.assert_allclose(numpy_helper.to_array(expected)[0, 0, 1, 1], middle, rtol=1e-5, atol=1e-6)
 
 
 def test_a_fault_of_the_engine_has_the_name_of_its_module(tmp_path, exported):

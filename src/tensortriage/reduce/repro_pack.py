@@ -25,7 +25,9 @@ _DATA_SET, _TENSOR = re.compile(r"test_data_set_\d+"), re.compile(r"(input|outpu
 """What a pack consists of; only that is replaced by another one."""
 
 
-def write_pack(folder: Path, repro: Repro, *, target: str, versions: dict[str, str], local: Failure) -> None:
+def write_pack(
+    folder: Path, repro: Repro, *, target: str, versions: dict[str, str], local: Failure, exported_wrong: str = ""
+) -> None:
     """Write a repro pack, which appears when it is complete; an earlier one is replaced.
 
     Args:
@@ -34,6 +36,8 @@ def write_pack(folder: Path, repro: Repro, *, target: str, versions: dict[str, s
         target: Spec of the engine that fails.
         versions: Versions of what is installed here.
         local: How the case fails.
+        exported_wrong: What an exporter made wrong, when it and not the engine is to blame: the expected outputs are
+            PyTorch's then.
 
     Raises:
         StoreError: When the folder holds anything else (``repro-folder-foreign``) or cannot be written
@@ -50,7 +54,9 @@ def write_pack(folder: Path, repro: Repro, *, target: str, versions: dict[str, s
         fresh, earlier = partial_name(folder), partial_name(folder)
         try:
             fresh.mkdir()
-            _fill(fresh, repro, target=target, versions=versions, local=local)
+            _fill(fresh, repro, target=target, limit=_limit(local))
+            text = readme(repro.model, target=target, versions=versions, local=local, exported_wrong=exported_wrong)
+            (fresh / "README.md").write_text(text)
             if folder.exists():
                 folder.rename(earlier)
             fresh.rename(folder)
@@ -65,7 +71,7 @@ def write_pack(folder: Path, repro: Repro, *, target: str, versions: dict[str, s
         ) from error
 
 
-def _fill(folder: Path, repro: Repro, *, target: str, versions: dict[str, str], local: Failure) -> None:
+def _fill(folder: Path, repro: Repro, *, target: str, limit: float) -> None:
     repro.model.save(folder / MODEL_NAME)
     for number, sample in enumerate(repro.samples):
         inner = folder / f"test_data_set_{number}"
@@ -74,8 +80,7 @@ def _fill(folder: Path, repro: Repro, *, target: str, versions: dict[str, str], 
             write_tensor(inner / f"input_{position}.pb", spec.name, sample.inputs[spec.name])
         for position, spec in enumerate(repro.model.outputs):
             write_tensor(inner / f"output_{position}.pb", spec.name, sample.outputs[spec.name])
-    (folder / MARK).write_text(script(target, limit=_limit(local)))
-    (folder / "README.md").write_text(readme(repro.model, target=target, versions=versions, local=local))
+    (folder / MARK).write_text(script(target, limit=limit))
 
 
 def _foreign(folder: Path) -> Path | None:
@@ -131,15 +136,20 @@ def _openvino(options: dict[str, str]) -> str | None:
     return _OPENVINO.replace("CONFIG", repr({"INFERENCE_PRECISION_HINT": hint}) if hint else "{}")
 
 
-def readme(model: Model, *, target: str, versions: dict[str, str], local: Failure) -> str:
-    """Return the text of ``README.md``."""
+def readme(model: Model, *, target: str, versions: dict[str, str], local: Failure, exported_wrong: str = "") -> str:
+    """Return the text of ``README.md``; see `write_pack`."""
     # Names of a model go into indented blocks, where Markdown means nothing by them.
     nodes = "\n".join("    " + printable(f"{node.op_type} {node.name}") for node in model.graph.nodes)
     found = "\n".join(f"- {name} {version}" for name, version in versions.items())
     command = f"triage run model.onnx --target {shlex.quote(target)} --inputs test_data_set_0"
+    title, expected = f"Wrong results on {target.partition(':')[0]}", "the reference"
+    told = local.describe()
+    if exported_wrong:
+        title, expected = "An exported model that is not its PyTorch network", "PyTorch"
+        told = f"{exported_wrong}; {told}"
     return (
-        f"# Wrong results on {target.partition(':')[0]}\n\n    {printable(local.describe())}.\n\n"
-        f"`test_data_set_*` holds inputs and the expected outputs (computed by the reference).\n\n"
+        f"# {title}\n\n    {printable(told)}.\n\n"
+        f"`test_data_set_*` holds inputs and the expected outputs (computed by {expected}).\n\n"
         f"    python repro.py\n\nor\n\n"
         f"    {printable(command)}\n\n"
         f"## Nodes\n\n{nodes}\n\n## Versions\n\n{found}\n"

@@ -4,6 +4,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
@@ -44,6 +46,23 @@ class Calibrated:
     words: str = "calibrated on these inputs"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class WrongPart:
+    """Nodes of the exported model that compute something else than its PyTorch network.
+
+    Attributes:
+        nodes: Their names.
+        feed: The inputs on which that shows.
+        values: What the network has on that feed, the results of these nodes and all they are made of among it.
+        reason: What they do wrong, with the module and the line of the network.
+    """
+
+    nodes: tuple[str, ...]
+    feed: Feed
+    values: Mapping[str, np.ndarray]
+    reason: str
+
+
 @dataclasses.dataclass(slots=True)
 class Evidence:
     """Findings by rung; None where the ladder has not been.
@@ -68,6 +87,7 @@ class Evidence:
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
         shapes: What happened at each shape of a sweep.
+        wrong_part: What of the exported model is not the network; None without a network, or when all of it is.
         in_training: Nodes of the reference's model that are in training mode.
         asked: Names of the rungs that were begun.
         two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
@@ -94,6 +114,7 @@ class Evidence:
     moved: Mapping[str, PatternFinding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()
+    wrong_part: WrongPart | None = None
     in_training: tuple[lint.LintFinding, ...] = ()
     asked: tuple[str, ...] = ()
     builds_compared: int = 1

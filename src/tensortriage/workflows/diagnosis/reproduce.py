@@ -1,12 +1,11 @@
 """The last step of a diagnosis that names ops: those ops alone, as a case that fails in a fresh process.
 
 The culprit is cut out with the reference's values as inputs and expected outputs, run once here to see how it fails,
-written as a repro pack, and run again where nothing of this process can help it. `triage debug reduce` does more: it
-searches where no op is known.
+written as a repro pack, and run again where nothing of this process can help it. Nodes that an exporter wrote wrong are
+cut out with PyTorch's values instead. `triage debug reduce` does more: it searches where no op is known.
 """
 
 import dataclasses
-from pathlib import Path
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -21,6 +20,7 @@ from tensortriage.reduce.repro_pack import write_pack
 from tensortriage.reduce.sample import GoldenSample, agreed, recorded
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
+from tensortriage.values.store import MemoryStore
 from tensortriage.workflows.reduction.by_engine import absolute, fails_again
 
 FOLDER = "repro"
@@ -35,11 +35,12 @@ REPRODUCED = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOU
 
 def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
     """Return a verdict with a repro pack in the case, where its culprits fail by themselves."""
-    if verdict.kind not in REPRODUCED or not verdict.culprits or not evidence.results:
+    part = evidence.wrong_part
+    if part is None and (verdict.kind not in REPRODUCED or not verdict.culprits or not evidence.results):
         return verdict
     since = inv.mark()
     culprits = verdict.culprits if verdict.kind in TOGETHER else verdict.culprits[:1]
-    nodes = tuple(dict.fromkeys(culprit.node for culprit in culprits))
+    nodes = part.nodes if part else tuple(dict.fromkeys(culprit.node for culprit in culprits))
     known = {node.name for node in inv.model.graph.nodes}
     if not known.issuperset(nodes):
         return verdict
@@ -65,14 +66,15 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
 
     What was found out before in this case is not asked again while its folder is there.
     """
-    question, folder = inv.question, inv.case.folder / FOLDER
-    key = inv.key(question.target, inv.model, evidence.feed, "repro", nodes)
+    question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
+    engine = question.reference if part else question.target
+    key = inv.key(engine, inv.model, part.feed if part else evidence.feed, "repro", nodes)
     if (folder / "repro.py").exists() and (known := inv.case.checks.get(key, ReproFacts)) is not None:
         return known
     repro = cut_out(inv, evidence, nodes)
     local = failure_of(
         repro,
-        question.target,
+        engine,
         workspace=inv.workspace,
         limits=inv.budget.within(question.limits),
         error_of=error_of,
@@ -80,18 +82,22 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     inv.tally.builds, inv.tally.checks = inv.tally.builds + 1, inv.tally.checks + 1
     if local is None:
         return None
-    found = written(inv, repro, folder, local, nodes)
+    found = written(inv, evidence, repro, local, nodes)
     inv.case.checks.put(key, QUESTION, found, seconds=0.0)
     return found
 
 
 def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Repro:
-    """Return some nodes as a model, with the reference's values on the feed that fails worst.
+    """Return some nodes as a model, with the reference's (or the network's) values on the feed that fails worst.
 
     Raises:
         ModelError: When the type of an input is not known.
     """
-    sample = GoldenSample(evidence.feed, inv.golden(evidence.feed))
+    part = evidence.wrong_part
+    if part is not None:
+        sample = GoldenSample(part.feed, MemoryStore(part.values))
+    else:
+        sample = GoldenSample(evidence.feed, inv.golden(evidence.feed))
     declared = value_specs(inv.model)
     symbols = frozenset(size for spec in inv.model.inputs for size in spec.shape or () if isinstance(size, str))
     specs = {**declared, **recorded((sample,), declared, symbols)}
@@ -104,16 +110,17 @@ def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> R
     return Repro(piece, (ReproSample(inputs, outputs),))
 
 
-def written(inv: Investigation, repro: Repro, folder: Path, local: Failure, nodes: tuple[str, ...]) -> ReproFacts:
+def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure, nodes: tuple[str, ...]) -> ReproFacts:
     """Write a repro pack and run it in a fresh process.
 
     Raises:
         StoreError: When it cannot be written.
         BudgetSpent: When there is no time left to run it.
     """
-    question = inv.question
-    target = absolute(question.target)
-    write_pack(folder, repro, target=target, versions=versions(), local=local)
+    question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
+    target = absolute(question.reference if part else question.target)
+    wrong = part.reason if part else ""
+    write_pack(folder, repro, target=target, versions=versions(), local=local, exported_wrong=wrong)
     inv.budget.check()
     inv.listener.progress("running the culprit in a fresh process")
     confirmed = fails_again(folder, target, local, inv.budget.within(question.limits))

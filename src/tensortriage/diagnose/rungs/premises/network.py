@@ -12,7 +12,7 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, WrongPart
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, network_values
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
@@ -55,7 +55,12 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     feed, values, found = worst
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
-    culprit = _first(inv.model.graph, found, values, outputs)
+    first = _first(inv.model.graph, found, values, outputs)
+    culprit = first[0] if first else None
+    if first:
+        place = _place(inv.model.graph, first[0])
+        nodes = tuple(node.name for node in first[1])
+        evidence.wrong_part = WrongPart(nodes, feed, values.arrays, f"{place}: {first[0].reason}")
     inv.answered(
         QUESTION,
         f"no: output '{outputs[0]}' differs by {say(found[outputs[0]].error)} on {feed.name}; {values.share}",
@@ -101,9 +106,7 @@ def _verdict(
     error = say(found[outputs[0]].error)
     summary = f"the exported model is not the network: output '{outputs[0]}' differs by {error} from PyTorch's"
     if culprit is not None:
-        origin = culprit.origin if culprit.origin.is_known else inv.model.graph.origin(culprit.node)
-        place = origin.label or f"{culprit.op_type} '{culprit.node}'"
-        summary += f"; it begins in {place}: {culprit.reason}"
+        summary += f"; it begins in {_place(inv.model.graph, culprit)}: {culprit.reason}"
     if values.training:
         summary += "; the network is in training mode: call .eval() before it is exported and compared"
     return inv.verdict(
@@ -115,8 +118,15 @@ def _verdict(
     )
 
 
-def _first(graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, outputs: Sequence[str]) -> Culprit | None:
-    """Return who makes the first wrong value that wrong values follow, on the way to a wrong output."""
+def _place(graph: Graph, culprit: Culprit) -> str:
+    origin = culprit.origin if culprit.origin.is_known else graph.origin(culprit.node)
+    return origin.label or f"{culprit.op_type} '{culprit.node}'"
+
+
+def _first(
+    graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, outputs: Sequence[str]
+) -> tuple[Culprit, Sequence[Node]] | None:
+    """Return who makes the first wrong value that wrong values follow, and all nodes that make it of known values."""
     on_the_way = {value for node in graph.ancestors(outputs) for value in node.outputs}
     for value in found:
         if value not in on_the_way or graph.producer(value) is None:
@@ -124,9 +134,8 @@ def _first(graph: Graph, found: Mapping[str, Dispute], values: NetworkValues, ou
         followers = next_known(graph, value, values.arrays)
         if value in outputs or any(follower in found for follower in followers):
             nodes = between(graph, value, values.arrays)
-            return wrong_constant(graph, nodes, found[value], values) or _wrong_nodes(
-                graph, nodes, found[value], values
-            )
+            given = graph, nodes, found[value], values
+            return wrong_constant(*given) or _wrong_nodes(*given), nodes
     return None
 
 
