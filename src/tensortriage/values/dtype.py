@@ -182,6 +182,13 @@ class Precision(enum.Enum):
         """The element type that results of this precision are rounded to (TF32 results are stored as float32)."""
         return _PRECISION_DTYPE[self]
 
+    def narrows(self, dtype: DType) -> bool:
+        """Say whether a number of a type may lose digits or its range when it is stored in this precision.
+
+        float16 and bfloat16 narrow each other: one has more digits, the other the larger range.
+        """
+        return dtype is not self.dtype and dtype.bits >= self.dtype.bits
+
     @classmethod
     def parse(cls, word: str) -> "Precision":
         """Return the precision named by a word (``fp16``, ``f16``, ``float16`` ...).

@@ -90,7 +90,7 @@ class Arithmetic:
             to_format: Whether the value is one that the format rounds.
         """
         types = (dtype,) if self.rounds else ()
-        if to_format and self.format is not None and dtype.bits > self.format.bits:
+        if to_format and self.format is not None and self.precision.narrows(dtype):
             types = (*types, self.format)
         return Rounding(types, self.flush) if types else None
 

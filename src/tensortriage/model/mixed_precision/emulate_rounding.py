@@ -25,8 +25,8 @@ def round_results(
     """Return the model with every floating-point result rounded to a format.
 
     Rounded are graph inputs, initializers and constants where they are used, and what every node makes, inside the
-    bodies of If, Loop and Scan as well; results of operators that only move data are not rounded again. Values no
-    wider than the format are left alone, and so are shape computations, Resize scales and quantizers. A value beyond
+    bodies of If, Loop and Scan as well; results of operators that only move data are not rounded again. Values that the
+    format does not narrow are left alone, and so are shape computations, Resize scales and quantizers. A value beyond
     the range of the format becomes an infinity, or NaN where the format has none (fp8e4m3). Names of values do not
     change; the unrounded result of the node that makes V is named ``exact::V``.
 

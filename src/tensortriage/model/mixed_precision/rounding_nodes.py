@@ -76,9 +76,9 @@ class Rounder:
         self._scalars: dict[str, ir.Value] = {}
 
     def is_wide(self, value: ir.Value) -> bool:
-        """Say whether a value is a float tensor with more bits than the format."""
+        """Say whether a value is a float tensor that the format narrows."""
         dtype = self._lowering.tensor(value)
-        return dtype in _FLOATS and DType(dtype.value).bits > self._precision.dtype.bits
+        return dtype in _FLOATS and self._precision.narrows(DType(dtype.value))
 
     def rounds_result(self, node: ir.Node, value: ir.Value) -> bool:
         """Say whether a node that computes in the format rounds one of its results."""

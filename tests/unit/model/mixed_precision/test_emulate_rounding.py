@@ -183,7 +183,7 @@ def test_scales_of_resize_and_of_quantizers_are_not_rounded():
     np.testing.assert_array_equal(z, np.full((1, 1, 3, 3), np.float32(3) * np.float32(0.1001)))
 
 
-def test_integers_and_narrow_types_are_left_alone_wide_ones_are_rounded():
+def test_integers_are_left_alone_and_every_other_floating_point_type_is_rounded():
     model = models.parse("""
         g (int64[2] i, double[2] d, float16[2] h) => (int64[2] p, double[2] q, float16[2] r) {
             [a] p = Mul(i, i) [b] q = Mul(d, d) [c] r = Add(h, h) }""")
@@ -192,7 +192,7 @@ def test_integers_and_narrow_types_are_left_alone_wide_ones_are_rounded():
     outputs = running.run(edited, {"i": np.array([257, 3]), "d": np.array([1.001, 3.0]), "h": h})
     np.testing.assert_array_equal(outputs["p"], [257 * 257, 9])
     np.testing.assert_array_equal(outputs["q"], [1, 9])
-    np.testing.assert_array_equal(outputs["r"], h + h)
+    np.testing.assert_array_equal(outputs["r"], [2, 6])  # bf16 has fewer digits than fp16: 1.001 and 3.003 are 1 and 3
     in_fp8 = run_rounded(model, Precision.FP8E4M3, {"i": np.array([257, 3]), "d": np.ones(2), "h": h})["r"]
     np.testing.assert_array_equal(in_fp8, np.array([2, 6], np.float16))
 
