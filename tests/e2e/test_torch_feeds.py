@@ -93,6 +93,7 @@ def test_what_torch_save_wrote(folder):
         "torch.save({'x': one, 'm': 2 * one}, 'dict.pt')\n"
         "torch.save([(one, 3 * one), (one, 4 * one)], 'list.pt')\n"
         "torch.save({'x': pathlib.Path('.')}, 'code.pt')\n"
+        "torch.save({'x': torch.zeros(1).expand(2**29, 2), 'm': one}, 'endless.pt')\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
     found = fed(folder, str(folder / "dict.pt"), str(folder / "list.pt"))
@@ -100,6 +101,8 @@ def test_what_torch_save_wrote(folder):
     with pytest.raises(DataError) as caught:
         list(torch_feeds(Path(folder / "code.pt"), Model.load(folder / "two.onnx").inputs, Limits()))
     assert caught.value.slug == "torch-batch"
+    with pytest.raises(DataError, match="expand from"):
+        fed(folder, str(folder / "endless.pt"))
 
 
 class Handle:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.pytorch.network import as_item, torch_module
+
+MAX_EXPANSION = 200
+"""A file may expand by this factor ..."""
+FREE_EXPANSION_BYTES = 1 << 30
+"""... or to this many bytes, whichever is more: the bounds of .npz."""
 
 
 def read_batch(path: Path, names: Sequence[str]) -> Tuple[Dict[str, Any], List[Item]]:
@@ -17,6 +23,10 @@ def read_batch(path: Path, names: Sequence[str]) -> Tuple[Dict[str, Any], List[I
         AdapterError: When the file holds anything else.
     """
     torch = torch_module()
+    size = path.stat().st_size
+    if zipfile.is_zipfile(str(path)):
+        with zipfile.ZipFile(str(path)) as archive:
+            _check_expansion(size, sum(info.file_size for info in archive.infolist()))
     try:
         found = torch.load(str(path), map_location="cpu", weights_only=True)
     except Exception as error:  # pickles of strangers
@@ -24,11 +34,19 @@ def read_batch(path: Path, names: Sequence[str]) -> Tuple[Dict[str, Any], List[I
         raise _unusable("{}: {}".format(type(error).__name__, text[:300])) from None
     samples = found if isinstance(found, list) and found and not isinstance(found[0], torch.Tensor) else [found]
     told, items = [], []  # type: List[List[str]], List[Item]
+    expanded = 0
     for place, sample in enumerate(samples):
         named = _by_name(torch, sample, names)
         told.append(list(named))
+        expanded += sum(tensor.numel() * tensor.element_size() for tensor in named.values())
+        _check_expansion(size, expanded)  # a view may repeat one stored number without end
         items += [as_item(torch, "{}/{}".format(place, name), tensor) for name, tensor in named.items()]
     return {"samples": told}, items
+
+
+def _check_expansion(size: int, expanded: int) -> None:
+    if expanded > max(FREE_EXPANSION_BYTES, MAX_EXPANSION * size):
+        raise _unusable("it would expand from {} to {} bytes".format(size, expanded))
 
 
 def _by_name(torch: Any, sample: Any, names: Sequence[str]) -> Dict[str, Any]:

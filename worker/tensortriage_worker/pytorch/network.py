@@ -229,7 +229,7 @@ def tensors_in(torch: Any, value: Any) -> List[Any]:
 
 def as_item(torch: Any, name: str, tensor: Any) -> Item:
     """Return a tensor as numbers; formats that numpy lacks become float32, which holds all of theirs."""
-    tensor = tensor.detach().to("cpu")
+    tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg()
     if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
         tensor = tensor.to(torch.float32)
     return Item(name, np.ascontiguousarray(tensor.numpy()))
