@@ -26,6 +26,16 @@ COMMANDS = {
     "diagnose": ["diagnose", "m.onnx", "--target", "emulate:precision=fp16", "--inputs", "m.npz"],
     "reduce": ["debug", "reduce", "m.onnx", "-o", "r.onnx", "--check", *[sys.executable, "-S", "looking.py", "NODE"]],
 }  # fmt: skip
+LONGER = {
+    "precision": [
+        "debug", "precision", "m.onnx", "-o", "p.onnx", "--sqnr", "60", "--target", "emulate:precision=bf16",
+        "--inputs", "m.npz",
+    ],
+    "build": [
+        "debug", "build", "m.onnx", "--until", "4", "--inputs", "m.npz", "--target",
+        "script:varying.py,node=NODE,kind=scale,tactics=2,draws=draws",
+    ],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -35,6 +45,7 @@ def folder(tmp_path):
     (tmp_path / "looking.py").write_text(
         "import sys; data = open('polygraphy_debug.onnx', 'rb').read(); sys.exit(sys.argv[1].encode() in data)"
     )
+    (tmp_path / "varying.py").write_text("from tensortriage.testing import VaryingEngine as Engine\n")
     (tmp_path / "node").write_text(names[4])
     (tmp_path / "tmp").mkdir()
     return tmp_path
@@ -42,7 +53,7 @@ def folder(tmp_path):
 
 def triage(folder, words, *, program=MAIN, limit=None, env=None):
     node = (folder / "node").read_text()
-    words = [node if word == "NODE" else word for word in words]
+    words = [word.replace("NODE", node) for word in words]
     # Python 3.11 keeps half a bytecode file that did not fit (cpython issue 126606), for all later processes.
     variables = os.environ | {"TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"} | (env or {})
     return subprocess.run(
@@ -108,9 +119,9 @@ def test_a_folder_that_is_read_only(folder):
     refused(triage(folder, [*COMMANDS["convert"], "-o", "locked/o.onnx"]), "output-unwritable")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *LONGER])
 def test_few_file_handles(folder, name):
-    succeeded(triage(folder, COMMANDS[name], limit=(resource.RLIMIT_NOFILE, 32)))
+    succeeded(triage(folder, {**COMMANDS, **LONGER}[name], limit=(resource.RLIMIT_NOFILE, 32)))
 
 
 @pytest.mark.parametrize("name", ["script", "diagnose"])
@@ -132,6 +143,11 @@ def test_a_clock_that_jumps(folder, name):
     """Back and forth by an hour and by thirty years, at every look."""
     succeeded(triage(folder, COMMANDS[name], program=JUMPING_CLOCK))
     succeeded(triage(folder, COMMANDS[name], program=JUMPING_CLOCK))
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_a_clock_that_jumps_in_a_long_command(folder, name):
+    succeeded(triage(folder, LONGER[name], program=JUMPING_CLOCK))
 
 
 @pytest.mark.parametrize("words", [COMMANDS["run"][:4], COMMANDS["diagnose"], COMMANDS["convert"][:4]])

@@ -94,6 +94,16 @@ def test_a_signal_that_was_passed_on_and_ended_the_child_is_an_interruption(how,
     assert (process.returncode, json.loads(out)["slug"]) == (130, "interrupted")
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_when_all_is_told_changes_nothing(how, tmp_path):
+    then = f"__import__('atexit').register(lambda: os.kill(os.getpid(), {how:d}))"
+    process = start(tmp_path, then, *RUN)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "passed" in out
+    assert "Exception ignored" not in err
+
+
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_every_phase_ends_in_native_code(words, tmp_path):
     process = start(tmp_path, STUBBORN, *words, "--json")

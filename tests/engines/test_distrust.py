@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -176,3 +177,12 @@ def test_modules_beside_the_users_files_are_not_imported(tmp_path, monkeypatch):
     assert check_interpreter(sys.executable) == os.path.abspath(sys.executable)
     assert passes_of(tmp_path / "m.onnx", {})
     assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+def test_a_ctrl_c_in_the_terminal_is_not_the_supervisors(tmp_path):
+    worker = workers.lease(sys.executable, "ctrl-c")
+    status = Path(f"/proc/{worker.supervisor_pid}/status").read_text()
+    worker.close()
+    (ignored,) = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn")]
+    assert ignored & 1 << signal.SIGINT - 1

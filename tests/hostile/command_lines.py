@@ -38,7 +38,7 @@ HEAVY = (
     ["debug", "reduce", "m.onnx", "--target", "emulate:precision=fp16", "-o", "o.onnx", "--budget", "10", *RANDOM],
     ["debug", "precision", "m.onnx", "--target", "emulate:precision=fp16", "-o", "o.onnx", "--budget", "10", *RANDOM],
 )  # fmt: skip
-WRITTEN = ("o.onnx", "o.onnx.data", "precision.json", "triage-case", "polygraphy_debug.onnx", "o")
+WRITTEN = ("o.onnx", "o.onnx.data", "o_repro", "precision.json", "triage-case", "polygraphy_debug.onnx", "o")
 DATA = (
     ["inspect", "data", "DATA"],
     ["inspect", "data", "DATA", "--all", "--show-values", "--histogram"],

@@ -134,6 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         code = exit_code(words, code, cause) if is_asked(words) else code
     finish(code)
+    if arguments is None:  # all is told: what libraries do at the end of a process needs no interruption
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is _interrupt:
+                signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 

@@ -331,7 +331,8 @@ def _execnet_spec(interpreter: str) -> str:
     # Python looks for modules in the current folder first, where a stranger's queue.py may lie: hence the `cd /`.
     if interpreter.startswith(REMOTE):
         return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
-    return f"""popen//python=/bin/sh -c 'cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
+    # A Ctrl-C in the terminal is the host's to answer: a supervisor that has just been started would tell a traceback.
+    return f"""popen//python=/bin/sh -c 'trap "" INT; cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
 
 
 def _behind_ssh(word: str) -> tuple[str, str]:
