@@ -48,6 +48,7 @@ COMMANDS = {
     ),
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
     "check": ("tensortriage.cli.groups:check", "Traps of a model; an engine by itself; saved results."),
+    "engines": ("tensortriage.cli.engines:engines", "Which engines can be used here; environments for others."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
     "plugin": (

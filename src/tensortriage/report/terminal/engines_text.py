@@ -1,0 +1,28 @@
+"""Engines for people: one line each, and under it where else it can be used."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tensortriage.report.text import count
+from tensortriage.values.printable import printable
+
+
+def engine_line(name: str, *, usable: bool, version: str, device: str, reason: str, command: str) -> str:
+    """Return the line of an engine: what it is here, or why it is not and the one command that makes it so."""
+    if usable:
+        return f"  {name:<12} {printable(' '.join(filter(None, (version, device))))}".rstrip()
+    return f"- {name:<12} {printable(reason)}{f': {printable(command)}' if command else ''}"
+
+
+def environment_line(target: str, version: str) -> str:
+    """Return the line of an environment that was made for an engine."""
+    return f"  {'':<12} {version}: --target {printable(target)}"
+
+
+def conformance_lines(engine: str, passed: Sequence[str], refused: Mapping[str, str], failures: str) -> Iterator[str]:
+    """Yield what the conformance suite says."""
+    if failures:
+        yield from map(printable, failures.splitlines())
+        return
+    yield f"{printable(engine)} conforms: {count(len(passed), 'check')} passed, {count(len(refused), 'model')} refused"
+    for name, reason in refused.items():
+        yield f"  refused {name}: {printable(reason)}"

@@ -1,0 +1,45 @@
+"""Does an engine keep the contract? The conformance suite, as a document."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.registry import create
+from tensortriage.testing import check_engine_conformance
+from tensortriage.workflows.common.engine_specs import usable
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConformanceResult:
+    """What the suite says of an engine.
+
+    Attributes:
+        engine: Its spec.
+        version: Version of its library.
+        passed: Names of the checks it passed; empty when one failed.
+        refused: Optional models that it refused, with its reason.
+        failures: Every failed check with what was seen, as text; empty when it conforms.
+    """
+
+    engine: str
+    version: str
+    passed: tuple[str, ...]
+    refused: Mapping[str, str]
+    failures: str
+    format: str = "tensortriage.conformance/1"
+
+
+def conformance_of(spec: str, *, limits: Limits) -> ConformanceResult:
+    """Run the suite over an engine.
+
+    Raises:
+        UsageError: For a malformed spec.
+        EngineMissing: When the engine cannot be used here.
+    """
+    asked = usable(spec)
+    engine = create(asked, limits=limits)
+    try:
+        report = check_engine_conformance(engine, asked.options)
+    except AssertionError as error:
+        return ConformanceResult(str(asked), engine.availability().version, (), {}, str(error))
+    return ConformanceResult(str(asked), report.version, report.passed, report.refused, "")

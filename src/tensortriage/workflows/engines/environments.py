@@ -1,0 +1,226 @@
+"""Environments for engines: a virtual environment per engine and version, made when asked for, and used as a worker.
+
+Engines pin each other's libraries, and two versions of one engine cannot be in one Python. So each lives in a virtual
+environment of its own under the user's data folder, and runs from there with ``worker=``. An environment counts once
+its note is written, which is last.
+"""
+
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tensortriage.engines.base import Availability, ChecksOptions
+from tensortriage.engines.registry import availabilities, create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineMissing, StoreError, TriageError, UsageError
+from tensortriage.values.serial import dump, load
+
+NOTE = "tensortriage-environment.json"
+ENVIRONMENT_FORMAT = "tensortriage.environment/1"
+SAID_LINES = 3
+"""How many of pip's last lines an error quotes."""
+
+_WORKER = ("numpy==2.4.6", "ml_dtypes==0.6.0")
+_VERSION = re.compile(r"\d[\w.+!-]*")
+_MADE_BY_VENV = "pyvenv.cfg"
+_EXPORT = ("onnx==1.23.2", "onnxscript==0.7.2")
+RECIPES: Mapping[str, tuple[str, ...]] = {
+    "openvino": ("openvino==2026.4.1", *_WORKER),
+    "torch": ("torch==2.13.0", *_EXPORT, *_WORKER),
+}
+"""What is installed for an engine: its package first, all pinned to versions that were seen to work together."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment that was made.
+
+    Attributes:
+        engine: The engine it is for.
+        name: Its folder's name: the engine, or the engine and the version that was asked for.
+        python: Its interpreter, for ``worker=``.
+        requirements: What was installed.
+        version: What the engine tells of itself there.
+    """
+
+    engine: str
+    name: str
+    python: str
+    requirements: tuple[str, ...]
+    version: str = ""
+    format: str = ENVIRONMENT_FORMAT
+
+    @property
+    def target(self) -> str:
+        """What to write as a target; torch wants its network in front."""
+        return f"{self.engine}:worker={self.python}" if self.engine != "torch" else f"torch:...,worker={self.python}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EngineRow:
+    """One engine as it stands here.
+
+    Attributes:
+        name: Its name in specs.
+        usable: Whether it can be used in this Python.
+        version: Of its library, where known.
+        device: What it runs on.
+        reason: Why it cannot be used.
+        command: The one command that makes it usable; empty when it is, or there is none.
+        environments: Environments that were made for it.
+    """
+
+    name: str
+    usable: bool
+    version: str
+    device: str
+    reason: str
+    command: str
+    environments: tuple[Environment, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EngineList:
+    """Every engine, and where environments are."""
+
+    engines: tuple[EngineRow, ...]
+    folder: str
+    format: str = "tensortriage.engines/1"
+
+
+def data_folder() -> Path:
+    """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8)."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(home) if Path(home).is_absolute() and home else Path.home() / ".local" / "share"
+    return base / "tensortriage" / "engines"
+
+
+def list_engines() -> EngineList:
+    """Return every engine, whether it can be used here, and what makes it so."""
+    made = environments()
+    rows = []
+    for name, found in availabilities().items():
+        own = tuple(environment for environment in made if environment.engine == name)
+        command = "" if found.usable else _command(name, found, own)
+        rows.append(EngineRow(name, found.usable, found.version, found.device, found.reason, command, own))
+    return EngineList(tuple(rows), str(data_folder()))
+
+
+def _command(name: str, found: Availability, own: tuple[Environment, ...]) -> str:
+    if own:
+        return f"--target {own[0].target}"
+    return f"triage engines install {name}" if name in RECIPES else found.cure
+
+
+def environments() -> tuple[Environment, ...]:
+    """Return the environments that were made, by name."""
+    found = []
+    for note in sorted(data_folder().glob(f"*/{NOTE}")):
+        try:
+            found.append(load(note, Environment))
+        except StoreError:  # another version's, or damaged: it is made again when asked for
+            continue
+    return tuple(found)
+
+
+def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Environment:
+    """Make an environment for an engine, or return the one that is there.
+
+    Args:
+        word: ``NAME``, or ``NAME==VERSION`` for another version of the engine's package.
+        say: Told what takes a while.
+
+    Raises:
+        UsageError: When there is no recipe for that engine (``environment-unknown``).
+        EngineMissing: When it cannot be made, or the engine does not start in it (``environment-failed``).
+    """
+    engine, _, version = word.partition("==")
+    if engine not in RECIPES:
+        raise UsageError(
+            f"there is no environment for an engine '{engine}'",
+            slug="environment-unknown",
+            cure=f"use one of: {', '.join(RECIPES)}; others say how they are installed in: triage engines",
+        )
+    if version and not _VERSION.fullmatch(version):
+        raise UsageError(
+            f"'{version}' is no version of a package", slug="environment-version", cure="write e.g. openvino==2024.0.0"
+        )
+    name = f"{engine}-{version}" if version else engine
+    for known in environments():
+        if known.name == name and Path(known.python).exists():
+            return known
+    folder = data_folder() / name
+    package = f"{engine}=={version}"
+    requirements = (package, "numpy", "ml_dtypes", *_unpinned(engine)) if version else RECIPES[engine]
+    try:
+        _clear(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        say(f"making {folder}")
+        _call([sys.executable, "-m", "venv", str(folder)], "a virtual environment")
+        python = folder / "bin" / "python"
+        say(f"installing {' '.join(requirements)}")
+        _call([str(python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *requirements], "pip")
+        made = Environment(engine, name, str(python), requirements)
+        made = dataclasses.replace(made, version=_started(made))
+        dump(made, folder / NOTE)
+    except OSError as error:
+        raise _failed(f"{folder}: {error.strerror or error}") from error
+    finally:
+        if not (folder / NOTE).exists() and (folder / _MADE_BY_VENV).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return made
+
+
+def _clear(folder: Path) -> None:
+    """Remove what is left of an environment; nothing else is touched.
+
+    Raises:
+        UsageError: When the folder holds something else (``environment-foreign``).
+    """
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / _MADE_BY_VENV).exists():
+            raise UsageError(
+                f"{folder} is no virtual environment",
+                slug="environment-foreign",
+                cure="remove it, or set XDG_DATA_HOME",
+            )
+        shutil.rmtree(folder)
+
+
+def _unpinned(engine: str) -> tuple[str, ...]:
+    return ("onnx", "onnxscript") if engine == "torch" else ()
+
+
+def _started(made: Environment) -> str:
+    """Return the version of the engine's package there; for engines that need no model, the engine was started too."""
+    if made.engine != "torch":
+        spec = EngineSpec(made.engine, {"worker": made.python})
+        engine = create(spec)
+        if isinstance(engine, ChecksOptions):
+            try:
+                engine.check(spec.options)
+            except TriageError as error:
+                raise _failed(f"{made.engine} does not start in it: {error.message}") from error
+    code = f"import importlib.metadata as m; print(m.version({made.engine!r}))"
+    return _call([made.python, "-c", code], "the new Python").strip()
+
+
+def _call(words: list[str], what: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        last = " ".join(line.strip() for line in (done.stderr or done.stdout).strip().splitlines()[-SAID_LINES:])
+        raise _failed(f"{what} ended with {done.returncode}: {last}")
+    return done.stdout
+
+
+def _failed(reason: str) -> EngineMissing:
+    return EngineMissing(
+        f"the environment cannot be made: {reason}",
+        slug="environment-failed",
+        cure="see what pip says; without network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
+    )
