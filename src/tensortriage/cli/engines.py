@@ -20,7 +20,7 @@ def engines(context: click.Context) -> None:
 
 LIST_EPILOG = """\b
 Examples:
-  triage engines
+  triage engines list
   triage engines list --json
 """
 INSTALL_EPILOG = """\b
