@@ -15,6 +15,7 @@ from diagnosing import FAULTY, step
 from running_cli import triage, verdict_in
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.model.model import Model
 from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 from tensortriage.workflows.diagnosis.export_network import export_network
@@ -197,6 +198,8 @@ def test_a_model_that_was_left_in_training_mode(tmp_path, exported):
 def test_a_network_in_training_mode(tmp_path, exported):
     network = f"torch:{NETWORKS}:dropping"
     model, inputs = exported(network, "legacy")  # which exports in evaluation mode, whatever the network is in
+    graph = Model.load(model).graph
+    assert {graph.origin(node.name).source.partition(":")[0] for node in graph.nodes} >= {"small_networks.py"}
     verdict = judged(tmp_path, network, model, inputs)
     assert verdict.verdict == "model-changed"
     assert "in training mode: call .eval()" in verdict.summary

@@ -40,7 +40,7 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
                 options["to"],
                 kwargs=network.keywords or None,
                 dynamo=dynamo,
-                **({"verbose": False} if dynamo else {}),
+                verbose=not dynamo,  # the older exporter writes the stack of each node then
                 **extra,
             )
     except Exception as error:  # the exporter runs the user's code
