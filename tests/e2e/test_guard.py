@@ -40,7 +40,7 @@ from tensortriage import cli
 from tensortriage.engines.onnxruntime import engine
 plain = engine.OnnxRuntimeEngine.compile
 def compile(self, model, options):
-    print("building", os.getpid(), file=sys.stderr, flush=True)
+    os.write(2, b"building %d\\n" % os.getpid())  # at once: two threads may build
     {then}
     return plain(self, model, options)
 engine.OnnxRuntimeEngine.compile = compile
