@@ -109,22 +109,27 @@ def envelope_floors(
         EngineError: When the model cannot be evaluated, as for an operator without float64 arithmetic.
         UsageError: Likewise.
     """
-    members = {"loud": LOUD} | (LOUD_AGAIN if rounds_to_integers(model) else {})
-    if narrow_types(model):
-        members["unrounded"] = UNROUNDED
+    members = fp32_members(model)
+    loud = tuple(members)
     if (emulation := format_member(precision, kept)) is not None:
         members["format"] = emulation
     found = spread(
         lab, model, feed, values, members, witness=reference, witness_name=reference_name, what=f"floors of {what}"
     )
-    fp32 = {name: fp32_floor(figure) for name, figure in found["loud"].items()}
-    for again in (*LOUD_AGAIN, "unrounded"):
-        for name, figure in found.get(again, {}).items():
+    fp32: dict[str, float] = {}
+    for each in loud:
+        for name, figure in found[each].items():
             fp32[name] = max(fp32.get(name, 0.0), fp32_floor(figure))
     target, least = dict(fp32), least_floor(precision)
     for name, figure in found.get("format", {}).items():
         target[name] = max(error_of(figure), fp32.get(name, 0.0), 0.0 if figure.exact else least)
     return Floors(fp32, target, found.get("format", {}), "envelope", found.get(WITNESS, {}))
+
+
+def fp32_members(model: Model) -> dict[str, EngineSpec]:
+    """Return the evaluations by name of which the one farthest from the centre gives a value's fp32 floor."""
+    again = LOUD_AGAIN if rounds_to_integers(model) else {}
+    return {"loud": LOUD, **again, **({"unrounded": UNROUNDED} if narrow_types(model) else {})}
 
 
 def fp32_floor(loud: Metrics) -> float:

@@ -12,7 +12,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import healthy_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import LOUD, PREDICTED, UNROUNDED, format_member, fp32_floor, narrow_types
+from tensortriage.envelope.floors import PREDICTED, format_member, fp32_floor, fp32_members
 from tensortriage.envelope.freedoms import expected_of
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.envelope.members import CENTRE, member
@@ -45,6 +45,7 @@ class HealthySpread:
     def __init__(
         self, lab: Lab, model: Model, feed: Feed, values: Sequence[str], *, target: EngineSpec, precision: Precision
     ) -> None:
+        self._fp32 = tuple(fp32_members(model))
         members = _members(model, target, precision)
         self.centre, _ = lab.recorded(CENTRE, model, feed, values)
         self._stores: Mapping[str, TensorStore] = {
@@ -58,16 +59,14 @@ class HealthySpread:
         for name, store in self._stores.items():
             if (array := store[value]).shape == self.centre[value].shape:
                 figures[name] = measure(right, np.ascontiguousarray(part(array)).astype(right.dtype))
-        floor = max((fp32_floor(figures[name]) for name in ("loud", "unrounded") if name in figures), default=0.0)
+        floor = max((fp32_floor(figures[name]) for name in self._fp32 if name in figures), default=0.0)
         predicted, chosen = (error_of(figures[name]) if name in figures else None for name in ("format", "chosen"))
         return healthy_limit(right.size, floor, predicted, chosen).error
 
 
 def _members(model: Model, target: EngineSpec, precision: Precision) -> dict[str, EngineSpec]:
     """Return the healthy evaluations by what they stand for; see `tensortriage.envelope.floors`."""
-    found = {"loud": LOUD}
-    if narrow_types(model):
-        found["unrounded"] = UNROUNDED
+    found = fp32_members(model)
     emulation = format_member(precision) if precision in PREDICTED else None
     if emulation is not None:
         found["format"] = emulation
