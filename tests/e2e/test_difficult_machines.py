@@ -53,7 +53,7 @@ def folder(tmp_path):
 
 def triage(folder, words, *, program=MAIN, limit=None, env=None):
     node = (folder / "node").read_text()
-    words = [word.replace("NODE", node) for word in words]
+    words = [word.replace("NODE", node) if isinstance(word, str) else word for word in words]
     # Python 3.11 keeps half a bytecode file that did not fit (cpython issue 126606), for all later processes.
     variables = os.environ | {"TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"} | (env or {})
     return subprocess.run(
