@@ -140,3 +140,31 @@ def test_another_shape_is_disputed(lab, tmp_path):
     name, array = next(iter(found.items()))
     (dispute,) = disputes(lab, model, feed, [name], MemoryStore({name: array[:, :-1]}))
     assert dispute.shape == array[:, :-1].shape
+
+
+@pytest.mark.parametrize(("divisor", "highest"), [(2.0, 2**20), (3.0, 2**20), (2.0, 2**27)])
+def test_whole_numbers_that_are_divided_as_floats_move_nothing(divisor, highest, lab, tmp_path):
+    """Exporters write i // 2 as Cast, Div, Floor, Cast: no CPU gives another row of the table for it."""
+    rng = np.random.default_rng(0)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+            helper.make_node("Div", ["f", "divisor"], ["d"]),
+            helper.make_node("Floor", ["d"], ["whole"]),
+            helper.make_node("Cast", ["whole"], ["k"], to=TensorProto.INT64),
+            helper.make_node("Mod", ["k", "rows"], ["row"]),
+            helper.make_node("Gather", ["table", "row"], ["y"]),
+        ],
+        "looked_up",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, [64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 8])],
+        [
+            numpy_helper.from_array(np.float32(divisor), "divisor"),
+            numpy_helper.from_array(np.int64(97), "rows"),
+            numpy_helper.from_array(rng.standard_normal((97, 8)).astype(np.float32), "table"),
+        ],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model, feed = loaded(proto, tmp_path), Feed("feed", {"i": rng.integers(0, highest, 64)}, Origin.REAL)
+    floors = envelope_floors(lab, model, feed, ["y"], precision=Precision.FP32, what="the output")
+    assert floors.fp32["y"] < 1e-6

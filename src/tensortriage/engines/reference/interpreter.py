@@ -117,6 +117,10 @@ class NodeFailed(Exception):
     """A node could not be computed; the message names it."""
 
 
+_RESULT_ALONE = ELEMENTWISE - {"Div"}
+"""Operators whose kernels are exact as on a CPU: what happens to their results is all of their error."""
+
+
 class _Scope:
     """Values by name: own ones, weights fetched on first use, then those of the surrounding scope."""
 
@@ -189,7 +193,7 @@ def _step(step: ProgramStep, scope: _Scope) -> Sequence[Any]:
         values = [_array(value) for value in (result if isinstance(result, tuple) else (result,))]
         if not step.results:
             return values
-        if step.arithmetic.amplify == 1 or step.op_type in ELEMENTWISE:
+        if step.arithmetic.amplify == 1 or step.op_type in _RESULT_ALONE:
             return _changed(values, step.results)
         exact = step.kernel(dataclasses.replace(call, arithmetic=EXACT))
         return _amplified(values, exact if isinstance(exact, tuple) else (exact,), step.results)

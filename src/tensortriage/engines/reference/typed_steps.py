@@ -25,9 +25,10 @@ from tensortriage.values.dtype import DType
 
 Entry = TypeVar("Entry")
 
-SAME_EVERYWHERE = MOVES_DATA | {"Add", "Sub"}
-"""Operators whose results no healthy engine gets more wrong than another: a sum of two numbers is correctly rounded by
-every one of them (IEEE 754). In ``x + -1e9`` it absorbs x; ten times its rounding error would not."""
+SAME_EVERYWHERE = MOVES_DATA | {"Add", "Sub", "Cast", "CastLike"}
+"""Operators whose results no healthy engine gets more wrong than another: a sum of two numbers and a conversion are
+correctly rounded by every one of them (IEEE 754). In ``x + -1e9`` it absorbs x; ten times its rounding error would not.
+An index of more than 24 bits that exporters convert to float32 and back is the neighbour's, and no other one's."""
 
 QUANTIZERS = ("QuantizeLinear", "QLinearConv", "QLinearMatMul")
 """Operators whose results are integers, of which each was rounded from a number that engines compute in float32."""

@@ -5,6 +5,7 @@ from functools import reduce
 
 import numpy as np
 
+from tensortriage.engines.reference.function_accuracy import HardwareClass
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
 from tensortriage.engines.reference.kernels.special import erf, sigmoid
 
@@ -57,10 +58,21 @@ def _mean(call: Call) -> Output:
 
 @kernel("Div")
 def _div(call: Call) -> Output:
-    """Div(A, B): A / B, broadcast; the quotient of integers is cut off towards zero."""
+    """Div(A, B): A / B, broadcast; the quotient of integers is cut off towards zero.
+
+    In float32 it is the product with the rounded reciprocal, as OpenVINO compiles a division by a constant: exact for
+    powers of two, so that whole numbers that exporters divide as floats stay whole.
+    """
     dividend, divisor = call[0], call[1]
     if dividend.dtype.kind not in "iu":
-        return dividend / divisor
+        if call.arithmetic.functions.hardware is not HardwareClass.CPU or dividend.dtype != np.float64:
+            return dividend / divisor
+        exact = dividend / divisor
+        reciprocal = np.float32(1.0) / divisor.astype(np.float32)
+        product = dividend.astype(np.float32) * reciprocal
+        least = np.finfo(np.float32).tiny
+        normal = np.isfinite(product) & (np.abs(product) >= least) & (np.abs(reciprocal) >= least)
+        return np.where(normal, product, exact)
     quotient = np.floor_divide(dividend, divisor)  # integers are divided towards zero
     inexact = np.multiply(quotient, divisor) != dividend
     return quotient + (inexact & ((dividend < 0) != (divisor < 0))).astype(quotient.dtype)
