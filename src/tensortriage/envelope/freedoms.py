@@ -71,6 +71,17 @@ BF16_SUMS = Freedom(
     _PRODUCTS,
     "running sums rounded to bf16 after every 16 products, the smallest block of the units in use",
 )
+FP32_SUMS_CUT = Freedom(
+    "fp32-accumulator-cut",
+    "sums cut off to fp32, usual on GPUs",
+    "",
+    {"accumulator": "fp32", "accumulator_rounding": "truncate", "block": "8"},
+    frozenset({Hardware.GPU, Hardware.NPU}),
+    _WIDE,
+    _PRODUCTS,
+    "Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7:e330 "
+    "(2021): what is added to a running sum is truncated, after 4 (V100) or 8 products (A100)",
+)
 TF32 = Freedom(
     "tf32-operands",
     "operands in TF32, usual on GPUs",
@@ -122,7 +133,7 @@ WINOGRAD = Freedom(
     "F(4x4, 3x3), the largest tiles in use (Lavin and Gray, CVPR 2016)",
 )
 
-FREEDOMS = (FP16_SUMS, BF16_SUMS, TF32, TF32_CUT, GPU_FUNCTIONS, NPU_FUNCTIONS, WINOGRAD)
+FREEDOMS = (FP16_SUMS, BF16_SUMS, FP32_SUMS_CUT, TF32, TF32_CUT, GPU_FUNCTIONS, NPU_FUNCTIONS, WINOGRAD)
 """All of them; where several explain an error, the first one is named."""
 
 
