@@ -22,6 +22,9 @@ _FEWEST_PERIODS = 3
 _WIDEST_BORDER = 8
 _FEWEST_ELEMENTS = 32
 """Of fewer elements no few can be called exceptions."""
+_FEWEST_NOISY = 128
+"""Nor of fewer that have any error, where the others have one too: of 3,000 tensors of noise relative to normally
+distributed numbers, few stood out in 0.1 % of those with 64 elements, in 0.03 % with 96, and in none with 128."""
 
 
 def places(specimen: Specimen, wrong: np.ndarray, *, what: str, share: float) -> list[PatternFinding]:
@@ -147,7 +150,8 @@ def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, 
 def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> PatternFinding | None:
     """Describe wrong elements that are in no particular place: a few outliers, or many scattered ones."""
     count, size = int(np.count_nonzero(wrong)), wrong.size
-    if size < _FEWEST_ELEMENTS:
+    noisy = int(np.count_nonzero(specimen.error))
+    if size < _FEWEST_ELEMENTS or count < noisy < _FEWEST_NOISY:
         return None
     flat = np.flatnonzero(wrong.reshape(-1))
     worst = flat[np.argsort(-np.abs(specimen.error.reshape(-1)[flat]), kind="stable")[:3]]
