@@ -1,7 +1,5 @@
 """Files of ONNX Runtime's quantize_static: BatchNormalizations folded before, Relus taken over by quantizers."""
 
-import logging
-
 import numpy as np
 import onnx
 import pytest
@@ -54,7 +52,6 @@ def net():
 
 def small(folder, **options):
     """Return the model quantized as the documentation of ONNX Runtime says: pre-processed, then calibrated."""
-    logging.getLogger().setLevel(logging.ERROR)
     source = save_model(net(), folder / "net.onnx")
     quant_pre_process(str(source), str(folder / "folded.onnx"), skip_symbolic_shape=True)
     assert not any(n.op_type == "BatchNormalization" for n in onnx.load(folder / "folded.onnx").graph.node)
