@@ -6,7 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tensortriage.diagnose.consistency.relations import EqualityClaim, masked_relation, row_relations, whole_relations
+from tensortriage.diagnose.consistency.relations import (
+    ROWS,
+    EqualityClaim,
+    masked_relation,
+    row_relations,
+    whole_relations,
+)
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError, UsageError
@@ -17,9 +23,6 @@ from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
 from tensortriage.workflows.common.engine_specs import usable
 from tensortriage.workflows.common.feed_request import FeedRequest, feeds
-
-ROWS = 8
-"""Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
 
 CONSISTENCY_FORMAT = "tensortriage.consistency/1"
 

@@ -13,6 +13,9 @@ import numpy as np
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.batch_rows import Rows
 
+ROWS = 8
+"""Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
+
 BLANK_ROWS = 3
 """Rows of zeros behind a batch: with 8 rows 11, which no tile of a power of two divides."""
 

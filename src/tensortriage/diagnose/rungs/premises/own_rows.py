@@ -6,7 +6,7 @@ them. Batches on which the target contradicts itself are looked into as if they 
 
 import dataclasses
 
-from tensortriage.diagnose.consistency.relations import EqualityClaim, row_relations
+from tensortriage.diagnose.consistency.relations import ROWS, EqualityClaim, row_relations
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
@@ -16,9 +16,6 @@ from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.generated.batch_rows import batch_axes, gather_rows
 
 QUESTION = "do equal rows get equal results?"
-
-ROWS = 8
-"""Rows of a batch where the model takes any number: more than the 4 that vector kernels take at once."""
 
 SLOW_BUILD_SECONDS = 5.0
 """Engines that build for a batch size build again for each; where that takes longer, only the size given is asked."""

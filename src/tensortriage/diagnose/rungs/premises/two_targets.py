@@ -119,7 +119,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     since = inv.mark()
     row = _first_value(inv, targets) if worst.parts else None
     node = inv.model.graph.producer((row or worst).value)
-    place = "they agree in every value that can be seen"
+    place = "no single value parts once all are shown" if worst.parts else "their outputs agree"
     if row is not None and node is not None:
         place = f"they part first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)
