@@ -57,6 +57,14 @@ def test_without_tensorrt_the_way_to_install_it_is_told(tmp_path, words):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_engine_is_calibrated_with_the_feeds_named_by_either_option(tmp_path):
+    words = ["convert", MODEL, "--int8", "-o", "a.engine"]
+    both = [without_tensorrt(*words, name, "absent.npz", cwd=tmp_path) for name in ("--load-inputs", "--inputs")]
+    assert [done.returncode for done in both] == [2, 2]
+    assert both[0].stderr == both[1].stderr
+    assert "absent.npz" in both[1].stderr
+
+
 def test_no_other_command_imports_tensorrt(tmp_path):
     done = without_tensorrt("run", MODEL, "--onnxrt", "--seed", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

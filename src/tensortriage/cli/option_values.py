@@ -8,15 +8,32 @@ from pathlib import Path
 from typing import TypedDict
 
 
-class DataValues(TypedDict):
-    """Where feeds come from: `tensortriage.cli.options.data_options`."""
+class LogValues(TypedDict):
+    """The logging options of a command line, as far as it is read: `tensortriage.cli.logs.options`."""
 
-    inputs: tuple[str, ...]
-    input_shapes: tuple[str, ...]
+    more: int
+    less: int
+    named: tuple[str, ...]
+    silent: bool
+    formats: tuple[str, ...]
+    plain: bool
+    file: Path | None
+
+
+class MadeUpValues(TypedDict):
+    """How data are made when no file holds them: `tensortriage.cli.options.made_up_options`."""
+
     seed: int | None
     val_range: tuple[str, ...]
     iterations: int | None
     data_loader_script: str
+
+
+class DataValues(MadeUpValues):
+    """Where feeds come from: `tensortriage.cli.options.data_options`."""
+
+    inputs: tuple[str, ...]
+    input_shapes: tuple[str, ...]
 
 
 class LimitValues(TypedDict):
@@ -31,6 +48,86 @@ class ToleranceValues(TypedDict):
 
     atol: tuple[str, ...]
     rtol: tuple[str, ...]
+
+
+class JudgementValues(ToleranceValues):
+    """By what saved or fresh outputs are judged: ``triage check accuracy``, and a part of ``triage run``."""
+
+    functions: tuple[str, ...]
+    error_stat: tuple[str, ...]
+    error_quantile: tuple[str, ...]
+    l2: tuple[str, ...]
+    cosine: tuple[str, ...]
+    psnr: tuple[str, ...]
+    snr: tuple[str, ...]
+    index_tolerance: tuple[str, ...]
+    infinities_compare_equal: bool
+    check_average: bool
+    compare_func_script: str
+
+
+class OutputValues(TypedDict):
+    """Which tensors become outputs."""
+
+    mark: tuple[str, ...]
+    exclude: tuple[str, ...]
+    by_type: tuple[str, ...]
+
+
+class LayoutValues(TypedDict):
+    """Where the weights of a written model go: `tensortriage.cli.surgeon.options.layout_options`."""
+
+    external_location: str | None
+    external_threshold: str
+    apart: bool
+
+
+class TensorrtValues(TypedDict):
+    """Polygraphy's flags for TensorRT: `tensortriage.cli.tensorrt_options.tensorrt_flags`."""
+
+    fp16: bool
+    bf16: bool
+    fp8: bool
+    int8: bool
+    tf32: bool
+    strongly_typed: bool
+    sparse_weights: bool
+    version_compatible: bool
+    refittable: bool
+    error_on_timing_cache_miss: bool
+    disable_compilation_cache: bool
+    mark_unfused_tensors_as_debug_tensors: bool
+    exclude_lean_runtime: bool
+    strip_plan: bool
+    direct_io: bool
+    trt_safety_restricted: bool
+    use_dla: bool
+    allow_gpu_fallback: bool
+    weight_streaming: bool
+    trt_min_shapes: tuple[str, ...]
+    trt_opt_shapes: tuple[str, ...]
+    trt_max_shapes: tuple[str, ...]
+    layer_precisions: tuple[str, ...]
+    tactic_sources: tuple[str, ...]
+    preview_features: tuple[str, ...]
+    quantization_flags: tuple[str, ...]
+    plugins: tuple[str, ...]
+    pool_limit: tuple[str, ...]
+    precision_constraints: str | None
+    builder_optimization_level: int | None
+    save_engine: Path | None
+    load_timing_cache: Path | None
+    save_timing_cache: Path | None
+    save_tactics: Path | None
+    load_tactics: Path | None
+    calibration_cache: Path | None
+    calibrator: str | None
+    max_aux_streams: int | None
+    hardware_compatibility_level: str
+    profiling_verbosity: str
+    runtime_platform: str
+    tiling_optimization_level: str
+    engine_capability: str
 
 
 class CheckValues(TypedDict):
@@ -124,8 +221,8 @@ class ReduceValues(DataValues, LimitValues, ToleranceValues, CheckValues, Artifa
     external_data_dir: Path | None
 
 
-class BuildValues(DataValues, LimitValues, ToleranceValues, CheckValues, ArtifactValues):
-    """``triage debug build``, without the flags of TensorRT, which `tensorrt_options` reads."""
+class BuildValues(DataValues, LimitValues, ToleranceValues, CheckValues, ArtifactValues, TensorrtValues):
+    """``triage debug build``."""
 
     reference: str
     samples: int
@@ -138,8 +235,6 @@ class BuildValues(DataValues, LimitValues, ToleranceValues, CheckValues, Artifac
     no_pin: bool
     output: Path | None
     case: Path
-    save_tactics: Path | None
-    load_tactics: Path | None
 
 
 class RepeatValues(CheckValues):
@@ -151,13 +246,18 @@ class RepeatValues(CheckValues):
     budget: float | None
 
 
-class LintValues(DataValues, LimitValues):
+class OnnxRuntimeValues(TypedDict):
+    """Polygraphy's flags for ONNX Runtime."""
+
+    providers: tuple[str, ...]
+    graph_optimization_level: str
+
+
+class LintValues(DataValues, LimitValues, OnnxRuntimeValues):
     """``triage check lint``."""
 
     target: str | None
     no_engine: bool
-    providers: tuple[str, ...]
-    graph_optimization_level: str
     precisions: tuple[str, ...]
     external_data_dir: Path | None
 
@@ -169,3 +269,39 @@ class ConsistencyValues(DataValues, LimitValues):
     rows: int | None
     batch_dimension: str
     external_data_dir: Path | None
+
+
+class RunValues(
+    DataValues, LimitValues, JudgementValues, OutputValues, LayoutValues, OnnxRuntimeValues, TensorrtValues
+):
+    """``triage run``."""
+
+    targets: tuple[str, ...]
+    reference: str | None
+    target_model: Path | None
+    runners: tuple[str, ...]
+    external_data_dir: Path | None
+    infer_shapes: bool
+    to_fp16: bool
+    save_onnx: Path | None
+    metric_script: str
+    validate: bool
+    postprocess: tuple[str, ...]
+    postprocess_func_script: str
+    no_shape_check: bool
+    fail_fast: bool
+    warm_up: int
+    low_memory: bool
+    save_inputs: Path | None
+    save_outputs: Path | None
+    save_input_blob: Path | None
+    load_outputs: tuple[Path, ...]
+    gen_script: Path | None
+    save_accuracy_results: Path | None
+    trt_outputs: tuple[str, ...]
+    trt_exclude_outputs: tuple[str, ...]
+    mark_debug: tuple[str, ...]
+
+
+class TemplateValues(DataValues, TensorrtValues):
+    """``triage template trt-config``."""

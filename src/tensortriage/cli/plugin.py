@@ -3,7 +3,7 @@
 import json
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -21,6 +21,7 @@ from tensortriage.cli.options import (
     own_inference,
     together,
 )
+from tensortriage.cli.surgeon.edit_values import PluginChoiceValues, PluginMatchValues, PluginReplaceValues
 from tensortriage.report.text import count
 from tensortriage.values.printable import printable
 
@@ -62,7 +63,7 @@ Examples:
 @model_options
 @choice_options
 @common
-def list_plugins(model: Path, as_json: bool, **given: Any) -> None:
+def list_plugins(model: Path, as_json: bool, **given: Unpack[PluginChoiceValues]) -> None:
     """Count the places in MODEL that a node of each plugin can stand for."""
     tell(found_in(model, given), as_json=as_json)
 
@@ -77,7 +78,7 @@ Examples:
 @option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=FILES,
         help="File of the places  [default: config.yaml beside MODEL].")  # fmt: skip
 @common
-def match(model: Path, as_json: bool, **given: Any) -> None:
+def match(model: Path, as_json: bool, **given: Unpack[PluginMatchValues]) -> None:
     """Write down the places in MODEL that a node of each plugin can stand for, to be looked through or changed."""
     from tensortriage.workflows.edits.plugins import write_matches
 
@@ -98,7 +99,7 @@ Examples:
 @option("--output", "-o", type=WRITTEN_FILE, metavar="OUT", heading=FILES,
         help="ONNX file to write  [default: replaced.onnx beside MODEL].")  # fmt: skip
 @common
-def replace(model: Path, as_json: bool, **given: Any) -> None:
+def replace(model: Path, as_json: bool, **given: Unpack[PluginReplaceValues]) -> None:
     """Write MODEL with nodes of plugins in the places that plugin match wrote down."""
     from tensortriage.cli.surgeon.show import show
     from tensortriage.workflows.edits.edit_pipeline import Source, Target
@@ -111,7 +112,7 @@ def replace(model: Path, as_json: bool, **given: Any) -> None:
     show(result, as_json=as_json)
 
 
-def found_in(model: Path, given: dict[str, Any]) -> "dict[str, PluginMatch | None]":
+def found_in(model: Path, given: PluginChoiceValues) -> "dict[str, PluginMatch | None]":
     """Return what each plugin matches.
 
     Raises:

@@ -6,11 +6,12 @@ What they define has the names and signatures that Polygraphy's scripts have (``
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import TemplateValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -157,7 +158,7 @@ Examples:
 @data_options
 @output_option()
 @common
-def trt_config(model: Path | None, output: Path, as_json: bool, **given: Any) -> None:
+def trt_config(model: Path | None, output: Path, as_json: bool, **given: Unpack[TemplateValues]) -> None:
     """Write a script whose load_config(builder, network) makes a configuration with the flags that are given."""
     body = "\n".join(f"    {line}" for line in config_lines(tensorrt_words(given)))
     _write(output, CONFIG.format(body=body), as_json=as_json)

@@ -6,10 +6,10 @@ word: ``--trt --fp16 --builder-optimization-level 2`` is ``--target tensorrt:pre
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
+from tensortriage.cli.option_values import TensorrtValues
 from tensortriage.cli.options import READ, WRITTEN_FILE, Written, option, parse_bytes, together
 from tensortriage.errors import UsageError
 
@@ -127,7 +127,7 @@ tensorrt_outputs = together(
 """The flags that choose tensors, for commands that compare them."""
 
 
-def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
+def tensorrt_words(given: TensorrtValues) -> dict[str, str]:
     """Return the options of the engine ``tensorrt`` that Polygraphy's flags stand for.
 
     Without a format TensorRT computes in fp32, and TF32 only when asked, as with Polygraphy.
@@ -135,25 +135,26 @@ def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         UsageError: For a value that has no counterpart.
     """
+    values: Mapping[str, object] = given
     words = _precision(given)
-    words |= {ours: str(given[theirs]) for theirs, ours in _WORDS.items() if given[theirs] not in (None, "")}
-    words |= {ours: "true" for theirs, ours in _SWITCHES.items() if given[theirs]}
+    words |= {ours: str(values[theirs]) for theirs, ours in _WORDS.items() if values[theirs] not in (None, "")}
+    words |= {ours: "true" for theirs, ours in _SWITCHES.items() if values[theirs]}
     words |= _profiles(given)
     if given["mark_unfused_tensors_as_debug_tensors"]:
         words["observe"] = "unfused"
-    for name in ("tactic_sources", "preview_features", "quantization_flags"):
-        if given[name]:
-            words[name] = "+".join(given[name])
-    flags = [flag for name, flag in _BUILDER_FLAGS.items() if given[name]]
+    listed = {
+        "tactic_sources": given["tactic_sources"], "preview_features": given["preview_features"],
+        "quantization_flags": given["quantization_flags"], "plugins": given["plugins"],
+    }  # fmt: skip
+    words |= {name: "+".join(found) for name, found in listed.items() if found}
+    flags = [flag for name, flag in _BUILDER_FLAGS.items() if values[name]]
     if flags:
         words["builder_flags"] = "+".join(flags)
-    settings = [f"{name}:{given[name]}" for name in _SETTINGS if given[name]]
+    settings = [f"{name}:{values[name]}" for name in _SETTINGS if values[name]]
     if given["use_dla"]:
         settings.append("default_device_type:DLA")
     if settings:
         words["builder_settings"] = "+".join(settings)
-    if given["plugins"]:
-        words["plugins"] = "+".join(given["plugins"])
     kept = [_kept(text) for text in given["layer_precisions"]]
     if kept and given["precision_constraints"] != "none":
         words["kept"] = "+".join(kept)
@@ -171,22 +172,29 @@ def tensorrt_words(given: Mapping[str, Any]) -> dict[str, str]:
     return words
 
 
-def any_given(given: Mapping[str, Any]) -> str:
+def any_given(given: TensorrtValues) -> str:
     """Return the name of a TensorRT flag that was given; empty for none."""
+    values: Mapping[str, object] = given
     names = [name for name, *_ in (*_FLAGS, *_RARE, *_LISTED)]
     names += ["--" + name.replace("_", "-") for name in _WORDS]
     names += ["--" + name.replace("_", "-") for name in _SETTINGS]
     names += ["--pool-limit", "--precision-constraints", "--calibration-cache"]
-    found = next((name for name in names if _says(given.get(name[2:].replace("-", "_")))), "")
-    return found or ("--calib-base-cls" if given.get("calibrator") else "")
+    found = next((name for name in names if _says(values[name[2:].replace("-", "_")])), "")
+    return found or ("--calib-base-cls" if given["calibrator"] else "")
 
 
 def _says(value: object) -> bool:
     return value not in (None, "", ()) and value is not False
 
 
-def _precision(given: Mapping[str, Any]) -> dict[str, str]:
-    formats = [name for name in LOW if given[name]]
+def formats_of(given: TensorrtValues) -> list[str]:
+    """Return the weak formats that are allowed by a flag, the lowest first."""
+    values: Mapping[str, object] = given
+    return [name for name in LOW if values[name]]
+
+
+def _precision(given: TensorrtValues) -> dict[str, str]:
+    formats = formats_of(given)
     if given["strongly_typed"]:
         if formats:
             raise _no_counterpart(f"--{formats[0]} with --strongly-typed", "leave one of them out")
@@ -196,8 +204,11 @@ def _precision(given: Mapping[str, Any]) -> dict[str, str]:
     return {"precision": formats[0], **({"fallback": "+".join(formats[1:])} if formats[1:] else {})}
 
 
-def _profiles(given: Mapping[str, Any]) -> dict[str, str]:
-    parts = [_shapes(f"--trt-{word}-shapes", given[f"trt_{word}_shapes"]) for word in ("min", "opt", "max")]
+def _profiles(given: TensorrtValues) -> dict[str, str]:
+    ranges_given = {
+        "min": given["trt_min_shapes"], "opt": given["trt_opt_shapes"], "max": given["trt_max_shapes"],
+    }  # fmt: skip
+    parts = [_shapes(f"--trt-{word}-shapes", texts) for word, texts in ranges_given.items()]
     names = dict.fromkeys(name for part in parts for name in part)
     profiles = {}
     for name in names:

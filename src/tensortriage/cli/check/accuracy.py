@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import JudgementValues
 from tensortriage.cli.options import READ, WRITTEN_FILE, GuideCommand, common, option, together
 
 EPILOG = """\b
@@ -72,17 +73,23 @@ options = together(
 @common
 @click.pass_context
 def check_accuracy(
-    context: click.Context, /, path: Path, as_json: bool, save_accuracy_results: Path | None, **given: Any
+    context: click.Context,
+    /,
+    path: Path,
+    as_json: bool,
+    save_accuracy_results: Path | None,
+    **given: Unpack[JudgementValues],
 ) -> None:
     """Judge PATH, saved by --save-accuracy-results or 'triage run --json', by other limits. Exit code 1 if it fails."""
     from tensortriage.cli.inspect.accuracy_table import show, to_document
     from tensortriage.cli.run.compatible import tell_rejudged
     from tensortriage.cli.run.tolerance_options import tolerances_of
+    from tensortriage.engines.base import Limits
     from tensortriage.inputs.files.accuracy_results import AVERAGE, PER_SAMPLE, write_accuracy
     from tensortriage.workflows.comparison.rejudge import rejudge
     from tensortriage.workflows.comparison.saved_accuracy import load_accuracy
 
-    tolerances = tolerances_of(given)
+    tolerances = tolerances_of(given, Limits())
     saved = load_accuracy(path, infinities_equal=given["infinities_compare_equal"])
     # As in Polygraphy new limits are for every iteration unless averages are asked for; without limits nothing changes.
     aggregation = AVERAGE if given["check_average"] else PER_SAMPLE if tolerances else None

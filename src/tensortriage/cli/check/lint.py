@@ -114,12 +114,12 @@ def as_polygraphy(model: Path, output: Path | None, given: LintValues) -> NoRetu
 def request_of(model: Path, given: LintValues) -> "LintRequest":
     """Return the request that a command line stands for."""
     from tensortriage.cli.requests import feed_request, limits_of
-    from tensortriage.cli.run.request import runner
+    from tensortriage.cli.run.request import onnxruntime
     from tensortriage.values.dtype import Precision
     from tensortriage.workflows.lint import LintRequest
 
     limits = limits_of(given["timeout"], given["memory_limit"])
-    target = None if given["no_engine"] else given["target"] or str(runner("onnxruntime", given))
+    target = None if given["no_engine"] else given["target"] or str(onnxruntime(given))
     return LintRequest(
         model=model,
         target=target,

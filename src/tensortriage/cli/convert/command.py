@@ -1,8 +1,7 @@
 """``triage convert``: a model in fp16 or bf16, of a later opset, or with its weights elsewhere."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -10,6 +9,7 @@ from tensortriage.cli import tensorrt_options
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.convert import quantize_options
 from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
+from tensortriage.cli.surgeon.edit_values import ConvertValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
     OWN_INFERENCE,
@@ -140,7 +140,7 @@ options = together(
 @option("--inputs", "mixed", multiple=True, metavar="PATH...", heading=PROOF,
         help="The same; Polygraphy's NAME:[SHAPE] is understood as --input-shapes.")  # fmt: skip
 @common
-def convert(model: Path, as_json: bool, **given: Any) -> None:
+def convert(model: Path, as_json: bool, **given: Unpack[ConvertValues]) -> None:
     """Write MODEL in another number format, of a later opset, or with its weights elsewhere.
 
     Shape computations, sizes of Resize and quantizers are never lowered; a value beyond the range of the format becomes
@@ -156,27 +156,27 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.workflows.edits.edit_pipeline import Target
     from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    given["convert_to"] = given["convert_to"] or wanted_by(given["output"])
-    if given["convert_to"] == "trt":
+    shapes = tuple(word for word in given["mixed"] if word.endswith("]") and ":[" in word)
+    paths = (*given["feeds"], *(word for word in given["mixed"] if word not in shapes))
+    feeding = feeding_of(given, paths, shapes=given["input_shapes"] + shapes)
+    kind = given["convert_to"] or wanted_by(given["output"])
+    if kind == "trt":
         from tensortriage.cli.convert.engine_file import build_and_show
 
-        build_and_show(model, given, as_json=as_json)
+        build_and_show(model, given, feeding, as_json=as_json)
         return
-    if given["convert_to"] != "onnx":
+    if kind != "onnx":
         raise UsageError(
-            f"converting to '{given['convert_to']}' is not offered",
+            f"converting to '{kind}' is not offered",
             slug="convert-target-unknown",
             cure="use onnx or trt",
         )
     if given["embed_weights"] and given["external_location"] is not None:
         raise click.UsageError("--embed-weights and --save-external-data contradict each other")
-    shapes = tuple(word for word in given["mixed"] if word.endswith("]") and ":[" in word)
-    given["feeds"] += tuple(word for word in given["mixed"] if word not in shapes)
     precision = _precision(given)
     quantize_options.check_options(given, precision)
     if precision in (Precision.INT8, Precision.FP8E4M3):
-        given["input_shapes"] += shapes
-        quantize_options.quantize_and_show(model, given, precision, as_json=as_json)
+        quantize_options.quantize_and_show(model, given, precision, feeding, as_json=as_json)
         return
     result = convert(
         ConvertRequest(
@@ -191,9 +191,7 @@ def convert(model: Path, as_json: bool, **given: Any) -> None:
             kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
             keep_io_types=not given["convert_io_types"],
             infer_shapes=given["infer_shapes"],
-            proof=ProofRequest(
-                verify=verify_of(given), feeding=feeding_of(given, shapes=given["input_shapes"] + shapes)
-            ),
+            proof=ProofRequest(verify=verify_of(given["verify"]), feeding=feeding),
         )
     )
     show(result, as_json=as_json)
@@ -214,7 +212,7 @@ def wanted_by(output: Path) -> str:
     return "onnx"
 
 
-def _precision(given: Mapping[str, Any]) -> "Precision | None":
+def _precision(given: ConvertValues) -> "Precision | None":
     """Return the format asked for, by name or by a flag of its own.
 
     Raises:
@@ -222,7 +220,7 @@ def _precision(given: Mapping[str, Any]) -> "Precision | None":
     """
     from tensortriage.values.dtype import Precision
 
-    words = [word for word in tensorrt_options.LOW if given[word]] + ["fp16"] * given["to_fp16"]
+    words = tensorrt_options.formats_of(given) + ["fp16"] * given["to_fp16"]
     found = list(dict.fromkeys(Precision.parse(word) for word in [given["precision"], *words] if word))
     if len(found) > 1:
         raise UsageError(

@@ -3,17 +3,17 @@
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.surgeon.options import feeding_of
+from tensortriage.cli.surgeon.edit_values import ConvertValues
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
+from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.engine_files import build_engine
 from tensortriage.workflows.engines.tactic_files import with_tactics
@@ -21,17 +21,16 @@ from tensortriage.workflows.engines.tactic_files import with_tactics
 ONNX_ONLY = ("opset", "embed_weights", "external_location", "mark", "exclude", "by_type", "infer_shapes")
 
 
-def build_and_show(model: Path, given: Mapping[str, Any], *, as_json: bool) -> None:
-    """Build an engine and say what was built, and how a vendor can repeat it."""
-    wrong = next((name for name in ONNX_ONLY if given.get(name)), None)
-    if wrong is not None:
+def build_and_show(model: Path, given: ConvertValues, feeding: FeedRequest, *, as_json: bool) -> None:
+    """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it."""
+    values: Mapping[str, object] = given
+    if any(values[name] for name in ONNX_ONLY):
         raise UsageError(
             "an engine is built from the model as it is", slug="engine-not-edited",
             cure="edit the model first: triage convert MODEL -o edited.onnx",
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:
         spec = EngineSpec("tensorrt", _words(given))
-        feeding = feeding_of(dict(given), shapes=given["input_shapes"])
         spec = with_tactics(with_calibration(spec, model, feeding, Path(folder)), Path(folder))
         built = build_engine(model, given["output"], spec.options)
     if as_json:
@@ -45,7 +44,7 @@ def build_and_show(model: Path, given: Mapping[str, Any], *, as_json: bool) -> N
     click.echo(f"built as: {printable(built.command)}")
 
 
-def _words(given: Mapping[str, Any]) -> dict[str, str]:
+def _words(given: ConvertValues) -> dict[str, str]:
     words = tensorrt_words(given)
     word = given["precision"] or ("fp16" if given["to_fp16"] else "")
     if word:

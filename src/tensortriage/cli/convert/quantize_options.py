@@ -11,12 +11,14 @@ import click
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import option
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.surgeon.options import feeding_of, layout_of, source_of, verify_of
+from tensortriage.cli.surgeon.edit_values import ConvertValues
+from tensortriage.cli.surgeon.options import layout_of, source_of, verify_of
 from tensortriage.errors import UsageError
 from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
     from tensortriage.values.dtype import Precision
+    from tensortriage.workflows.common.feed_request import FeedRequest
     from tensortriage.workflows.quantization.quantize import QuantizeResult
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +61,7 @@ def quantize_options(function: F) -> F:
     return function
 
 
-def check_options(given: Mapping[str, Any], precision: "Precision | None") -> None:
+def check_options(given: ConvertValues, precision: "Precision | None") -> None:
     """Refuse options that ask something of 8-bit numbers when there are to be none.
 
     Raises:
@@ -67,13 +69,14 @@ def check_options(given: Mapping[str, Any], precision: "Precision | None") -> No
     """
     from tensortriage.values.dtype import Precision
 
-    asked = next((name for name in EIGHT_BITS_ONLY if given[name] not in (None, "", (), False)), None)
+    values: Mapping[str, object] = given
+    asked = next((name for name in EIGHT_BITS_ONLY if values[name] not in (None, "", (), False)), None)
     if asked is not None and precision not in (Precision.INT8, Precision.FP8E4M3):
         flag = f"--{asked.replace('_', '-')}"
         raise UsageError(f"{flag} without --int8 or --fp8", slug="option-needs-another", cure=f"add --int8 to {flag}")
 
 
-def _refuse_what_cannot_be(given: Mapping[str, Any], precision: "Precision") -> None:
+def _refuse_what_cannot_be(given: ConvertValues, precision: "Precision") -> None:
     """Refuse options that say nothing of what was asked for.
 
     Raises:
@@ -82,8 +85,8 @@ def _refuse_what_cannot_be(given: Mapping[str, Any], precision: "Precision") -> 
     """
     from tensortriage.values.dtype import Precision
 
-    wrong = next((name for name in ONNX_ONLY if given.get(name)), None)
-    if wrong is not None:
+    values: Mapping[str, object] = given
+    if any(values[name] for name in ONNX_ONLY):
         raise UsageError(
             "quantizing changes nothing but formats", slug="quantize-not-edited",
             cure="edit the model first: triage convert MODEL -o edited.onnx",
@@ -100,7 +103,9 @@ def _refuse_what_cannot_be(given: Mapping[str, Any], precision: "Precision") -> 
         )
 
 
-def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precision", *, as_json: bool) -> None:
+def quantize_and_show(
+    model: Path, given: ConvertValues, precision: "Precision", feeding: "FeedRequest", *, as_json: bool
+) -> None:
     """Quantize a model and say what it costs."""
     from tensortriage.cli.requests import metric_of
     from tensortriage.engines.base import Limits
@@ -128,12 +133,12 @@ def quantize_and_show(model: Path, given: Mapping[str, Any], precision: "Precisi
         ),
         calibrations=usable_ways(given["calibrate"], given["modelopt_python"], per_channel=not given["per_tensor"]),
         kept=NodeChoice(names=given["keep_nodes"], op_types=given["keep_op_types"], scopes=given["keep_scopes"]),
-        feeding=feeding_of(given, shapes=given["input_shapes"]),
+        feeding=feeding,
         holdout=FeedRequest(paths=given["holdout"]) if given["holdout"] else None,
         metric=metric_of(given["metric_script"], Limits()),
         sqnr_db=given["sqnr"],
         metric_min=given["metric_min"],
-        accept_lost=verify_of(given) is Verify.NEVER,
+        accept_lost=verify_of(given["verify"]) is Verify.NEVER,
     )
     with contextlib.closing(Teller(err=as_json)) as teller:
         result = quantize(request, progress=teller.progress)

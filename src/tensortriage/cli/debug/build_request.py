@@ -93,7 +93,8 @@ def target_of(model: Path, target: str | None, check: Sequence[str] | None, give
     Raises:
         UsageError: When neither says, or both do (``target-missing``, ``usage``).
     """
-    flags = {**given, "save_tactics": None, "load_tactics": None}
+    flags = given.copy()
+    flags["save_tactics"] = flags["load_tactics"] = None
     flag = any_given(flags)
     if target and flag:
         raise click.UsageError(f"{flag} and --target exclude each other: say it in the engine spec")

@@ -1,8 +1,8 @@
 """``triage inspect model``: what is in a model, on one screen or node by node."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import click
 
@@ -20,7 +20,11 @@ from tensortriage.cli.options import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from tensortriage.model.inspect.node_listing import LayerFacts
     from tensortriage.model.inspect.summary import ModelSummary
+    from tensortriage.model.inspect.weight_summary import WeightFacts
+    from tensortriage.model.shape_inference.unbounded_sizes import UnboundedSize
+    from tensortriage.values.spec import ValueSpec
 
 EPILOG = """\b
 Examples:
@@ -31,6 +35,15 @@ Examples:
 """
 SHOWN, FILES = "What to show", "Files"
 PARTS = ("layers", "attrs", "weights")
+
+
+class Details(TypedDict, total=False):
+    """What is shown beside the summary, where it was asked for."""
+
+    layers: "Sequence[LayerFacts]"
+    values: "Sequence[ValueSpec]"
+    weights: "Iterable[WeightFacts]"
+    unbounded_sizes: "Sequence[UnboundedSize]"
 
 
 @click.command(cls=GuideCommand, value_lists=("--show",), epilog=EPILOG)
@@ -72,18 +85,18 @@ def inspect_model(
         return
     message = read_message(model)
     summary = summary_of(message, model, external_data_dir or model.parent)
-    extra: dict[str, Any] = {}
+    details: Details = {}
     if {"layers", "attrs"} & {*show}:
-        extra["layers"] = list_layers(message.proto)
+        details["layers"] = list_layers(message.proto)
     if unbounded or infer_shapes or "weights" in show:
-        extra |= deeper(
+        details |= deeper(
             model, external_data_dir, unbounded=unbounded, weights="weights" in show and not unseen,
             infer_shapes=infer_shapes,
         )  # fmt: skip
     if as_json:
-        click.echo(document(summary, extra))
+        click.echo(document(summary, details))
     else:
-        tell(summary, extra, attributes="attrs" in show)
+        tell(summary, details, attributes="attrs" in show)
 
 
 def as_polygraphy(
@@ -128,14 +141,14 @@ def as_polygraphy(
 
 def deeper(
     path: Path, external_data_dir: Path | None, *, unbounded: bool, weights: bool, infer_shapes: bool
-) -> dict[str, Any]:
+) -> Details:
     """Return what needs the loaded model."""
     from tensortriage.model.inspect.weight_summary import weight_facts
     from tensortriage.model.model import Model
     from tensortriage.model.shape_inference.unbounded_sizes import unbounded_sizes
     from tensortriage.model.shape_inference.value_specs import value_specs
 
-    found: dict[str, Any] = {}
+    found: Details = {}
     model = Model.load(path, external_data_dir=external_data_dir)
     if infer_shapes:
         specs = value_specs(model, refine=True)
@@ -147,40 +160,41 @@ def deeper(
     return found
 
 
-def document(summary: "ModelSummary", extra: dict[str, Any]) -> str:
+def document(summary: "ModelSummary", details: Details) -> str:
     """Return everything as one JSON document."""
     import dataclasses
 
     from tensortriage.values.serial import to_json
 
+    rows_of = cast("dict[str, Iterable[object]]", details)
     fields = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
-    return to_json(fields | {name: tuple(rows) for name, rows in extra.items()})
+    return to_json(fields | {name: tuple(rows) for name, rows in rows_of.items()})
 
 
-def tell(summary: "ModelSummary", extra: dict[str, Any], *, attributes: bool) -> None:
+def tell(summary: "ModelSummary", details: Details, *, attributes: bool) -> None:
     """Print the summary and what else was asked for."""
     from tensortriage.report.terminal.model_text import layer_lines, shape_text, size, summary_lines, weight_range
     from tensortriage.values.printable import printable
 
     click.echo("\n".join(summary_lines(summary)))
-    if "layers" in extra:
-        click.echo(f"layers ({len(extra['layers'])})")
-        for line in layer_lines(extra["layers"], attributes=attributes):
+    if "layers" in details:
+        click.echo(f"layers ({len(details['layers'])})")
+        for line in layer_lines(details["layers"], attributes=attributes):
             click.echo(f"  {line}")
-    for weight in extra.get("weights", ()):
+    for weight in details.get("weights", ()):
         click.echo(f"weight {printable(weight.name)} {weight.dtype} {shape_text(weight.shape)}, {size(weight.nbytes)}")
         spread = weight_range(weight.minimum, weight.maximum, weight.mean)
         odd = f", {weight.nonfinite} not finite" if weight.nonfinite else ""
         if spread:
             click.echo(f"  {spread}, {weight.zeros} zeros{odd}")
         click.echo("\n".join("  " + printable(line) for line in weight.values.splitlines()))
-    if "values" in extra:
-        click.echo(f"values ({len(extra['values'])})")
-        for value in extra["values"]:
+    if "values" in details:
+        click.echo(f"values ({len(details['values'])})")
+        for value in details["values"]:
             dtype = value.dtype.label if value.dtype else "?"
             click.echo(f"  {printable(value.name)} {dtype} {shape_text(value.shape)}")
-    if "unbounded_sizes" in extra:
-        rows = extra["unbounded_sizes"]
+    if "unbounded_sizes" in details:
+        rows = details["unbounded_sizes"]
         click.echo(f"sizes that depend on data and are not bounded ({len(rows)})")
         for row in rows:
             click.echo(f"  {printable(row.value)}  decides the size of {row.op_type} {printable(row.node)}")

@@ -10,11 +10,12 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from tensortriage.cli.logs.levels import LEVELS
+from tensortriage.cli.option_values import LogValues
 
 if TYPE_CHECKING:
     from tensortriage.cli.logs.records import Log
@@ -30,11 +31,10 @@ _META = "tensortriage.log"
 _log: "Log | None" = None
 
 
-def given_to(context: click.Context) -> dict[str, Any]:
-    """Return the logging options of a command line, as far as it is read."""
-    nothing: dict[str, Any] = {"more": 0, "less": 0, "named": (), "silent": False, "formats": (), "plain": False,
-                               "file": None}  # fmt: skip
-    kept: dict[str, Any] = context.meta.setdefault(_META, nothing)
+def given_to(context: click.Context) -> LogValues:
+    """Return the logging options that stand before and behind the command word."""
+    nothing = LogValues(more=0, less=0, named=(), silent=False, formats=(), plain=False, file=None)
+    kept: LogValues = context.meta.setdefault(_META, nothing)
     return kept
 
 
@@ -42,7 +42,7 @@ def remembered(key: str) -> Callable[[click.Context, click.Parameter, Any], None
     """Return a callback that keeps what an option says until the command begins; counts add up, lists grow."""
 
     def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
-        kept = given_to(context)
+        kept = cast("dict[str, Any]", given_to(context))  # the option that is read says which key
         if isinstance(value, bool):
             kept[key] = kept[key] or value
         elif value is not None:

@@ -10,11 +10,12 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
 from tensortriage.cli.logs.levels import LEVELS, levels_of, moved
+from tensortriage.cli.option_values import LogValues
 
 PACKAGE = "tensortriage"
 _LETTERS = {level: name[0] for name, level in LEVELS.items()} | {
@@ -36,7 +37,7 @@ class Log:
         document: Whether stdout is for one JSON document, which is never silenced.
     """
 
-    def __init__(self, given: Mapping[str, Any], usual: int, *, document: bool, on_stdout: bool = False) -> None:
+    def __init__(self, given: LogValues, usual: int, *, document: bool, on_stdout: bool = False) -> None:
         whole, named = levels_of(given["named"])
         parts = {f"{PACKAGE}.{path}": level for path, level in named.items()}
         self.level = (

@@ -1,11 +1,12 @@
 """``triage run``: run a model on one or more engines and compare every target with the reference."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli import tensorrt_options
+from tensortriage.cli.option_values import RunValues
 from tensortriage.cli.options import (
     DATA_LISTS,
     READ,
@@ -271,7 +272,7 @@ options = together(
 @data_options
 @limit_options
 @common
-def run(model: Path | None, as_json: bool, **given: Any) -> None:
+def run(model: Path | None, as_json: bool, **given: Unpack[RunValues]) -> None:
     """Run MODEL on one or more engines, compare every target with the reference, validate.
 
     Judges by the noise floor of each output's number format, or by the tolerances given. Marking outputs changes what

@@ -3,8 +3,8 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from tensortriage.cli.option_values import RunValues
 from tensortriage.compare.comparison import Row
 from tensortriage.compare.run_result import CompareResult
 from tensortriage.engines.spec import EngineSpec
@@ -32,10 +32,10 @@ def check_words(words: Sequence[str]) -> None:
             )  # fmt: skip
 
 
-def asks_nothing(given: Mapping[str, Any]) -> bool:
+def asks_nothing(given: RunValues) -> bool:
     """Whether neither an engine nor a saved result is named: Polygraphy says so and ends with 0."""
-    named = ("runners", "targets", "reference", "load_outputs")
-    if given["gen_script"] is not None or any(given[name] for name in named):
+    named = given["runners"] or given["targets"] or given["reference"] or given["load_outputs"]
+    if given["gen_script"] is not None or named:
         return False
     _logger.warning("No runners have been selected. Inference will not be run!")
     return True

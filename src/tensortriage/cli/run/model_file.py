@@ -1,9 +1,8 @@
 """The model file that ``triage run`` runs, and the one that it writes: converted, with chosen outputs."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from tensortriage.cli.option_values import RunValues
 from tensortriage.cli.surgeon.options import layout_of
 from tensortriage.errors import UsageError
 from tensortriage.model.model import ExternalData
@@ -14,7 +13,7 @@ from tensortriage.workflows.edits.edit_pipeline import Source, Target
 from tensortriage.workflows.edits.verify_edit import ProofRequest, Verify
 
 
-def model_to_run(model: Path, given: Mapping[str, Any], outputs: OutputChoice, folder: Path) -> Path:
+def model_to_run(model: Path, given: RunValues, outputs: OutputChoice, folder: Path) -> Path:
     """Return the file to run, after ``--fp-to-fp16``; write it for ``--save-onnx``, with the outputs to compare.
 
     Args:

@@ -8,14 +8,14 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, cast
+from typing import NoReturn
 
 import click
 import numpy as np
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.documents import print_document
-from tensortriage.cli.option_values import DataValues
+from tensortriage.cli.option_values import OnnxRuntimeValues, RunValues
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import LOW_MEMORY_BATCH_BYTES, feed_request, limits_of, metric_of
 from tensortriage.cli.run import averages, compatible
@@ -51,7 +51,7 @@ LEVELS = {
 }  # fmt: skip
 
 
-def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) -> NoReturn:
+def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoReturn:
     """Run a comparison and exit with its code."""
     context = click.get_current_context()
     as_there = bool(context.meta.get(COMPATIBLE))
@@ -62,7 +62,7 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
     if model is None:
         check_saved_alone(given, context)
     limits = limits_of(given["timeout"], given["memory_limit"])
-    feeding = feed_request(cast("DataValues", given), most=None, limits=limits)
+    feeding = feed_request(given, most=None, limits=limits)
     saved = load_every(given["load_outputs"])
     reference, targets = engines_of(given, saved)
     if as_there and not (given["reference"] or given["targets"]):
@@ -83,7 +83,7 @@ def run_and_show(model: Path | None, given: dict[str, Any], *, as_json: bool) ->
         target_model=given["target_model"],
         feeding=feeding,
         outputs=outputs,
-        tolerances=tolerances_of(given) or ([PolygraphyTolerance()] if as_there else []),
+        tolerances=tolerances_of(given, limits) or ([PolygraphyTolerance()] if as_there else []),
         validate=given["validate"],
         fail_fast=given["fail_fast"],
         warm_up=given["warm_up"],
@@ -130,7 +130,7 @@ NEED_MODEL: Mapping[str, str] = MappingProxyType({
 """Options that ask for something only a model and its inputs can give."""
 
 
-def check_saved_alone(given: Mapping[str, Any], context: click.Context) -> None:
+def check_saved_alone(given: RunValues, context: click.Context) -> None:
     """Refuse what only a model can answer, when none is named.
 
     Raises:
@@ -139,15 +139,16 @@ def check_saved_alone(given: Mapping[str, Any], context: click.Context) -> None:
     """
     if not given["load_outputs"] or given["runners"] or given["targets"] or given["reference"]:
         raise click.UsageError("Missing argument 'MODEL'", context)
+    values: Mapping[str, object] = given
     for name, option in NEED_MODEL.items():
-        if given[name]:
+        if values[name]:
             raise UsageError(
                 f"{option} needs the model, and saved outputs alone are given",
                 slug="option-needs-model", cure="name the MODEL, or leave the option out",
             )  # fmt: skip
 
 
-def prepared(request: CompareRequest, model: Path, given: Mapping[str, Any], folder: Path) -> CompareRequest:
+def prepared(request: CompareRequest, model: Path, given: RunValues, folder: Path) -> CompareRequest:
     """Return the request with the model that is run, written where asked for, and with targets that can be built."""
     chosen = model_to_run(model, given, request.outputs, folder)
     source = given["target_model"] or chosen
@@ -158,17 +159,17 @@ def prepared(request: CompareRequest, model: Path, given: Mapping[str, Any], fol
     return dataclasses.replace(request, model=chosen, targets=targets)
 
 
-def write_script(request: CompareRequest, given: Mapping[str, Any]) -> NoReturn:
+def write_script(request: CompareRequest, given: RunValues) -> NoReturn:
     """Write the script that does the same and exit."""
     context = click.get_current_context()
     words, place = context.meta["words"], str(given["gen_script"])
     kept = [word for word in words if word != place and word.partition("=")[0] not in ("--gen", "--gen-script")]
     line = f"{context.command_path} {shlex.join(kept)}"
     text = script_of(dataclasses.replace(request, saved=()), given, line)
-    if str(given["gen_script"]) == "-":
+    if place == "-":
         click.echo(text, nl=False)
     else:
-        write_text(given["gen_script"], text)
+        write_text(Path(place), text)
     sys.exit(0)
 
 
@@ -182,7 +183,7 @@ def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
     sys.exit(0)
 
 
-def check_places(request: CompareRequest, given: Mapping[str, Any]) -> None:
+def check_places(request: CompareRequest, given: RunValues) -> None:
     """Refuse files to save that could not hold what will be saved."""
     if given["save_inputs"]:
         check_place(given["save_inputs"], [""], kind=Kind.INPUTS)
@@ -200,7 +201,7 @@ def participants(request: CompareRequest) -> list[str]:
     return [*live, *(saved.name for saved in request.saved)]
 
 
-def recorded(request: CompareRequest, given: Mapping[str, Any], names: Mapping[str, str]) -> CompareResult:
+def recorded(request: CompareRequest, given: RunValues, names: Mapping[str, str]) -> CompareResult:
     """Compare, and write the files that were asked for.
 
     Args:
@@ -235,7 +236,7 @@ def recorded(request: CompareRequest, given: Mapping[str, Any], names: Mapping[s
     return result
 
 
-def engines_of(given: Mapping[str, Any], saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
+def engines_of(given: RunValues, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
     """Return the reference engine (None when saved results are the reference, or nothing is compared) and the targets.
 
     Of Polygraphy-style runners alone ``--onnxrt`` is the reference, else the last one named.
@@ -264,26 +265,34 @@ def engines_of(given: Mapping[str, Any], saved: Sequence[Saved]) -> tuple[Engine
     return runners[number], [spec for place, spec in enumerate(runners) if place != number]
 
 
-def runner(name: str, given: Mapping[str, Any]) -> EngineSpec:
+def runner(name: str, given: RunValues) -> EngineSpec:
     """Return the engine of a Polygraphy-style runner flag with the options that apply to it."""
-    options: dict[str, str] = {}
     if name == "onnxruntime":
-        if given["providers"]:
-            options["providers"] = "+".join(given["providers"])
-        level = given["graph_optimization_level"]
-        if level:
-            if level not in LEVELS:
-                raise UsageError(
-                    f"'{level}' is not an optimization level", slug="option-value-unknown",
-                    cure="use one of: " + ", ".join(LEVELS),
-                )  # fmt: skip
-            options["optimization"] = LEVELS[level]
-    if name == "tensorrt":
-        options = tensorrt_words(given)
-    return EngineSpec(name, options)
+        return onnxruntime(given)
+    return EngineSpec(name, tensorrt_words(given) if name == "tensorrt" else {})
 
 
-def postprocess_of(given: Mapping[str, Any]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None:
+def onnxruntime(given: OnnxRuntimeValues) -> EngineSpec:
+    """Return ONNX Runtime with what Polygraphy's flags say of it.
+
+    Raises:
+        UsageError: For an unknown optimization level (``option-value-unknown``).
+    """
+    options: dict[str, str] = {}
+    if given["providers"]:
+        options["providers"] = "+".join(given["providers"])
+    level = given["graph_optimization_level"]
+    if level:
+        if level not in LEVELS:
+            raise UsageError(
+                f"'{level}' is not an optimization level", slug="option-value-unknown",
+                cure="use one of: " + ", ".join(LEVELS),
+            )  # fmt: skip
+        options["optimization"] = LEVELS[level]
+    return EngineSpec("onnxruntime", options)
+
+
+def postprocess_of(given: RunValues) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None:
     """Return what is done to every participant's outputs before they are compared."""
     if given["postprocess_func_script"]:
         limits = limits_of(given["timeout"], given["memory_limit"])

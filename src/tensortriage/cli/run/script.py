@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tensortriage.cli.option_values import RunValues
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.workflows.comparison.compare_request import CompareRequest
@@ -97,7 +98,7 @@ def _items(value: object) -> Sequence[object]:
     return value if isinstance(value, tuple | list) else ("not a list",)
 
 
-def script_of(request: CompareRequest, given: Mapping[str, Any], line: str) -> str:
+def script_of(request: CompareRequest, given: RunValues, line: str) -> str:
     """Return the script of a comparison.
 
     Args:
@@ -115,7 +116,8 @@ def script_of(request: CompareRequest, given: Mapping[str, Any], line: str) -> s
             f"*{source.name('load_saved', _RECORDER)}({source.of(path)})" for path in given["load_outputs"]
         )
         text = text.removesuffix(")").rstrip("\n") + f"\n    saved=[{loaded}],\n)"
-    written = {name: given[name] for name in ("save_inputs", "save_outputs") if given[name]}
+    saved = {"save_inputs": given["save_inputs"], "save_outputs": given["save_outputs"]}
+    written = {name: path for name, path in saved.items() if path}
     call = f"result = {source.name('compare')}(request)"
     if written:
         heard = {"save_inputs": "on_feed=recorder.feed", "save_outputs": "record=recorder.outputs"}

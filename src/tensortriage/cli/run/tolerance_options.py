@@ -1,11 +1,10 @@
 """From the judgement options of ``triage run`` to tolerances, with Polygraphy's meanings and defaults."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from tensortriage.cli.requests import limits_of
+from tensortriage.cli.option_values import JudgementValues
 from tensortriage.compare.judgement.index_tolerance import IndexTolerance
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.tolerance import (
@@ -35,31 +34,29 @@ FUNCTIONS = {
 INDICES = "indices"
 """The comparison function that asks how far values have moved along their rows."""
 
-THRESHOLDS = {
-    ThresholdKind.L2: "l2",
-    ThresholdKind.COSINE_SIMILARITY: "cosine",
-    ThresholdKind.PSNR: "psnr",
-    ThresholdKind.SNR: "snr",
-}
-"""The option that holds the threshold of each function."""
 
-
-def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
+def tolerances_of(given: JudgementValues, limits: Limits) -> list[Tolerance]:
     """Return the tolerances that the options ask for; none when they ask for none (the noise floor judges).
+
+    Args:
+        given: The options.
+        limits: Of a script that judges.
 
     Raises:
         UsageError: For an unknown function, statistic or a malformed number.
     """
     if given["compare_func_script"]:
-        limits = limits_of(given.get("timeout"), given.get("memory_limit") or "")
         return [ScriptTolerance(given["compare_func_script"], limits)]
     functions = list(given["functions"])
-    simple = any(given[key] for key in ("atol", "rtol", "error_stat", "error_quantile", "infinities_compare_equal"))
+    simple = any((
+        given["atol"], given["rtol"], given["error_stat"], given["error_quantile"], given["infinities_compare_equal"],
+    ))  # fmt: skip
     if simple and not functions:
         functions = ["simple"]
     if given["index_tolerance"] and INDICES not in functions:
         functions.append(INDICES)
-    functions += [kind.value for kind, key in THRESHOLDS.items() if given[key] and not covered(kind, functions)]
+    limited = thresholds_of(given)
+    functions += [kind.value for kind, texts in limited.items() if texts and not covered(kind, functions)]
     found: list[Tolerance] = []
     for function in functions:
         if function == INDICES:
@@ -72,7 +69,7 @@ def tolerances_of(given: Mapping[str, Any]) -> list[Tolerance]:
                 cure="use one of: " + ", ".join([*FUNCTIONS, INDICES]),
             )
         for kind in FUNCTIONS[function]:
-            found.append(simple_tolerance(given) if kind is None else threshold(kind, given))
+            found.append(simple_tolerance(given) if kind is None else threshold(kind, limited[kind]))
     return found
 
 
@@ -81,7 +78,7 @@ def covered(kind: ThresholdKind, functions: Sequence[str]) -> bool:
     return any(kind in FUNCTIONS.get(function, ()) for function in functions)
 
 
-def simple_tolerance(given: Mapping[str, Any]) -> PolygraphyTolerance:
+def simple_tolerance(given: JudgementValues) -> PolygraphyTolerance:
     """Return the tolerance of ``simple``."""
     stats = {name: ErrorStat.parse(word) for name, word in parse_named(given["error_stat"], str).items()}
     return PolygraphyTolerance(
@@ -105,9 +102,19 @@ def parse_places(text: str) -> float:
     return number
 
 
-def threshold(kind: ThresholdKind, given: Mapping[str, Any]) -> ThresholdTolerance:
+def thresholds_of(given: JudgementValues) -> dict[ThresholdKind, tuple[str, ...]]:
+    """Return the thresholds given for each function."""
+    return {
+        ThresholdKind.L2: given["l2"],
+        ThresholdKind.COSINE_SIMILARITY: given["cosine"],
+        ThresholdKind.PSNR: given["psnr"],
+        ThresholdKind.SNR: given["snr"],
+    }
+
+
+def threshold(kind: ThresholdKind, texts: Sequence[str]) -> ThresholdTolerance:
     """Return the tolerance of a threshold function."""
-    return ThresholdTolerance(kind, parse_named(given[THRESHOLDS[kind]], parse_number) or None)
+    return ThresholdTolerance(kind, parse_named(texts, parse_number) or None)
 
 
 class ScriptTolerance:

@@ -1,11 +1,12 @@
 """``triage surgeon extract``: cut a part out of a model, with the data that lead to it if wanted."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
 from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
+from tensortriage.cli.surgeon.edit_values import ExtractValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
     OWN_INFERENCE,
@@ -123,7 +124,7 @@ options = together(
 @proof_options
 @feed_option()
 @common
-def extract(model: Path, as_json: bool, **given: Any) -> None:
+def extract(model: Path, as_json: bool, **given: Unpack[ExtractValues]) -> None:
     """Write a part of MODEL as a model of its own: between values, or chosen nodes, or the body of a loop.
 
     Types come from the model, from shape inference or from a run. A branch that enters the cut from elsewhere is an
@@ -139,8 +140,7 @@ def extract(model: Path, as_json: bool, **given: Any) -> None:
     keep_data = bool(given["with_inputs"])
     if keep_data and given["feeds"]:
         raise click.UsageError("--with-inputs and --load-inputs both name the feeds; give one of them")
-    if keep_data:
-        given["feeds"] = () if given["with_inputs"] == ("random",) else given["with_inputs"]
+    paths = () if given["with_inputs"] == ("random",) else given["with_inputs"] or given["feeds"]
     result = extract(
         ExtractRequest(
             source=source_of(model, given),
@@ -153,9 +153,9 @@ def extract(model: Path, as_json: bool, **given: Any) -> None:
             body=given["body"],
             infer_shapes=given["infer_shapes"],
             run_for_shapes=given["run_for_shapes"],
-            feeding=feeding_of(given, shapes=given["input_shapes"]),
+            feeding=feeding_of(given, paths, shapes=given["input_shapes"]),
             keep_data=keep_data,
-            verify=verify_of(given),
+            verify=verify_of(given["verify"]),
         )
     )
     show(result, as_json=as_json)

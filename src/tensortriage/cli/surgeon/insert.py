@@ -2,11 +2,12 @@
 
 import ast
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
 from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.cli.surgeon.edit_values import InsertValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
     SHAPES,
@@ -47,7 +48,7 @@ LISTS = (*FEED_LISTS, "--inputs", "--outputs", "--attrs")
 @proof_options
 @feed_option()
 @common
-def insert(model: Path, as_json: bool, **given: Any) -> None:
+def insert(model: Path, as_json: bool, **given: Unpack[InsertValues]) -> None:
     """Insert one node into MODEL between values that exist; what was between them and serves nothing else goes.
 
     The result must run, and outputs that do not depend on the node must not move.
@@ -72,7 +73,7 @@ def insert(model: Path, as_json: bool, **given: Any) -> None:
             attributes=dict(map(attribute, given["attrs"])),
         ),
         infer_shapes=given["infer_shapes"],
-        request=ProofRequest(verify=verify_of(given), feeding=feeding_of(given)),
+        request=ProofRequest(verify=verify_of(given["verify"]), feeding=feeding_of(given, given["feeds"])),
     )
     show(result, as_json=as_json)
 

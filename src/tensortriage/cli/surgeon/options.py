@@ -1,9 +1,10 @@
 """Options that the commands which edit a model share, and what they mean."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tensortriage.cli.option_values import LayoutValues, MadeUpValues
 from tensortriage.cli.options import (
     FEED_FORMATS,
     READ_WORD,
@@ -17,6 +18,7 @@ from tensortriage.cli.options import (
     parse_bytes,
     together,
 )
+from tensortriage.cli.surgeon.edit_values import FileValues
 from tensortriage.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,14 +120,14 @@ proof_options = together(
 """What says whether the result is proven, and how data for it are made up."""
 
 
-def source_of(model: Path, given: Mapping[str, Any], *, mend_names: bool = False) -> "Source":
+def source_of(model: Path, given: FileValues, *, mend_names: bool = False) -> "Source":
     """Return the model to edit; with ``mend_names`` values of one name are told apart while it is loaded."""
     from tensortriage.workflows.edits.edit_pipeline import Source
 
     return Source(model, given["external_data_dir"], given["ignore_external_data"], mend_names)
 
 
-def layout_of(given: Mapping[str, Any], default: "ExternalData") -> "ExternalData | ExternalLayout":
+def layout_of(given: LayoutValues, default: "ExternalData") -> "ExternalData | ExternalLayout":
     """Return where the weights go.
 
     Raises:
@@ -149,20 +151,26 @@ def layout_of(given: Mapping[str, Any], default: "ExternalData") -> "ExternalDat
 OWN_INFERENCE = own_inference(SHAPES)
 
 
-def verify_of(given: Mapping[str, Any]) -> "Verify":
-    """Return whether the result is proven."""
+def verify_of(word: bool | None) -> "Verify":
+    """Return whether the result is proven, of what ``--verify`` says."""
     from tensortriage.workflows.edits.verify_edit import Verify
 
-    return Verify.AUTO if given["verify"] is None else Verify.ALWAYS if given["verify"] else Verify.NEVER
+    return Verify.AUTO if word is None else Verify.ALWAYS if word else Verify.NEVER
 
 
-def feeding_of(given: Mapping[str, Any], *, shapes: tuple[str, ...] = ()) -> "FeedRequest":
-    """Return where the data for the proof come from."""
+def feeding_of(given: MadeUpValues, paths: Sequence[str], *, shapes: tuple[str, ...] = ()) -> "FeedRequest":
+    """Return where the data for the proof come from.
+
+    Args:
+        given: How data are made up.
+        paths: Files of real data.
+        shapes: Shapes of dynamic inputs, ``NAME:SHAPE``.
+    """
     from tensortriage.inputs.syntax import parse_ranges, parse_shapes
     from tensortriage.workflows.common.feed_request import FeedRequest
 
     return FeedRequest(
-        paths=tuple(given["feeds"]),
+        paths=tuple(paths),
         script=given["data_loader_script"],
         seed=given["seed"],
         iterations=given["iterations"],

@@ -1,11 +1,12 @@
 """``triage surgeon prune``: make the weights 2:4 sparse."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli.options import READ, GuideCommand, common
+from tensortriage.cli.surgeon.edit_values import EditValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
     feed_option,
@@ -29,7 +30,7 @@ Example:
 @proof_options
 @feed_option("--inputs")
 @common
-def prune(model: Path, as_json: bool, **given: Any) -> None:
+def prune(model: Path, as_json: bool, **given: Unpack[EditValues]) -> None:
     """Zero the two smallest of every four weights of MODEL, so that engines can use 2:4 sparsity. Accuracy is lost.
 
     This is for testing that an engine uses sparsity, not for deploying.
@@ -43,6 +44,6 @@ def prune(model: Path, as_json: bool, **given: Any) -> None:
     result = small_edits.prune(
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
-        request=ProofRequest(verify=verify_of(given), feeding=feeding_of(given)),
+        request=ProofRequest(verify=verify_of(given["verify"]), feeding=feeding_of(given, given["feeds"])),
     )
     show(result, as_json=as_json)

@@ -1,12 +1,13 @@
 """``triage surgeon sanitize``: fold constants, choose outputs and input shapes, infer shapes, clean up."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import READ, GuideCommand, common, option, parse_bytes, shapes_option, together
+from tensortriage.cli.surgeon.edit_values import FoldValues, SanitizeValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
     OWN_INFERENCE,
@@ -20,6 +21,9 @@ from tensortriage.cli.surgeon.options import (
     verify_of,
 )
 from tensortriage.errors import UsageError
+
+if TYPE_CHECKING:
+    from tensortriage.model.transforms.constant_folding import FoldOptions
 
 EPILOG = """\b
 Examples:
@@ -156,7 +160,7 @@ options = together(
 @proof_options
 @feed_option("--inputs")
 @common
-def sanitize(model: Path, as_json: bool, **given: Any) -> None:
+def sanitize(model: Path, as_json: bool, **given: Unpack[SanitizeValues]) -> None:
     """Write MODEL cleaner than it was: constants folded, shapes inferred, other outputs or input shapes.
 
     The result is run against MODEL before it is written; an edit that moves an output is refused by name.
@@ -169,7 +173,7 @@ def sanitize(model: Path, as_json: bool, **given: Any) -> None:
     from tensortriage.workflows.edits.sanitize import SanitizeRequest, sanitize
     from tensortriage.workflows.edits.verify_edit import ProofRequest
 
-    feeding = feeding_of(given, shapes=given["input_shapes"])
+    feeding = feeding_of(given, given["feeds"], shapes=given["input_shapes"])
     strict = not click.get_current_context().meta.get(COMPATIBLE)
     result = sanitize(
         SanitizeRequest(
@@ -185,13 +189,13 @@ def sanitize(model: Path, as_json: bool, **given: Any) -> None:
             bounds=parse_named(given["bounds"], bound),
             to_fp16=given["to_fp16"],
             feeding=feeding,
-            proof=ProofRequest(verify=verify_of(given), feeding=feeding),
+            proof=ProofRequest(verify=verify_of(given["verify"]), feeding=feeding),
         )
     )
     show(result, as_json=as_json)
 
 
-def fold_options(given: dict[str, Any]) -> Any:
+def fold_options(given: FoldValues) -> "FoldOptions | None":
     """Return how constants are folded; None when they are not.
 
     Raises:

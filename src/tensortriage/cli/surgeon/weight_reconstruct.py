@@ -1,12 +1,13 @@
 """``triage surgeon weight-reconstruct``: make up numbers for weights that were stripped."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.cli.surgeon.edit_values import ReconstructValues
 from tensortriage.cli.surgeon.options import PROOF, file_options, layout_of, source_of, verify_of
 
 EPILOG = """\b
@@ -22,7 +23,7 @@ Example:
 @option("--verify/--no-verify", "verify", default=None, heading=PROOF, help="Whether to prove that the result runs.")
 @file_options
 @common
-def weight_reconstruct(model: Path, as_json: bool, **given: Any) -> None:
+def weight_reconstruct(model: Path, as_json: bool, **given: Unpack[ReconstructValues]) -> None:
     """Write MODEL, from weight-strip, with made-up weights of the right type, shape and sparsity."""
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData
@@ -34,7 +35,7 @@ def weight_reconstruct(model: Path, as_json: bool, **given: Any) -> None:
         source_of(model, given),
         Target(given["output"], layout_of(given, ExternalData.LEAVE)),
         seed=given["seed"],
-        request=ProofRequest(verify=verify_of(given)),
+        request=ProofRequest(verify=verify_of(given["verify"])),
         needs_weights=not click.get_current_context().meta.get(COMPATIBLE),
     )
     show(result, as_json=as_json)

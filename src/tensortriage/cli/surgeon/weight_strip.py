@@ -1,12 +1,13 @@
 """``triage surgeon weight-strip``: take the numbers of the weights out of a model."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
 from tensortriage.cli.options import READ, GuideCommand, common, option
+from tensortriage.cli.surgeon.edit_values import StripValues
 from tensortriage.cli.surgeon.options import file_options, layout_of, source_of
 
 EPILOG = """\b
@@ -22,7 +23,7 @@ Examples:
         help="Text file of initializers to leave alone, one per line.")  # fmt: skip
 @file_options
 @common
-def weight_strip(model: Path, as_json: bool, **given: Any) -> None:
+def weight_strip(model: Path, as_json: bool, **given: Unpack[StripValues]) -> None:
     """Write MODEL without the numbers of its weights: small, and with no secrets; fold its constants first.
 
     TensorRT builds an engine from it that is filled with the real weights later.
