@@ -11,11 +11,12 @@ import signal
 import sys
 import threading
 import time
+import types
 from collections.abc import Sequence
 
 import click
 
-from tensortriage.cli import guard
+from tensortriage.cli import documents, guard
 from tensortriage.cli.lazy import LazyGroup
 from tensortriage.cli.logs.options import finish, to_file, unsilenced
 from tensortriage.errors import TriageError
@@ -115,15 +116,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     compatible = "polygraphy" in words[:3]
     if arguments is None and not debug and guard.possible(ours):
         answer_for_child(ours)
-    prepare_process()
     cause: BaseException | None = None
     try:
+        prepare_process()
         code = exit_code_of(words)
         sys.stdout.flush()
+        _last_words.begun = True
     except BrokenPipeError:  # whoever read the output has seen enough of it
+        _last_words.begun = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = INTERRUPTED
     except (Exception, KeyboardInterrupt) as error:
+        _last_words.begun = True  # before any call, at which another signal could raise
         # A library may have made something else of an interruption.
         cause = KeyboardInterrupt() if _interrupted.is_set() else error
         if debug and not isinstance(cause, click.ClickException | click.Abort | KeyboardInterrupt):
@@ -135,8 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         code = exit_code(words, code, cause) if is_asked(words) else code
     finish(code)
+    guard.settle(code)
     if arguments is None:  # all is told: what libraries do at the end of a process needs no interruption
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
@@ -146,7 +151,7 @@ def answer_for_child(words: Sequence[str]) -> None:
     """Return in a child process, which does the work; in this one wait for it, tell how it ended, and exit."""
     limit = memory_limit_of(words)
     ending = guard.start(limit)
-    if ending is not None and ending.crashed:
+    if ending is not None and ending.code is None and ending.crashed and not ending.answered:
         name = signal.Signals(ending.signal).name
         click.echo(f"triage: native code crashed ({name}); once more, with every engine in a worker", err=True)
         guard.move_engines_apart()
@@ -157,7 +162,7 @@ def answer_for_child(words: Sequence[str]) -> None:
         os._exit(ending.code)  # nothing was done here that had to be finished: the child has spoken
     if ending.told:
         sys.exit(problem_of_ending(ending, limit).exit_code)
-    sys.exit(tell(problem_of_ending(ending, limit), as_json="--json" in words))
+    sys.exit(tell(problem_of_ending(ending, limit), as_json="--json" in words and not ending.answered))
 
 
 def memory_limit_of(words: Sequence[str]) -> int | None:
@@ -182,7 +187,8 @@ def problem_of_ending(ending: "guard.Ending", memory_bytes: int | None) -> Comma
         return CommandProblem(slug="out-of-memory", message=message, cure=cure)
     name = signal.Signals(ending.signal).name
     if ending.crashed:
-        message = f"native code crashed twice ({name}), the second time with every engine in a worker"
+        when = "twice, the second time with every engine in a worker"
+        message = f"native code crashed {'behind the answer' if ending.answered else when} ({name})"
         cure = "triage inspect model and triage check lint may say what is odd about it"
         return CommandProblem(slug="crashed", message=message, cure=cure)
     cure = "free memory if the system had none left; rerun in the same --case to resume"
@@ -213,9 +219,14 @@ def own_words(words: Sequence[str]) -> Sequence[str]:
 
 
 _interrupted = threading.Event()
+_last_words = types.SimpleNamespace(begun=False)
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(number: int, _: object) -> None:
+    if _last_words.begun or documents.begun():  # the last words: they are few, and half of them would be none
+        if not guard.is_child():  # where nobody waits with patience for them, the next request ends it
+            signal.signal(number, signal.SIG_DFL)
+        return
     if _interrupted.is_set() and time.monotonic() - _told[-1] < PATIENCE_SECONDS:
         return  # the same request by another way: from the terminal, and passed on
     _told[:] = [time.monotonic()]
@@ -230,6 +241,8 @@ _told: list[float] = []
 def prepare_process() -> None:
     """Make every request to end an interruption, and output possible in any locale; none has come yet."""
     _interrupted.clear()
+    _last_words.begun = False
+    documents.forget()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -278,10 +291,9 @@ def tell(problem: CommandProblem, *, as_json: bool, prefix: str = "") -> int:
         for line in lines:
             click.echo(line, err=True)
     to_file(lines)
-    if as_json:
-        from tensortriage.cli.documents import print_document
+    if as_json and not documents.begun():
         from tensortriage.values.serial import to_json
 
         with contextlib.suppress(OSError):  # where errors cannot be told, the exit code is left
-            print_document(to_json(problem))
+            documents.print_document(to_json(problem))
     return problem.exit_code

@@ -1,6 +1,13 @@
-"""Documents on standard output: UTF-8 whatever the locale says, because a file format has one encoding."""
+"""Documents on standard output: UTF-8 whatever the locale says, because a file format has one encoding.
+
+Standard output takes one document, and all of it: once it is begun nobody interrupts it, and no error adds another.
+"""
 
 import sys
+
+from tensortriage.cli import guard
+
+_begun: list[str] = []
 
 
 def print_document(text: str, *, err: bool = False) -> None:
@@ -10,7 +17,28 @@ def print_document(text: str, *, err: bool = False) -> None:
         text: The document.
         err: Write to stderr.
     """
+    data = (text.removesuffix("\n") + "\n").encode("utf-8", errors="backslashreplace")
     stream = sys.stderr if err else sys.stdout
+    if not err:
+        begin()
     stream.flush()
-    stream.buffer.write((text.removesuffix("\n") + "\n").encode("utf-8", errors="backslashreplace"))
+    rest = memoryview(data)
+    while rest:  # without a buffer (PYTHONUNBUFFERED) a write that a signal disturbs is a part of one
+        rest = rest[stream.buffer.write(rest) :]
     stream.flush()
+
+
+def begin() -> None:
+    """Note that standard output has a document from now on."""
+    _begun.append("document")
+    guard.about_to_answer()
+
+
+def begun() -> bool:
+    """Whether standard output has a document, or a part of one."""
+    return bool(_begun)
+
+
+def forget() -> None:
+    """Begin another command in this process: its standard output is empty."""
+    _begun.clear()

@@ -11,6 +11,7 @@ import ctypes
 import dataclasses
 import fcntl
 import gc
+import mmap
 import os
 import shutil
 import signal
@@ -27,8 +28,9 @@ LOOK_SECONDS = 0.1
 STALE_SECONDS = 60.0
 """A folder without a lock is somebody's who is just making it, for so long."""
 SCRATCH = "triage-run-"
-_TOLD = ".told"
-_marks: list[str] = []  # in the child: the file that says so
+_shared: list[mmap.mmap] = []  # in the child: what its parent sees of how far it is
+_TELLING, _ANSWERING, _CODE = range(3)
+"""Places in what is shared: whether an end is being told, whether stdout has a document, the exit code plus one."""
 _PR_SET_PDEATHSIG = 1
 _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGFPE, signal.SIGBUS, signal.SIGILL, signal.SIGABRT})
@@ -43,17 +45,24 @@ class Ending:
         signal: The signal, else 0.
         cause: Why it was killed: ``interrupted`` or ``memory``; empty when nobody did here.
         told: Whether it had begun to tell how it ended.
+        answered: Whether it had begun a document on standard output, which takes no other.
     """
 
     code: int | None
     signal: int = 0
     cause: str = ""
     told: bool = False
+    answered: bool = False
 
     @property
     def crashed(self) -> bool:
         """Whether it ended by a fault of its own."""
         return not self.cause and self.signal in _CRASHES
+
+    def with_shared(self, shared: mmap.mmap) -> "Ending":
+        """Return it with what the child said: an exit code that was settled stands, whatever a library did then."""
+        code = shared[_CODE] - 1 if shared[_CODE] else self.code
+        return dataclasses.replace(self, code=code, told=bool(shared[_TELLING]), answered=bool(shared[_ANSWERING]))
 
 
 def possible(words: Sequence[str]) -> bool:
@@ -75,7 +84,7 @@ def start(memory_bytes: int | None) -> Ending | None:
     }
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, asked_to_end | {signal.SIGCHLD})
-    scratch, parent = _Scratch(), os.getpid()
+    scratch, parent, shared = _Scratch(), os.getpid(), mmap.mmap(-1, mmap.PAGESIZE)
     gc.freeze()  # the collector would write to every object there is, and every page be copied
     child = os.fork()
     if child == 0:
@@ -84,22 +93,39 @@ def start(memory_bytes: int | None) -> Ending | None:
             os._exit(1)
         if scratch.folder:
             os.environ["TMPDIR"] = scratch.folder
-            _marks.append(os.path.join(scratch.folder, _TOLD))
+        _shared.append(shared)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return None
     try:
-        ending = _wait(child, asked_to_end | {signal.SIGCHLD}, memory_bytes)
-        return dataclasses.replace(ending, told=os.path.exists(os.path.join(scratch.folder or os.devnull, _TOLD)))
+        return _wait(child, asked_to_end | {signal.SIGCHLD}, memory_bytes).with_shared(shared)
     finally:
         scratch.remove()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def is_child() -> bool:
+    """Whether another process answers for this one."""
+    return bool(_shared)
+
+
 def about_to_tell() -> None:
     """Let the parent of this process know that how the command ended is being told here."""
-    for mark in _marks:
-        with contextlib.suppress(OSError):
-            open(mark, "wb").close()
+    _share(_TELLING, 1)
+
+
+def about_to_answer() -> None:
+    """Let the parent know that standard output is about to have a document."""
+    _share(_ANSWERING, 1)
+
+
+def settle(code: int) -> None:
+    """Let the parent know the exit code: all is said and done but the end of the process."""
+    _share(_CODE, code + 1)
+
+
+def _share(place: int, value: int) -> None:
+    for shared in _shared:
+        shared[place] = value
 
 
 def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None) -> Ending:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
+from tensortriage.cli.documents import print_document
 from tensortriage.cli.options import (
     READ,
     GuideCommand,
@@ -94,7 +95,7 @@ def inspect_model(
             infer_shapes=infer_shapes,
         )  # fmt: skip
     if as_json:
-        click.echo(document(summary, details))
+        print_document(document(summary, details))
     else:
         tell(summary, details, attributes="attrs" in show)
 
