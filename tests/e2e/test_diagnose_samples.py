@@ -108,7 +108,7 @@ def test_a_spent_budget_is_inconclusive_says_what_was_not_asked_and_goes_on_late
     found = verdict_in(tmp_path / "triage-case")
     assert (found["verdict"], done.returncode) == ("inconclusive", 4), done.stdout + done.stderr
     assert "budget of 0.05 s" in found["summary"]
-    assert "local fault" in steps_of(tmp_path / "triage-case")["what was not asked for lack of time?"]
+    assert "is any op wrong by itself?" in steps_of(tmp_path / "triage-case")["what was not asked for lack of time?"]
     assert triage(*words, "--budget", "300", cwd=tmp_path).returncode == 1
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "range-overflow"
 

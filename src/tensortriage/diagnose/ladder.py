@@ -1,9 +1,7 @@
 """The ladder: the guide's questions in order of cost, answered by evidence, until one answer is decisive.
 
-Each rung is a function of the investigation and the evidence so far that returns a verdict, or None to go on.
+Each rung is a question to the investigation and the evidence so far that gives a verdict, or None to go on.
 """
-
-from collections.abc import Callable
 
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import above_the_floor, compare_outputs, noise_of
@@ -39,13 +37,12 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
     quantized_model,
     sound_quantization,
 )
+from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.budget import BudgetSpent
-
-Rung = Callable[[Investigation, Evidence], Verdict | None]
 
 RUNGS: tuple[Rung, ...] = (
     outputs_in_place,
@@ -87,7 +84,7 @@ def climb(inv: Investigation, evidence: Evidence) -> Verdict:
         try:
             verdict = random_data(inv, evidence) or verdict
         except BudgetSpent:
-            inv.unasked(words_of(random_data))
+            inv.unasked(random_data.title)
     verdict = with_shapes(inv.refreshed(verdict), evidence.shapes)
     return with_training(evidence, with_two_targets(evidence, verdict))
 
@@ -135,7 +132,7 @@ def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
     for rung in RUNGS:
         if evidence.rounded is not None and rung not in BESIDE_ROUNDING:
             continue
-        evidence.asked = (*evidence.asked, rung.__name__)
+        evidence.asked = (*evidence.asked, rung.title)
         if verdict := rung(inv, evidence):
             return with_cure(inv, evidence, verdict)
     return evidence.rounded or with_cure(inv, evidence, inconclusive(inv, evidence))
@@ -178,8 +175,8 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
 
 def out_of_budget(inv: Investigation, evidence: Evidence) -> Verdict:
     """The time is over: say what is known, and what was not asked any more."""
-    left = [words_of(rung) for rung in RUNGS if rung.__name__ not in evidence.asked[:-1]]
-    inv.unasked(*left)
+    left = [rung.title for rung in RUNGS if rung.title not in evidence.asked[:-1]]
+    inv.unasked(*dict.fromkeys(left))
     if evidence.results and not evidence.worst.passes:
         name, _, _ = evidence.worst.worst
         known = f"{inv.question.target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}"
@@ -194,8 +191,3 @@ def out_of_budget(inv: Investigation, evidence: Evidence) -> Verdict:
         "goes on from here",
         next=[inv.command("diagnose", "--target", str(inv.question.target), "--case", str(inv.case.folder))],
     )
-
-
-def words_of(rung: Rung) -> str:
-    """Return the name of a rung in words."""
-    return rung.__name__.replace("_", " ")

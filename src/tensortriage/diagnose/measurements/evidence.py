@@ -89,7 +89,7 @@ class Evidence:
         shapes: What happened at each shape of a sweep.
         wrong_part: What of the exported model is not the network; None without a network, or when all of it is.
         in_training: Nodes of the reference's model that are in training mode.
-        asked: Names of the rungs that were begun.
+        asked: Titles of the rungs that were begun.
         two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
         builds_compared: Builds of the deployed model whose outputs were compared.
     """

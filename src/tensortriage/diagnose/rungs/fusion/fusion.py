@@ -18,6 +18,7 @@ from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import taken_in_pieces
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FUSED, FUSION_CURED, FUSION_IN_THE_WHOLE, LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -30,6 +31,7 @@ MOST_CULPRITS = 24
 QUESTION = "are ops wrong only together?"
 
 
+@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local", "chosen_in_pieces"))
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
     since = inv.mark()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import TRANSFORMATION_CURED, TRANSFORMATION_HELPS
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
@@ -26,10 +27,15 @@ from tensortriage.search.problem import OracleVerdict as Answer
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
 
+QUESTION = "at which configuration does it break?"
+
+CHANGES = "which ops does the transformation change?"
+
 MOST_CHECKS = 40
 """Builds of the whole model that group testing over passes may take."""
 
 
+@rung(QUESTION, reads=("results",), gives=("configuration",))
 def configurations(inv: Investigation, evidence: Evidence) -> None:
     """Find the first rung of the target's options that breaks the answer; no verdict, but a cure when there is one."""
     target = inv.question.target
@@ -38,7 +44,6 @@ def configurations(inv: Investigation, evidence: Evidence) -> None:
     if len(rungs) < 2:
         return
     since = inv.mark()
-    question = "at which configuration does it break?"
     inv.listener.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
     tried: dict[str, bool | None] = {}
@@ -51,18 +56,18 @@ def configurations(inv: Investigation, evidence: Evidence) -> None:
     if works is None:
         wrong = next((words for words, answer in tried.items() if answer is False), "")
         answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
-        inv.answered(question, answer, since=since, tried=tried)
+        inv.answered(QUESTION, answer, since=since, tried=tried)
         return
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
     found = Configuration(works[1], breaks, EngineSpec(target.name, options))
     found = by_pass(inv, evidence, found) or found
     if not all(right(inv, evidence, found.works, feed=number) for number in range(len(evidence.results))):
-        inv.answered(question, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
+        inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
         return
     evidence.configuration = found
     because = f", because of {found.transformation}" if found.passes else ""
     inv.answered(
-        question,
+        QUESTION,
         f"right with {works[0]}, wrong with {breaks}{because}",
         since=since,
         tried=tried,
@@ -123,6 +128,7 @@ def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> En
     return EngineSpec(spec.name, engine.without(spec.options, passes))
 
 
+@rung(CHANGES, reads=("configuration",))
 def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
     found = evidence.configuration
@@ -133,7 +139,7 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     changed = [nodes for nodes in after if nodes not in before]
     ops = [name for nodes in changed for name in nodes]
     inv.answered(
-        "which ops does the transformation change?",
+        CHANGES,
         f"{len(ops)} ops in {len(changed)} regions" if ops else "unknown: the plans do not tell",
         since=since,
         regions=[list(nodes) for nodes in changed[:20]],

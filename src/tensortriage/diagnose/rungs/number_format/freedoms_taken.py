@@ -13,6 +13,7 @@ from tensortriage.compare.judgement.within import prediction_gap_db, within_pred
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -26,6 +27,7 @@ MOST_NAMED = 6
 """Operators of a piece that are named."""
 
 
+@rung(QUESTION, reads=("results", "local"))
 def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?"""
     local = evidence.local

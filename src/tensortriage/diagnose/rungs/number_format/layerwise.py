@@ -7,9 +7,12 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.soundness import WORDS
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
 from tensortriage.runs.outcome import Outcome
+
+QUESTION = "what do the layers look like?"
 
 
 def alike(one: float, other: float) -> bool:
@@ -17,10 +20,12 @@ def alike(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
+@rung(
+    QUESTION, reads=("results", "floors", "in_context"), gives=("in_context", "in_context_moved", "in_context_judged")
+)
 def layer_wise(inv: Investigation, evidence: Evidence) -> None:
     """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
     since = inv.mark()
-    question = "what do the layers look like?"
     feed = evidence.feed
     golden = inv.golden(feed)
     try:
@@ -35,7 +40,7 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         )
     except EngineError as error:
         inv.answered(
-            question,
+            QUESTION,
             f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
             since=since,
             reason=error.message,
@@ -48,22 +53,23 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
     ]
     evidence.in_context_moved = tuple(moved)
-    rows = evidence.layer_rows(inv)
-    above = [row for row in rows if beyond_fp32(ratio_of(row.in_context_error, row.floor))]
-    answer = f"{len(above)} of {len(rows)} tensors are above {MATCH_FACTOR:g}x their floor"
+    floors = evidence.floors.target if evidence.floors else {}
+    makers = {value: node for value in inv.values if value in golden and (node := inv.model.graph.producer(value))}
+    above = [value for value in makers if beyond_fp32(ratio_of(evidence.error(value), floors.get(value)))]
+    answer = f"{len(above)} of {len(makers)} tensors are above {MATCH_FACTOR:g}x their floor"
     if above:
-        answer += f", the first is '{above[0].value}' ({above[0].op_type})"
+        answer += f", the first is '{above[0]}' ({makers[above[0]].op_type})"
     if found.misshapen:
         answer += f"; {len(found.misshapen)} have another shape or type, the first is '{next(iter(found.misshapen))}'"
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
     if hidden := found.unseen.sentence():
         answer += f"; {hidden}"
     inv.answered(
-        question,
+        QUESTION,
         answer,
         since=since,
-        tensors=len(rows),
-        above=[row.value for row in above][:20],
+        tensors=len(makers),
+        above=above[:20],
         outputs_moved_by_marking=moved,
         observation="instrumented",
         refused=dict(found.unseen.refused),

@@ -11,6 +11,7 @@ from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, 
 from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
 from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -24,6 +25,11 @@ MOST_ROUNDS = 4
 """How far upstream of an op that makes a NaN others are kept in fp32 as well."""
 
 
+@rung(
+    "does the format hold every value?",
+    reads=("results", "floors", "excess", "in_context", "local"),
+    gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept"),
+)
 def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
     since = inv.mark()

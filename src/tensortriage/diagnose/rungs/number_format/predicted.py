@@ -7,6 +7,7 @@ from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -14,6 +15,11 @@ from tensortriage.envelope.floors import PREDICTED
 from tensortriage.values.dtype import Precision
 
 
+@rung(
+    "does rounding explain it?",
+    reads=("results", "floors", "ranges", "in_context", "in_context_moved"),
+    gives=("rounded",),
+)
 def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Does rounding to the requested format alone explain the error at the outputs?"""
     if inv.precision not in PREDICTED or evidence.floors is None:

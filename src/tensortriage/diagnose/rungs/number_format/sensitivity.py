@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.within import beyond_fp32, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -25,22 +26,24 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.values.dtype import DType
 
+QUESTION = "is the model that sensitive to rounding?"
+
 DRAWS = 4
 """How often the inputs are moved; the largest movement of the outputs counts."""
 
 _FLOATS = (DType.FLOAT, DType.DOUBLE)
 
 
+@rung(QUESTION, reads=("results", "local"), gives=("local",))
 def ill_conditioned(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Do the reference's own outputs move as much when its inputs move by one unit in the last place?"""
     if inv.precision in ROUNDED or any(m.nonfinite_mismatch for m in evidence.worst.metrics.values()):
         return None
     since = inv.mark()
-    question = "is the model that sensitive to rounding?"
     try:
         moved = jitter_floors(inv, evidence.feed)
     except EngineError as error:
-        inv.answered(question, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
         return None
     failing = [name for name, within in evidence.worst.within.items() if not within]
     errors = evidence.worst.errors
@@ -49,19 +52,19 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Verdict | None:
     facts = {"moved": moved, "measured_error": dict(errors), "draws": DRAWS}
     words = f"one unit in the last place of the inputs moves output '{name}' by {say(moved.get(name))}"
     if not failing or len(excused) < len(failing):
-        inv.answered(question, f"no: {words}, the error is {say(errors[name])}", since=since, **facts)
+        inv.answered(QUESTION, f"no: {words}, the error is {say(errors[name])}", since=since, **facts)
         return None
     try:
         evidence.local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
-        inv.answered(question, f"yes: {words}; the ops could not be run one by one", since=since, **facts)
+        inv.answered(QUESTION, f"yes: {words}; the ops could not be run one by one", since=since, **facts)
         return sensitive(
             inv, name, errors[name], moved[name], AMPLIFIED_UNPROVEN, f"the ops could not be run alone: {error.message}"
         )
     if guilty := beyond_rounding(evidence.local):
-        inv.answered(question, f"yes: {words}, but '{guilty}' is wrong by itself", since=since, **facts)
+        inv.answered(QUESTION, f"yes: {words}, but '{guilty}' is wrong by itself", since=since, **facts)
         return None
-    inv.answered(question, f"yes: {words}", since=since, **facts)
+    inv.answered(QUESTION, f"yes: {words}", since=since, **facts)
     return sensitive(
         inv, name, errors[name], moved[name], AMPLIFIED, "every op alone is as close as a healthy engine's is"
     )

@@ -25,6 +25,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, influence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import misled
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import NUMBERS_FLUSHED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -42,6 +43,7 @@ MOST_STARTS = 4
 """Ops that are followed back from at once."""
 
 
+@rung(QUESTION, reads=("results", "floors", "in_context", "influence"), gives=("influence",))
 def deciding_elements(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is an op beyond its floor in the target's run, alone right and fed within the floors, because of few elements?"""
     figures, floors = evidence.in_context or {}, evidence.floors.target if evidence.floors else {}

@@ -6,15 +6,17 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
-from tensortriage.diagnose.rungs.operators.blame import Blame, blame
+from tensortriage.diagnose.rungs.operators.blame import QUESTION, Blame, blame
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 
 
+@rung(QUESTION, reads=("results", "rounded", "local", "moved"), gives=("local", "influence"))
 def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
     found = blame(inv, evidence)

@@ -16,6 +16,7 @@ from tensortriage.diagnose.measurements.moved_values import exchanged, moved
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import (
     ALL_OUTPUTS_MOVED,
     EXCHANGED_OUTPUTS,
@@ -26,6 +27,8 @@ from tensortriage.diagnose.state.confidence import (
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
+
+QUESTION = "are the outputs in their places?"
 
 EVERYWHERE = 0.5
 """Share of all ops from which a layout is no op's, but how the engine hands out tensors."""
@@ -44,25 +47,25 @@ class Places:
     moved: Mapping[str, PatternFinding]
 
 
+@rung(QUESTION, reads=("results",), gives=("moved",))
 def outputs_in_place(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
     since = inv.mark()
-    question = "are the outputs in their places?"
     failing = [name for name, within in evidence.worst.within.items() if not within]
     key = inv.key(inv.question.target, inv.model, evidence.feed, "places", failing)
     try:
-        found = inv.case.checks.remember(key, question, Places, lambda: places(inv, evidence, failing))
+        found = inv.case.checks.remember(key, QUESTION, Places, lambda: places(inv, evidence, failing))
     except EngineError:
         return None
     if found.holds:
-        inv.answered(question, f"no: {said(found.holds)}", since=since, holds=dict(found.holds))
+        inv.answered(QUESTION, f"no: {said(found.holds)}", since=since, holds=dict(found.holds))
         return out_of_order(inv, found.holds)
     evidence.moved = found.moved
     if found.moved:
         told = "; ".join(f"'{name}': {finding.sentence}" for name, finding in found.moved.items())
-        inv.answered(question, f"no: {told}", since=since, outputs=facts(found.moved))
+        inv.answered(QUESTION, f"no: {told}", since=since, outputs=facts(found.moved))
     else:
-        inv.answered(question, "yes: no other order of their values explains the error", since=since)
+        inv.answered(QUESTION, "yes: no other order of their values explains the error", since=since)
     return None
 
 
@@ -131,6 +134,7 @@ def share_of_suspects(evidence: Evidence) -> float:
     return sum(found) / len(found)
 
 
+@rung("are the outputs in another layout?", reads=("results", "moved"))
 def layout(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Are outputs in another layout though no op makes it?"""
     return outputs_moved(inv, evidence) if evidence.moved else None

@@ -10,6 +10,7 @@ from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled
 from tensortriage.diagnose.rungs.operators.deciding_element import MOST_STARTS, of_elements
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import (
     LEAST_BLAMED,
     NONFINITE_BORN,
@@ -24,13 +25,19 @@ from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.lab import Mark
 
+QUESTION = "where is the NaN or Inf born?"
 
+
+@rung(
+    QUESTION,
+    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence", "chosen_in_pieces"),
+    gives=("local", "influence"),
+)
 def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Where is the NaN or Inf born that the reference does not have and the format does not explain?"""
     if not any(figure.nonfinite_mismatch for figure in evidence.worst.metrics.values()):
         return None
     since = inv.mark()
-    question = "where is the NaN or Inf born?"
     figures = evidence.in_context or {}
     nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
     seen_in, confidence = "the instrumented run", NONFINITE_BORN
@@ -41,7 +48,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
             evidence.local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
             if not nodes:
-                inv.answered(question, f"unknown: the exploded graph fails: {error.message}", since=since)
+                inv.answered(QUESTION, f"unknown: the exploded graph fails: {error.message}", since=since)
                 return None
             confidence = NONFINITE_MISLED
         else:
@@ -51,14 +58,14 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
             nodes = [node for node in nodes if node in alone] or alone
             seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
-        inv.answered(question, "unknown: not once tensors are marked, nor in any op alone", since=since)
+        inv.answered(QUESTION, "unknown: not once tensors are marked, nor in any op alone", since=since)
         return None
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
     first, others = culprits[0], len(culprits) - 1
     independent = f", and in {others} other op{'s' * (others > 1)} independently" if others else ""
     inv.answered(
-        question,
+        QUESTION,
         f"in {first.op_type} '{first.node}', seen in {seen_in}{independent}",
         since=since,
         origins=[culprit.node for culprit in culprits][:20],
@@ -89,7 +96,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     first = nodes[0]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     inv.answered(
-        "where is the NaN or Inf born?",
+        QUESTION,
         f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
         since=since,
         origins=[node.name for node in nodes][:20],

@@ -15,6 +15,7 @@ from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.rungs.premises.intermittent_cause import cause_of
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, Features, bad_ones, first_build, rebuilds
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.base import VariesBuilds
@@ -24,6 +25,8 @@ from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
 
 QUESTION = "is it equal from build to build?"
+AGAIN = "does it fail in every build?"
+
 CHEAP_SECONDS = 5.0
 """A build that takes no longer is made twice where once would do."""
 
@@ -36,6 +39,20 @@ BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 MOST_SHOWN = 8
 
 
+@rung(
+    QUESTION,
+    reads=("results", "floors", "excess", "in_context", "local"),
+    gives=(
+        "results",
+        "floors",
+        "excess",
+        "in_context",
+        "in_context_moved",
+        "in_context_judged",
+        "kept",
+        "builds_compared",
+    ),
+)
 def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Build again and compare; builds of which some fail and others do not are the verdict."""
     wanted, more_if_cheap = _wanted(inv, passes=evidence.worst.passes)
@@ -70,22 +87,36 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
     return None
 
 
+@rung(
+    AGAIN,
+    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "builds_compared"),
+    gives=(
+        "results",
+        "floors",
+        "excess",
+        "in_context",
+        "in_context_moved",
+        "in_context_judged",
+        "kept",
+        "builds_compared",
+    ),
+)
 def contradicted(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Where later answers contradict the deployed run, build until it is clear whether builds differ."""
     reason = _contradiction(inv, evidence)
     if not reason or inv.question.builds is not None or evidence.builds_compared >= BUILDS_IN_DOUBT:
         return None
-    since, question = inv.mark(), "does it fail in every build?"
+    since = inv.mark()
     try:
         builds = [first_build(inv, evidence), *rebuilds(inv, evidence, BUILDS_IN_DOUBT - 1)]
     except EngineError as error:
-        inv.answered(question, f"unknown: {error.message}", since=since)
+        inv.answered(AGAIN, f"unknown: {error.message}", since=since)
         return None
     evidence.builds_compared = len(builds)
     bad = bad_ones(inv, evidence, builds)
     varies = len(set(bad)) > 1
     answer = f"no: {sum(bad)} of {len(bad)} fail" if varies else f"yes: in all of {len(builds)}"
-    inv.answered(question, f"{answer}; asked because {reason}", since=since, **_facts(builds, bad))
+    inv.answered(AGAIN, f"{answer}; asked because {reason}", since=since, **_facts(builds, bad))
     return _varying(inv, evidence, builds, bad) if varies else None
 
 

@@ -15,6 +15,7 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
 from tensortriage.diagnose.measurements.soundness import WORDS, has_nan
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -30,6 +31,7 @@ from tensortriage.runs.outcome import Outcome
 QUESTION = "do random data fail as well?"
 
 
+@rung(QUESTION, reads=("results",))
 def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Real data pass: do random data of the same shapes fail?"""
     if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):

@@ -16,6 +16,7 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -32,6 +33,7 @@ _ELSEWHERE = ("tensorrt", "reference", "emulate")
 """Engines that have no such kernels."""
 
 
+@rung(QUESTION, reads=("results", "in_context"), gives=("calibrated",))
 def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Does the target lose what does not fit in int16, on a processor that has nothing better?"""
     hidden = any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values())

@@ -10,6 +10,7 @@ from tensortriage.compare.judgement.relative_error import say, say_gap
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.rungs.quantization.quantized_model import output_errors
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -19,6 +20,7 @@ from tensortriage.model.quantization.qdq import integer_biases
 QUESTION = "does integer arithmetic explain it?"
 
 
+@rung(QUESTION, reads=("results", "in_context"))
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is the error of a quantized model no larger than int32 biases predict?
 

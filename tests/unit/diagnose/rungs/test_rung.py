@@ -1,0 +1,86 @@
+"""Rungs read of the evidence, and give to it, what they declare: their source, and that of what they call, is read."""
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from functools import cache
+
+import pytest
+
+from tensortriage.diagnose import ladder
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.rung import Rung
+
+FIELDS = frozenset(field.name for field in dataclasses.fields(Evidence))
+RUNGS = {item.title: item for item in vars(ladder).values() if isinstance(item, Rung)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Touched:
+    """Fields of the evidence that a function reads, and those that it fills."""
+
+    reads: frozenset[str] = frozenset()
+    gives: frozenset[str] = frozenset()
+
+    def __or__(self, other):
+        return Touched(self.reads | other.reads, self.gives | other.gives)
+
+
+def tree_of(function):
+    return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+
+
+@cache
+def behind(name):
+    """Return the fields that an attribute of the evidence is made of: itself, or what a property or method reads."""
+    if name in FIELDS:
+        return frozenset({name})
+    made = inspect.getattr_static(Evidence, name)
+    tree = tree_of(made.fget if isinstance(made, property) else made)
+    own = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_name(node.value, {"self"})]
+    return frozenset().union(*map(behind, own))
+
+
+def is_name(node, names):
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def takes_evidence(argument):
+    return argument.annotation is not None and "Evidence" in ast.unparse(argument.annotation)
+
+
+def touched(function, seen=None):
+    """Return what a function, and every function of ours that it names, does to the evidence that it is given."""
+    seen = set() if seen is None else seen
+    if function in seen:
+        return Touched()
+    seen.add(function)
+    tree = tree_of(function)
+    names = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg) and takes_evidence(each)}
+    if not names:
+        return Touched()
+    found = Touched()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_name(node.value, names):
+            fills = isinstance(node.ctx, ast.Store)
+            found |= Touched(gives=frozenset({node.attr})) if fills else Touched(behind(node.attr))
+        elif isinstance(node, ast.Name) and node.id in function.__globals__:
+            called = function.__globals__[node.id]
+            called = called.ask if isinstance(called, Rung) else called
+            if inspect.isfunction(called) and called.__module__.startswith("tensortriage.diagnose"):
+                found |= touched(called, seen)
+    return found
+
+
+@pytest.mark.parametrize("title", RUNGS)
+def test_a_rung_reads_and_gives_what_it_declares(title):
+    rung = RUNGS[title]
+    done = touched(rung.ask)
+    assert (sorted(rung.reads), sorted(rung.gives)) == (sorted(done.reads), sorted(done.gives))
+
+
+def test_every_rung_has_a_title_of_its_own_that_is_a_question():
+    rungs = [item for item in vars(ladder).values() if isinstance(item, Rung)]
+    assert len(RUNGS) == len(rungs)
+    assert all(title.endswith("?") for title in RUNGS)
