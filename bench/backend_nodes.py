@@ -28,10 +28,10 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 REFERENCE = EngineSpec.parse("onnxruntime:optimization=none")

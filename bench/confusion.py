@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from tensortriage.engines.base import Limits
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing.planted import FAMILIES, Planted
 from tensortriage.testing.planted_kinds import makers, planted_cases
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 

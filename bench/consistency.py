@@ -21,9 +21,9 @@ from onnx import TensorProto, helper
 
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome
 from tensortriage.errors import TriageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
 from tensortriage.testing.quantized_models import quantized
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.consistency import ConsistencyReport, ConsistencyRequest, check_consistency
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

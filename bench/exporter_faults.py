@@ -28,8 +28,8 @@ from torch.utils import _pytree as pytree
 
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 SOURCE = Path(networks.__file__)

@@ -21,8 +21,8 @@ import onnx
 
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 MODELS: Mapping[str, Callable[[], onnx.ModelProto]] = {

@@ -23,8 +23,8 @@ import onnx
 from onnx import numpy_helper
 
 from tensortriage.errors import TriageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, residual_dag, save_model
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -26,8 +26,8 @@ from tensortriage.compare.judgement.within import format_limit
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import TriageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine, conv_net, encoder, feed_for, save_model
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"

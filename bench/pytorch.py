@@ -16,7 +16,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
-from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 from tensortriage.workflows.diagnosis.export_network import EXPORTERS, export_network
 

@@ -40,9 +40,9 @@ from tensortriage.reduce.repro_case import ReproOracle
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.process import Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import Fault, FaultyEngine, save_model
 from tensortriage.testing.graph_writer import GraphWriter, floats
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.reduction import by_engine as reduce_engines
 from tensortriage.workflows.reduction import reduce as workflow
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from models import proto, write
 from tensortriage.report.document import Report
-from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"

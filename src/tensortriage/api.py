@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tensortriage.inputs.feed import Feed
     from tensortriage.model.model import Model
     from tensortriage.report.document import Report
+    from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
-    from tensortriage.workflows.common.feed_request import FeedRequest
     from tensortriage.workflows.comparison.compare import compare
     from tensortriage.workflows.comparison.compare_request import CompareRequest
     from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose

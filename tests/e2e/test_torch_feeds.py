@@ -16,9 +16,9 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import DataError, EngineMissing
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.model.model import Model
-from tensortriage.runs.torch_batches import torch_feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.torch_batches import torch_feeds
 from tensortriage.torch import record
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 TWO_INPUTS = """

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from tensortriage.cli.logs.options import LOG_LISTS, begin, given_to, log_parameters
 from tensortriage.errors import UsageError
-from tensortriage.workflows.common.output_files import Place, check_output
+from tensortriage.values.output_files import Place, check_output
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -22,8 +22,8 @@ from tensortriage.cli.options import (
     together,
 )
 from tensortriage.cli.surgeon.edit_values import PluginChoiceValues, PluginMatchValues, PluginReplaceValues
-from tensortriage.report.text import count
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count
 
 if TYPE_CHECKING:
     from tensortriage.model.plugin_patterns import PluginMatch

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tensortriage.cli.logs.options import shows_progress
-from tensortriage.report.text import duration
 from tensortriage.values.printable import printable
+from tensortriage.values.text import duration
 
 if TYPE_CHECKING:
     from tensortriage.diagnose.state.verdict import Step

@@ -8,8 +8,8 @@ from tensortriage.cli.options import parse_bytes
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
 from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.scripts import METRIC, Arrays, ScriptFunction
-from tensortriage.workflows.common.feed_request import FeedRequest
 
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""

@@ -13,11 +13,11 @@ from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.reduce.pieces import Pieces
 from tensortriage.reduce.polygraphy_modes import Phases
-from tensortriage.reduce.stages import CheckPlace, Stages
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay
+from tensortriage.runs.commands.stages import CheckPlace, Stages
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
 

@@ -20,9 +20,9 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.batch_rows import Rows, batch_axes, gather_rows
 from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.lab import Lab
-from tensortriage.workflows.common.engine_specs import usable
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 
 CONSISTENCY_FORMAT = "tensortriage.consistency/1"
 

@@ -12,11 +12,11 @@ from tensortriage.model.lint.finding import NARROW, Aims, LintFinding, Severity
 from tensortriage.model.lint.rules import lint
 from tensortriage.model.model import Model
 from tensortriage.runs.capabilities.node_build_check import NodeCheck, Say, check_nodes
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import precision_of
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.engine_specs import usable
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.engines.engine_inspection import load
 
 TARGET = "onnxruntime"

@@ -11,14 +11,14 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.capture import capture
+from tensortriage.runs.engine_specs import REFERENCE
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.ranges import FORMATS, RangeRow
 from tensortriage.runs.ranges import range_scan as scan
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MappedStore, ShardWriter
-from tensortriage.workflows.common.engine_specs import REFERENCE
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 
 BATCH_BYTES = 1 << 30
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tensortriage.cli import cli
 from tensortriage.cli.options import READ, Written, check_written
 from tensortriage.errors import UsageError
-from tensortriage.workflows.common.output_files import Place
+from tensortriage.values.output_files import Place
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()):

@@ -6,10 +6,10 @@ import pytest
 
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import Limits
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import planted_cases
 from tensortriage.testing.planted import FAMILIES, HEALTHY_ERROR, VISIBLE, PlantedSubject, off
 from tensortriage.testing.planted_kinds import makers
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from tensortriage.errors import DataError, UsageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import encoder, feed_for, mlp, save_model
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.consistency import ConsistencyRequest, check_consistency
 
 

@@ -5,8 +5,8 @@ import pytest
 import models
 from running_cli import EXAMPLES
 from tensortriage.errors import DataError, ModelError, UsageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.lint import LintRequest, lint_model
 
 MASK = EXAMPLES / "digits_vit_mask.onnx"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tensortriage.compare.judgement.compared import Compared
+from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.tolerance import ErrorStat, EveryTolerance, PolygraphyTolerance
 from tensortriage.compare.measured import compare_all
 from tensortriage.diagnose.measurements.outputs import OutputFigures
@@ -18,7 +19,6 @@ from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import GoalSample, ToleranceGoal
 from tensortriage.values.store import MemoryStore
-from tensortriage.workflows.reduction.output_judge import OutputJudge
 
 FEED = Feed("feed", {}, Origin.REAL)
 

@@ -11,9 +11,9 @@ from tensortriage.cli.surgeon.edit_values import ConvertValues
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.engine_files import build_engine
 from tensortriage.workflows.engines.tactic_files import with_tactics

@@ -17,8 +17,8 @@ from tensortriage.errors import UsageError
 from tensortriage.values.printable import printable
 
 if TYPE_CHECKING:
+    from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.values.dtype import Precision
-    from tensortriage.workflows.common.feed_request import FeedRequest
     from tensortriage.workflows.quantization.quantize import QuantizeResult
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,8 +112,8 @@ def quantize_and_show(
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
     from tensortriage.precision.quantization.calibrated_model import QuantizeOptions
+    from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.values.serial import to_json
-    from tensortriage.workflows.common.feed_request import FeedRequest
     from tensortriage.workflows.edits.edit_pipeline import Target
     from tensortriage.workflows.edits.verify_edit import Verify
     from tensortriage.workflows.quantization.calibration_search import usable_ways

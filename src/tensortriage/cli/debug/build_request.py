@@ -23,10 +23,10 @@ from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.report.terminal.builds_text import WORDS, study_lines
-from tensortriage.report.text import count, duration
 from tensortriage.search.search_result import Progress
 from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.values.serial import to_json
+from tensortriage.values.text import count, duration
 from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
 
 _logger = logging.getLogger(__name__)

@@ -19,11 +19,11 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.pieces import Ends
 from tensortriage.reduce.reduction_result import Reduction
-from tensortriage.report.text import count, duration
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
+from tensortriage.values.text import count, duration
 from tensortriage.workflows.reduction.by_command import UndoError
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource
 from tensortriage.workflows.reduction.reduce import ReduceMode, ReduceRequest, reduce

@@ -30,7 +30,7 @@ def demo(case: Path, as_json: bool) -> None:
 
     from tensortriage.cli.diagnose.request import diagnose_and_show
     from tensortriage.demo import demo_inputs, demo_model
-    from tensortriage.workflows.common.feed_request import FeedRequest
+    from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest
 
     model, inputs = (Path(os.path.relpath(path)) for path in (demo_model(), demo_inputs()))

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.report.text import magnitude, shorten, times
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
+from tensortriage.values.text import magnitude, shorten, times
 from tensortriage.workflows.comparison.rejudge import Rejudged, RejudgedRow
 
 MOST_ROWS = 60

@@ -17,9 +17,9 @@ from tensortriage.inputs.files.data_file import DataFile, Iteration, Series
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, summarize
 from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.report.text import count, magnitude, shape, shorten
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
+from tensortriage.values.text import count, magnitude, shape, shorten
 from tensortriage.workflows.comparison.rejudge import rejudge
 from tensortriage.workflows.comparison.saved_accuracy import SavedAccuracy
 

@@ -55,9 +55,9 @@ def inspect_quantizers(
     from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import feed_request
     from tensortriage.model.model import Model
+    from tensortriage.runs.feeds.feed_request import feeds
     from tensortriage.values.printable import printable
     from tensortriage.values.serial import to_json
-    from tensortriage.workflows.common.feed_request import feeds
     from tensortriage.workflows.quantization.quantizer_inspection import inspect_quantizers
 
     loaded = Model.load(model, external_data_dir=external_data_dir)
@@ -78,7 +78,7 @@ def inspect_quantizers(
 def lines(found: "QuantizersResult") -> Iterator[str]:
     """Yield a result as lines of text."""
     from tensortriage.compare.judgement.relative_error import say
-    from tensortriage.report.text import count
+    from tensortriage.values.text import count
 
     yield (
         f"{count(len(found.pairs), 'pair')} on {count(len(found.feeds), 'feed')} ({found.inputs} data); with all of "

@@ -46,8 +46,8 @@ def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool)
 def tell(report: "SparsityReport") -> None:
     """Print one line per weight, and how many are sparse."""
     from tensortriage.report.terminal.model_text import shape_text, table
-    from tensortriage.report.text import count, percent
     from tensortriage.values.printable import printable
+    from tensortriage.values.text import count, percent
 
     rows = [
         (

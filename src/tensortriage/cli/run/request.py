@@ -30,12 +30,12 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.files.data_file import Kind
 from tensortriage.inputs.files.save_data import check_place
 from tensortriage.report.terminal import run_text
-from tensortriage.report.text import count
+from tensortriage.runs.engine_specs import REFERENCE, usable
 from tensortriage.runs.scripts import POSTPROCESS, ScriptFunction
 from tensortriage.values.files import write_text
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
-from tensortriage.workflows.common.engine_specs import REFERENCE, usable
+from tensortriage.values.text import count
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.build_engines import build_engines
 from tensortriage.workflows.comparison.compare import compare

@@ -23,7 +23,7 @@ from tensortriage.errors import UsageError
 
 if TYPE_CHECKING:
     from tensortriage.model.model import ExternalData, ExternalLayout
-    from tensortriage.workflows.common.feed_request import FeedRequest
+    from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.edits.edit_pipeline import Source
     from tensortriage.workflows.edits.verify_edit import Verify
 
@@ -167,7 +167,7 @@ def feeding_of(given: MadeUpValues, paths: Sequence[str], *, shapes: tuple[str, 
         shapes: Shapes of dynamic inputs, ``NAME:SHAPE``.
     """
     from tensortriage.inputs.syntax import parse_ranges, parse_shapes
-    from tensortriage.workflows.common.feed_request import FeedRequest
+    from tensortriage.runs.feeds.feed_request import FeedRequest
 
     return FeedRequest(
         paths=tuple(paths),

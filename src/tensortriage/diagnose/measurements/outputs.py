@@ -20,11 +20,12 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all, in_words
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
-from tensortriage.diagnose.measurements.soundness import failed, mismatched, run_once
+from tensortriage.diagnose.measurements.soundness import failed, run_once
 from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.own_nan import nan_of_reference
 from tensortriage.diagnose.state.confidence import OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
@@ -17,7 +18,6 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.outcome import Outcome, OutcomeKind
-from tensortriage.values.dtype import DType
 
 FAILURES = {
     OutcomeKind.BUILD_FAILED: VerdictKind.BUILD_FAILED,
@@ -102,30 +102,9 @@ def failed(inv: Investigation, error: EngineError) -> Verdict:
     return inv.verdict(kind, OBSERVED, summary, next=[inv.command("run", "--target", str(inv.question.target))])
 
 
-def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
-    """Say what makes the target's outputs incomparable with the reference's; empty when nothing does."""
-    missing = [name for name in expected if name not in outputs]
-    if missing:
-        return f"the target does not return output '{missing[0]}'"
-    for name, reference in expected.items():
-        target = outputs[name]
-        if target.shape != reference.shape:
-            shapes = f"{list(target.shape)} on the target, {list(reference.shape)} on the reference"
-            return f"output '{name}' has shape {shapes}"
-        kinds = (DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype))
-        if kinds[0].is_float != kinds[1].is_float:
-            return f"output '{name}' is {kinds[1].label} on the target, {kinds[0].label} on the reference"
-    return ""
-
-
 def run_once(inv: Investigation, spec: EngineSpec, model: Model, feed: Feed) -> Mapping[str, np.ndarray]:
     """Run the deployed (unmarked) model once in a session kept for reuse."""
     return inv.runner(spec, model).run(feed)
-
-
-def has_nan(array: np.ndarray) -> bool:
-    """Whether a floating-point array holds a NaN."""
-    return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float32, copy=False)).any())
 
 
 def is_constant(array: np.ndarray) -> bool:

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from tensortriage.diagnose.state.verdict import Culprit, Step
 from tensortriage.report.document import Report
-from tensortriage.report.text import count, decibel, duration, magnitude, percent, shape, shorten, times
 from tensortriage.report.verdict_words import BREAKERS, Tone
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count, decibel, duration, magnitude, percent, shape, shorten, times
 
 MAX_ROWS = 12
 """Rows of any table; the rest is counted, and is in the other formats."""

@@ -17,9 +17,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from tensortriage.report import text as words
 from tensortriage.report.document import Report
 from tensortriage.report.verdict_words import BREAKERS
+from tensortriage.values import text as words
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_plain
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.report.document import Report
-from tensortriage.report.text import count, decibel, duration, magnitude, percent, shape, shorten, times
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_plain
+from tensortriage.values.text import count, decibel, duration, magnitude, percent, shape, shorten, times
 
 MAX_ROWS = 12
 _LONGEST_NAME = 200

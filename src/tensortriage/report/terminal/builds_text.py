@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from tensortriage.builds.study_result import BuildStudy, Deployed, Pinned, SuspectChoice, TacticBlame
 from tensortriage.builds.trial import BuildJudgement
-from tensortriage.report.text import count, duration
 from tensortriage.search.statistics.stop_rule import RepeatStop
+from tensortriage.values.text import count, duration
 
 WORDS = {BuildJudgement.GOOD: "good", BuildJudgement.BAD: "bad", BuildJudgement.OTHER: "cannot be told"}
 MOST_SHOWN = 5

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tensortriage.report.terminal.model_text import table
-from tensortriage.report.text import count
 from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count
 
 _MOST_NAMES = 6
 

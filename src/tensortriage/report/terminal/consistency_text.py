@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer
-from tensortriage.report.text import count
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count
 
 _BAD = (ClaimOutcome.BROKEN.value, ClaimOutcome.REFUSED.value)
 

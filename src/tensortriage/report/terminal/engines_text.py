@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tensortriage.report.text import count
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count
 
 
 def engine_line(name: str, *, usable: bool, version: str, device: str, reason: str, command: str) -> str:

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from tensortriage.model.lint.finding import LintFinding, Severity
-from tensortriage.report.text import count
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count
 
 MOST_PLACES = 3
 """Places told of each rule; --json has them all."""

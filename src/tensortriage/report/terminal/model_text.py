@@ -9,8 +9,8 @@ from tensortriage.model.inspect.node_listing import LayerFacts
 from tensortriage.model.inspect.outline import ValueFacts
 from tensortriage.model.inspect.repeated_blocks import RepeatedBlock
 from tensortriage.model.inspect.summary import ModelSummary
-from tensortriage.report.text import count, magnitude, shorten
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count, magnitude, shorten
 
 MOST_ROWS = 12
 _LONGEST_NAME = 60

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tensortriage.report.terminal.model_text import table
-from tensortriage.report.text import count, shorten
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count, shorten
 
 MARK = "!"
 """Starts the line of a region that is not what was asked for."""

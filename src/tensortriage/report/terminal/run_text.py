@@ -15,9 +15,9 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.report.terminal.stream import StreamConsole
-from tensortriage.report.text import magnitude, shorten, times
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
+from tensortriage.values.text import magnitude, shorten, times
 
 MOST_ROWS = 12
 

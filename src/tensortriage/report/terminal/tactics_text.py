@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tensortriage.builds.study_result import SuspectChoice, TacticDiff
 from tensortriage.report.terminal.model_text import table
-from tensortriage.report.text import count
 from tensortriage.runs.tactics import TacticRecord
 from tensortriage.values.printable import printable
+from tensortriage.values.text import count
 
 MOST_SHOWN = 30
 

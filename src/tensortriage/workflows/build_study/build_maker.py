@@ -15,9 +15,10 @@ import numpy as np
 
 from tensortriage.builds.trial import BuildJudgement, BuildTrial, Difference
 from tensortriage.compare.judgement.compared import Compared
+from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
-from tensortriage.diagnose.measurements.soundness import mismatched
+from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Choice, PinsTactics, SavesEngines
 from tensortriage.engines.registry import create
@@ -30,7 +31,6 @@ from tensortriage.runs.runner import feed_digest
 from tensortriage.runs.single_build import Built, build_once
 from tensortriage.runs.tactics import TacticRecord, features, save_record
 from tensortriage.values.store import MappedStore, ShardWriter
-from tensortriage.workflows.reduction.output_judge import OutputJudge
 
 TACTICS_SUFFIX = ".tactics.json"
 CACHE_SUFFIX = ".timing.cache"

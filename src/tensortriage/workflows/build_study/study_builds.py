@@ -11,6 +11,7 @@ from tensortriage.builds.study import BuildGoal, Studying
 from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildTrial
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
+from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Choice, Limits
 from tensortriage.engines.spec import EngineSpec
@@ -19,9 +20,12 @@ from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
+from tensortriage.runs.engine_specs import REFERENCE, usable
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
+from tensortriage.values.output_files import check_output
 from tensortriage.workflows.build_study.build_maker import (
     BuildJudge,
     CommandJudge,
@@ -29,11 +33,7 @@ from tensortriage.workflows.build_study.build_maker import (
     NumbersJudge,
     check_ability,
 )
-from tensortriage.workflows.common.engine_specs import REFERENCE, usable
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
-from tensortriage.workflows.common.output_files import check_output
-from tensortriage.workflows.common.reference_checks import require_numbers
-from tensortriage.workflows.reduction.output_judge import judge_of
+from tensortriage.workflows.common.envelope_judge import judge_of
 
 
 class BuildListener(Listener, Protocol):

@@ -21,11 +21,11 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.capture import batches
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.feed_request import feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import chosen_values
 from tensortriage.workflows.comparison.compare_request import Arrays, CompareRequest, Recorder

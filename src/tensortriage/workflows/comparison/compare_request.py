@@ -9,7 +9,7 @@ import numpy as np
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.common.output_selection import OutputChoice
 from tensortriage.workflows.comparison.participants import Saved
 

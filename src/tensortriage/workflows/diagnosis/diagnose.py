@@ -23,10 +23,10 @@ from tensortriage.report.document import Report
 from tensortriage.report.renderers import FORMATS, write
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, CaseFacts, FeedFacts, ModelFacts, command_line, now, versions
+from tensortriage.runs.engine_specs import REFERENCE, usable
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import feed_digest
-from tensortriage.workflows.common.engine_specs import REFERENCE, usable
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
-from tensortriage.workflows.common.output_files import check_output
+from tensortriage.values.output_files import check_output
 from tensortriage.workflows.diagnosis.remedy import with_remedy
 from tensortriage.workflows.diagnosis.reproduce import with_repro
 

@@ -9,7 +9,7 @@ from tensortriage.model.io.missing_weights import absent_weights
 from tensortriage.model.io.save import EMBED_LIMIT_BYTES
 from tensortriage.model.io.serialize import TRAINING
 from tensortriage.model.model import ExternalData, ExternalLayout, Model
-from tensortriage.workflows.common.output_files import check_output
+from tensortriage.values.output_files import check_output
 from tensortriage.workflows.edits.verify_edit import EditStage, Proof, ProofRequest, prove, weight_bytes
 
 Pass = tuple[str, Callable[[Model], Model]]

@@ -19,11 +19,11 @@ from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_specs
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.edits.cut_boundary import Boundary, boundary_of, with_boundary
 from tensortriage.workflows.edits.edit_pipeline import Source, SurgeryResult, Target, load, result_of

@@ -18,11 +18,11 @@ from tensortriage.model.transforms.constant_folding import FoldOptions, fold_con
 from tensortriage.model.transforms.mark_outputs import markable, needed_for, select_outputs
 from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.runs.capture import capture
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.output_selection import OutputChoice, chosen_values
 from tensortriage.workflows.edits.convert import format_proof
 from tensortriage.workflows.edits.edit_pipeline import Pass, Source, SurgeryResult, Target, operate

@@ -23,10 +23,10 @@ from tensortriage.model.io.missing_weights import absent_weights
 from tensortriage.model.io.serialize import Hollow
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 
 MOST_FEEDS = 8

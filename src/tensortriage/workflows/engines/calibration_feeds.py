@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.model import Model
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage_worker.shards import write_shard
 
 SEPARATOR = "/"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import create
+from tensortriage.runs.engine_specs import usable
 from tensortriage.testing import check_engine_conformance
-from tensortriage.workflows.common.engine_specs import usable
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

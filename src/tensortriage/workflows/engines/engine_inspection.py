@@ -12,11 +12,11 @@ from tensortriage.report.terminal.capability_text import capability_lines
 from tensortriage.runs.capabilities.capability import PIECE_FILE, Capability, Prober, Say, Support
 from tensortriage.runs.capabilities.parser_support import ask_parser
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, audit
+from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.files import write_text
 from tensortriage.values.serial import dump
-from tensortriage.workflows.common.engine_specs import usable
 
 
 def inspect_plan(

@@ -16,14 +16,14 @@ from tensortriage.precision.selection.engine_confirmation import NotPrecisionErr
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import galloped, prune
 from tensortriage.precision.selection.prefixes import bisected, linear
-from tensortriage.reduce.stages import Stages
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+from tensortriage.runs.commands.stages import Stages
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.engine_specs import usable
-from tensortriage.workflows.common.feed_request import feeds
 from tensortriage.workflows.precision_search.command_candidates import CommandCandidates, shown
 from tensortriage.workflows.precision_search.request import (
     PrecisionListener,

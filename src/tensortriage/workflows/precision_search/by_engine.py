@@ -22,10 +22,10 @@ from tensortriage.precision.selection.prefixes import bisected, linear
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case, command_line
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.engine_specs import usable
-from tensortriage.workflows.common.feed_request import feeds
 from tensortriage.workflows.precision_search.alternatives import other_ways
 from tensortriage.workflows.precision_search.outcome import facts, minimality, point, read_back
 from tensortriage.workflows.precision_search.quantized import QUANTIZED, doubting, held_out, open_quantized

@@ -10,8 +10,8 @@ from tensortriage.precision.plan import PrecisionPlan
 from tensortriage.runs.case import Case
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
+from tensortriage.values.output_files import check_output
 from tensortriage.values.serial import dump
-from tensortriage.workflows.common.output_files import check_output
 from tensortriage.workflows.precision_search.by_command import by_command
 from tensortriage.workflows.precision_search.by_engine import by_engine
 from tensortriage.workflows.precision_search.request import PrecisionListener, PrecisionRequest

@@ -15,11 +15,11 @@ from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.engine_specs import REFERENCE
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.engine_specs import REFERENCE
-from tensortriage.workflows.common.feed_request import FeedRequest
-from tensortriage.workflows.common.output_files import check_output
+from tensortriage.values.output_files import check_output
 
 Metric = Callable[[dict[str, np.ndarray], dict[str, np.ndarray]], float]
 MAX_BUILDS = 10

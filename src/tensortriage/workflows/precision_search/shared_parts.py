@@ -10,6 +10,7 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import fp32_limit
+from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import DataError, UsageError
@@ -28,7 +29,6 @@ from tensortriage.precision.reasons import reason_for
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.influence import Influences, influences
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup, TypedCandidates
-from tensortriage.report.text import duration
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import feed_digest
@@ -36,7 +36,7 @@ from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
-from tensortriage.workflows.common.reference_checks import require_numbers
+from tensortriage.values.text import duration
 from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionListener
 from tensortriage.workflows.precision_search.switchable_model import Choosable, Emulated, SwitchableModel, stage_of
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import say, sqnr_db
 from tensortriage.compare.judgement.within import is_lost
+from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.errors import DataError, ModelError, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
@@ -16,10 +17,9 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, PrecisionGoal
 from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration, ModelQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
-from tensortriage.workflows.common.reference_checks import require_numbers
 from tensortriage.workflows.edits.edit_pipeline import Source, Target, load
 from tensortriage.workflows.quantization.calibration_search import (
     Metric,

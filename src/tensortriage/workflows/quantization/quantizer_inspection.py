@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate
+from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed
@@ -23,7 +24,6 @@ from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
-from tensortriage.workflows.common.reference_checks import require_numbers
 from tensortriage.workflows.quantization.calibration_search import errors_of
 
 MOST_REMOVED = 12

@@ -23,7 +23,6 @@ from tensortriage.reduce.revisable_answers import Revisable
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
 from tensortriage.reduce.simplify.trials import CheckTrials
 from tensortriage.reduce.staged_oracle import StagedOracle
-from tensortriage.reduce.stages import CheckPlace, Stages
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
@@ -31,15 +30,16 @@ from tensortriage.runs.commands.check import Checker, CheckSpec
 from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
+from tensortriage.runs.commands.stages import CheckPlace, Stages
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.workspace import Workspace
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
+from tensortriage.search.statistics.retry_count import attempts_for
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
-from tensortriage.workflows.common.retry_count import attempts_for
 from tensortriage.workflows.reduction.piece_shapes import ShapeSource, piece_specs
 from tensortriage.workflows.reduction.polygraphy_pieces import PolygraphyPieces
 

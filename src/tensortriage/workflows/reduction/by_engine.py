@@ -33,8 +33,8 @@ from tensortriage.search.execution.executors import OracleQuestion as Asked
 from tensortriage.search.execution.process_pool import ProcessPool
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
-from tensortriage.workflows.common.retry_count import attempts_for
-from tensortriage.workflows.reduction.output_judge import judge_of
+from tensortriage.search.statistics.retry_count import attempts_for
+from tensortriage.workflows.common.envelope_judge import judge_of
 from tensortriage.workflows.reduction.suspects import suspicions
 
 FRESH_SECONDS = 600.0

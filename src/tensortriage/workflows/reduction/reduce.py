@@ -28,14 +28,14 @@ from tensortriage.reduce.reduction_result import KeptNode, Opened, OtherFailure,
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.engine_specs import REFERENCE, usable
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
-from tensortriage.workflows.common.engine_specs import REFERENCE, usable
-from tensortriage.workflows.common.feed_request import FeedRequest, feeds
-from tensortriage.workflows.common.output_files import check_output
+from tensortriage.values.output_files import check_output
 from tensortriage.workflows.reduction.by_command import Person, StagedAsking, StagedRequest, UndoError
 from tensortriage.workflows.reduction.by_engine import EngineAsking
 from tensortriage.workflows.reduction.inside_subgraphs import FoundInside, Opens, go_inside

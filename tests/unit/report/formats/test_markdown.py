@@ -8,8 +8,8 @@ from markdown_it import MarkdownIt
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.report.document import Report
 from tensortriage.report.formats import markdown
-from tensortriage.report.text import shorten
 from tensortriage.values.printable import printable
+from tensortriage.values.text import shorten
 from unit.report.samples import HOSTILE_NAMES, hostile, local_fault, range_overflow
 
 # As GitHub reads it, but trusting: HTML is let through and addresses become links, so that a gap would show.

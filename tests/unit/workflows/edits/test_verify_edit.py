@@ -7,7 +7,7 @@ import pytest
 import models
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.model import Model
-from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.edits.verify_edit import EditStage, ProofRequest, Verify, prove
 
 

@@ -18,8 +18,8 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
 from tensortriage.runs.commands.check import CheckSpec
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.precision_search.find_precision import find_precision
 from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
 

@@ -10,7 +10,7 @@ from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.errors import DataError, ModelError
 from tensortriage.model.cutting.node_selection import NodeChoice
 from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration
-from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.edits.edit_pipeline import Source, Target
 from tensortriage.workflows.quantization.quantize import NothingQuantizedError, QuantizeRequest, quantize
 

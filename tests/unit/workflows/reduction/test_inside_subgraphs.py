@@ -9,7 +9,7 @@ import pytest
 import models
 from reducing import Deaf, nodes_of
 from tensortriage.runs.commands.check import CheckSpec, shell_words
-from tensortriage.workflows.common.feed_request import FeedRequest
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
 
 ENGINE = """

@@ -15,9 +15,9 @@ from tensortriage.engines.base import Limits
 from tensortriage.errors import TriageError
 from tensortriage.reduce.pieces import Ends
 from tensortriage.runs.commands.check import CheckSpec, shell_words
+from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.testing import encoder, feed_for, save_model
-from tensortriage.workflows.common.feed_request import FeedRequest
 from tensortriage.workflows.reduction.by_command import UndoError
 from tensortriage.workflows.reduction.reduce import ReduceMode, ReduceRequest, reduce
 

@@ -10,10 +10,11 @@ import dataclasses
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
+from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, output_floors
-from tensortriage.diagnose.measurements.soundness import mismatched, run_once
+from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.state.confidence import UNDECIDED

@@ -8,8 +8,9 @@ on the original's golden values. What differs beyond the floor of the original t
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
+from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.floors import floors_of_original
-from tensortriage.diagnose.measurements.soundness import mismatched, run_once
+from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED

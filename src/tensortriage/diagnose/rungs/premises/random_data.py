@@ -10,10 +10,11 @@ import dataclasses
 
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
-from tensortriage.diagnose.measurements.soundness import WORDS, has_nan
+from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data

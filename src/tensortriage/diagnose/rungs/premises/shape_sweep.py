@@ -8,8 +8,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
-from tensortriage.diagnose.measurements.soundness import FAILURES, has_nan
+from tensortriage.diagnose.measurements.soundness import FAILURES
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation

@@ -12,8 +12,8 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.feeds import load_feeds
 from tensortriage.inputs.generated.random import polygraphy_feeds, random_feeds
 from tensortriage.model.model import Model
+from tensortriage.runs.feeds.torch_batches import torch_feeds
 from tensortriage.runs.scripts import script_feeds
-from tensortriage.runs.torch_batches import torch_feeds
 
 _logger = logging.getLogger(__name__)
 

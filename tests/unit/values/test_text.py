@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.report import text
+from tensortriage.values import text
 
 
 @given(st.text(), st.integers(0, 40))

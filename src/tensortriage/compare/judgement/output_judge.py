@@ -11,10 +11,6 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.judgement.within import certainly_fails, within_healthy
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.output_limits import output_limits
-from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.envelope.floors import ROUNDED
-from tensortriage.inputs.feed import Feed
 
 
 @dataclasses.dataclass
@@ -58,22 +54,3 @@ class OutputJudge:
     def _tolerated(self, output: str, pair: Compared) -> bool:
         assert self.tolerance is not None
         return self.tolerance.judge(output, pair.metrics, pair.reference, pair.target).within
-
-
-def judge_of(inv: Investigation, feed: Feed) -> OutputJudge:
-    """Return the judge of an investigation.
-
-    What was measured before is known again, so that a search which goes on later gets the same answers. An output that
-    is lost in the format fails: to know why is what a reduction is asked for.
-    """
-    key, notes = inv.key(inv.question.target, inv.model, feed, "limits of the outputs"), inv.case.checks
-
-    def measure() -> dict[str, float]:
-        outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-        found = output_limits(inv, feed, outputs, golden=inv.golden(feed))
-        limits = {name: limit.error for name, limit in found.items()}
-        notes.put(key, "what a healthy engine may err at the outputs", limits, seconds=0.0)
-        return limits
-
-    narrow = inv.precision in ROUNDED
-    return OutputJudge(inv.question.tolerance, measure, narrow, notes.get(key, dict[str, float]) or {})

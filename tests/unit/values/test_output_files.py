@@ -3,7 +3,7 @@
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.workflows.common.output_files import check_output
+from tensortriage.values.output_files import check_output
 
 
 def test_a_directory_and_the_model_itself_are_refused_whatever_they_are_called(tmp_path):

@@ -1,0 +1,59 @@
+"""What a comparison rests on: outputs of the reference that are numbers, and outputs of the target that fit them.
+
+Anything agrees with NaN, and with nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tensortriage.errors import DataError
+from tensortriage.values.dtype import DType
+
+
+def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> None:
+    """Refuse outputs of the reference that nothing can be judged by.
+
+    Args:
+        outputs: Name of the feed and the reference's outputs on it.
+
+    Raises:
+        DataError: When one holds NaN (``reference-nan``), or all are without elements (``nothing-compared``).
+    """
+    elements = 0
+    for feed, found in outputs:
+        for name, array in found.items():
+            elements += array.size
+            if has_nan(array):
+                raise DataError(
+                    f"output '{name}' of the reference holds NaN on {feed}: nothing can be judged by it",
+                    slug="reference-nan",
+                    cure="look at the numbers that go in: triage inspect data; triage diagnose says where it is born",
+                )
+    if not elements:
+        raise DataError(
+            "every output of the reference is empty on every feed, so that agreement would prove nothing",
+            slug="nothing-compared",
+            cure="give inputs for which the model computes something",
+        )
+
+
+def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
+    """Say what makes the target's outputs incomparable with the reference's; empty when nothing does."""
+    missing = [name for name in expected if name not in outputs]
+    if missing:
+        return f"the target does not return output '{missing[0]}'"
+    for name, reference in expected.items():
+        target = outputs[name]
+        if target.shape != reference.shape:
+            shapes = f"{list(target.shape)} on the target, {list(reference.shape)} on the reference"
+            return f"output '{name}' has shape {shapes}"
+        kinds = (DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype))
+        if kinds[0].is_float != kinds[1].is_float:
+            return f"output '{name}' is {kinds[1].label} on the target, {kinds[0].label} on the reference"
+    return ""
+
+
+def has_nan(array: np.ndarray) -> bool:
+    """Whether a floating-point array holds a NaN."""
+    return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float32, copy=False)).any())
