@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tensortriage.model.model import Model
     from tensortriage.report.document import Report
     from tensortriage.runs.feeds.feed_request import FeedRequest
-    from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
     from tensortriage.workflows.comparison.compare import compare
     from tensortriage.workflows.comparison.compare_request import CompareRequest
     from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.precision_search.request import PrecisionRequest
     from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
     from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
+    from tensortriage.workflows.study_builds import BuildRequest, study_builds
 
 _HOMES = {
     "Availability": "engines.base",

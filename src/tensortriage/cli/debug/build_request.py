@@ -27,7 +27,7 @@ from tensortriage.search.search_result import Progress
 from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
-from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
+from tensortriage.workflows.study_builds import BuildRequest, study_builds
 
 _logger = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.compare.reference_checks import mismatched
-from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Choice, PinsTactics, SavesEngines
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
@@ -27,6 +26,7 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.runner import feed_digest
 from tensortriage.runs.single_build import Built, build_once
 from tensortriage.runs.tactics import TacticRecord, features, save_record
@@ -68,7 +68,7 @@ class NumbersJudge:
         feeds: What builds are run on.
     """
 
-    inv: Investigation
+    inv: GoldenSource
     outputs: OutputJudge
     feeds: Sequence[Feed]
 
@@ -148,7 +148,7 @@ class EngineBench:
 
     def __init__(
         self,
-        inv: Investigation,
+        inv: GoldenSource,
         spec: EngineSpec,
         judge: BuildJudge,
         *,
@@ -194,7 +194,7 @@ class EngineBench:
         if known is not None:
             self._remember(known)
             return known
-        self._inv.listener.progress(f"build {name} of {self._spec}")
+        self._inv.progress(f"build {name} of {self._spec}")
         started = time.perf_counter()
         trial = self._made(name, key, given, record=record)
         trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)

@@ -7,6 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tensortriage.builds.build_maker import (
+    BuildJudge,
+    CommandJudge,
+    EngineBench,
+    NumbersJudge,
+    check_ability,
+)
 from tensortriage.builds.study import BuildGoal, Studying
 from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildTrial
@@ -26,13 +33,6 @@ from tensortriage.runs.runner import engine_identity
 from tensortriage.runs.tactics import TacticRecord, load_record, save_record
 from tensortriage.search.search_result import Progress
 from tensortriage.values.output_files import check_output
-from tensortriage.workflows.build_study.build_maker import (
-    BuildJudge,
-    CommandJudge,
-    EngineBench,
-    NumbersJudge,
-    check_ability,
-)
 from tensortriage.workflows.common.envelope_judge import judge_of
 
 

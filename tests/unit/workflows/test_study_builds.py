@@ -5,14 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tensortriage.builds import build_maker
 from tensortriage.builds.study import BuildGoal
 from tensortriage.builds.trial import BuildJudgement
 from tensortriage.runs import engine_specs, runner
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.testing import VaryingEngine, conv_net, feed_for, save_model
-from tensortriage.workflows.build_study import build_maker
-from tensortriage.workflows.build_study.study_builds import BuildRequest, study_builds
+from tensortriage.workflows.study_builds import BuildRequest, study_builds
 
 
 class Quiet:

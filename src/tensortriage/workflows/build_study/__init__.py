@@ -1,1 +1,0 @@
-"""Many builds of one model: which choice makes a build bad."""
