@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions
+from tensortriage.precision.quantization.calibration_search import usable_ways
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.scripts import METRIC, ScriptFunction
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.edits.edit_pipeline import Source, Target
-from tensortriage.workflows.quantization.calibration_search import usable_ways
 from tensortriage.workflows.quantization.quantize import QuantizeRequest, QuantizeResult, quantize
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

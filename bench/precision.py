@@ -35,11 +35,11 @@ from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.plan import PrecisionPlan
+from tensortriage.precision.search.request import GoalRequest, PrecisionRequest
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import feed_for, residual_dag
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionRequest
+from tensortriage.workflows.find_precision import find_precision
 
 SPARE_DB = 10.0
 """How much better than the goal the graph is without anything planted."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tensortriage.errors import TriageError
     from tensortriage.inputs.feed import Feed
     from tensortriage.model.model import Model
+    from tensortriage.precision.search.request import PrecisionRequest
     from tensortriage.report.document import Report
     from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.comparison.compare import compare
@@ -26,16 +27,15 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.edit_pipeline import Source, Target
     from tensortriage.workflows.edits.extract import ExtractRequest, extract
     from tensortriage.workflows.edits.sanitize import SanitizeRequest, sanitize
+    from tensortriage.workflows.find_precision import find_precision
     from tensortriage.workflows.lint import LintRequest, lint_model
-    from tensortriage.workflows.precision_search.find_precision import find_precision
-    from tensortriage.workflows.precision_search.request import PrecisionRequest
     from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
     from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
     from tensortriage.workflows.study_builds import BuildRequest, study_builds
 
 _HOMES = {
     "Availability": "engines.base",
-    "BuildRequest": "workflows.build_study.study_builds",
+    "BuildRequest": "workflows.study_builds",
     "CompareRequest": "workflows.comparison.compare",
     "CompareResult": "compare.run_result",
     "ConvertRequest": "workflows.edits.convert",
@@ -45,12 +45,12 @@ _HOMES = {
     "EngineSpec": "engines.spec",
     "ExtractRequest": "workflows.edits.extract",
     "Feed": "inputs.feed",
-    "FeedRequest": "workflows.common.feed_request",
+    "FeedRequest": "runs.feeds.feed_request",
     "Limits": "engines.base",
     "LintRequest": "workflows.lint",
     "Model": "model.model",
     "Plan": "engines.base",
-    "PrecisionRequest": "workflows.precision_search.request",
+    "PrecisionRequest": "precision.search.request",
     "QuantizeRequest": "workflows.quantization.quantize",
     "ReduceRequest": "workflows.reduction.reduce",
     "Report": "report.document",
@@ -66,13 +66,13 @@ _HOMES = {
     "convert": "workflows.edits.convert",
     "diagnose": "workflows.diagnosis.diagnose",
     "extract": "workflows.edits.extract",
-    "find_precision": "workflows.precision_search.find_precision",
+    "find_precision": "workflows.find_precision",
     "lint_model": "workflows.lint",
     "measure": "compare.metrics.tensor_metrics",
     "quantize": "workflows.quantization.quantize",
     "reduce": "workflows.reduction.reduce",
     "sanitize": "workflows.edits.sanitize",
-    "study_builds": "workflows.build_study.study_builds",
+    "study_builds": "workflows.study_builds",
 }
 __all__ = [
     "Availability",

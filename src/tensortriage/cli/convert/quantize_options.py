@@ -112,11 +112,11 @@ def quantize_and_show(
     from tensortriage.model.cutting.node_selection import NodeChoice
     from tensortriage.model.model import ExternalData
     from tensortriage.precision.quantization.calibrated_model import QuantizeOptions
+    from tensortriage.precision.quantization.calibration_search import usable_ways
     from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.values.serial import to_json
     from tensortriage.workflows.edits.edit_pipeline import Target
     from tensortriage.workflows.edits.verify_edit import Verify
-    from tensortriage.workflows.quantization.calibration_search import usable_ways
     from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
 
     _refuse_what_cannot_be(given, precision)

@@ -14,12 +14,12 @@ from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, metric_of, tolerance_of
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.precision.plan import Point, PrecisionPlan
+from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
-from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
+from tensortriage.workflows.find_precision import find_precision
 
 SHOWN_NODES, SHOWN_POINTS, LONGEST_SETTING = 30, 12, 400
 

@@ -12,8 +12,8 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import seven_bit_weights
+from tensortriage.precision.quantization.calibration_search import errors_of, outputs_of
 from tensortriage.runs.workspace import Workspace
-from tensortriage.workflows.quantization.calibration_search import errors_of, outputs_of
 
 OPTIMIZED = EngineSpec("onnxruntime", {})
 

@@ -16,12 +16,7 @@ from tensortriage.model.cutting.node_selection import NodeChoice, choose_nodes
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal, GoalSample, MetricGoal, PrecisionGoal
 from tensortriage.precision.quantization.calibrated_model import ALWAYS, Calibration, ModelQuantizer, QuantizeOptions
-from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
-from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.runs.workspace import Workspace
-from tensortriage.values.dtype import Precision
-from tensortriage.workflows.edits.edit_pipeline import Source, Target, load
-from tensortriage.workflows.quantization.calibration_search import (
+from tensortriage.precision.quantization.calibration_search import (
     Metric,
     Tried,
     Ways,
@@ -30,13 +25,18 @@ from tensortriage.workflows.quantization.calibration_search import (
     hold_out,
     outputs_of,
 )
-from tensortriage.workflows.quantization.int8_kernels import kernel_notices
-from tensortriage.workflows.quantization.operand_ranges import (
+from tensortriage.precision.quantization.operand_ranges import (
     Outgrown,
     outgrown_ranges,
     require_finite,
     require_numbers_in,
 )
+from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.edits.edit_pipeline import Source, Target, load
+from tensortriage.workflows.quantization.int8_kernels import kernel_notices
 
 MOST_NAMED = 3
 

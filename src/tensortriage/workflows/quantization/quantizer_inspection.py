@@ -21,10 +21,10 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.precision.quantization.calibration_search import errors_of
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
-from tensortriage.workflows.quantization.calibration_search import errors_of
 
 MOST_REMOVED = 12
 """Pairs that are tried without, those first that cost most alone."""

@@ -20,10 +20,10 @@ from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalSample
 from tensortriage.precision.quantization.calibrated_model import Calibration, QuantizeOptions
+from tensortriage.precision.quantization.calibration_search import calibrated, usable_ways
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.quantization.calibration_search import calibrated, usable_ways
 
 STAND_IN = """
 import os

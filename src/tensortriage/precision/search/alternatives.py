@@ -13,11 +13,11 @@ from tensortriage.model.mixed_precision.equivalent_rewrites import clamp_constan
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.precision.plan import PrecisionAlternative
+from tensortriage.precision.search.shared_parts import Ground, influences_of
+from tensortriage.precision.search.switchable_model import raised
 from tensortriage.precision.selection.node_choice import choose
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.precision_search.shared_parts import Ground, influences_of
-from tensortriage.workflows.precision_search.switchable_model import raised
 
 Rewrite = Callable[[Model], Model | None]
 SECONDS = 30.0

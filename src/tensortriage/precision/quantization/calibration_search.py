@@ -24,9 +24,9 @@ from tensortriage.precision.quantization.calibrated_model import (
     QuantizeOptions,
 )
 from tensortriage.precision.quantization.modelopt import ModelOptQuantizer, modelopt_python
+from tensortriage.precision.quantization.operand_ranges import require_finite
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
-from tensortriage.workflows.quantization.operand_ranges import require_finite
 
 FOLD = 4
 """Without held-out samples every fourth one is held out, where there are so many."""

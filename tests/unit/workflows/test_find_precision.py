@@ -9,11 +9,11 @@ import pytest
 from precision_numbers import write_fusing, write_loud
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
+from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
+from tensortriage.workflows.find_precision import find_precision
 
 pytestmark = pytest.mark.slow
 

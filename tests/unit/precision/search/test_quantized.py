@@ -17,11 +17,11 @@ from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
+from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.precision_search.find_precision import find_precision
-from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionMode, PrecisionRequest
+from tensortriage.workflows.find_precision import find_precision
 
 EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
 NET = f"""
@@ -110,8 +110,8 @@ def test_what_the_engine_makes_of_the_pairs_is_read_back(tmp_path, feed, optimiz
 
 
 def test_an_engine_that_cuts_sums_off_gets_weights_in_7_bits(tmp_path, feed, monkeypatch):
-    monkeypatch.setattr("tensortriage.workflows.precision_search.quantized.sums_in_int16", lambda: True)
-    monkeypatch.setattr("tensortriage.workflows.precision_search.quantized.CPU_ENGINES", ("script",))
+    monkeypatch.setattr("tensortriage.precision.search.quantized.sums_in_int16", lambda: True)
+    monkeypatch.setattr("tensortriage.precision.search.quantized.CPU_ENGINES", ("script",))
     (tmp_path / "saturating.py").write_text(SATURATING)
     target = f"script:{tmp_path / 'saturating.py'}:Engine"
     heard = Listening()

@@ -7,14 +7,14 @@ pairs), and the emulation of the format says which to try first.
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.precision.plan import PrecisionPlan
+from tensortriage.precision.search.by_command import by_command
+from tensortriage.precision.search.by_engine import by_engine
+from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest
 from tensortriage.runs.case import Case
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
 from tensortriage.values.serial import dump
-from tensortriage.workflows.precision_search.by_command import by_command
-from tensortriage.workflows.precision_search.by_engine import by_engine
-from tensortriage.workflows.precision_search.request import PrecisionListener, PrecisionRequest
 
 
 def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) -> PrecisionPlan:

@@ -9,17 +9,17 @@ from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalSample
 from tensortriage.precision.quantization.calibrated_model import Calibration, ModelQuantizer, QuantizeOptions
+from tensortriage.precision.quantization.calibration_search import FOLD, calibrated, hold_out, quantizer_of
+from tensortriage.precision.quantization.operand_ranges import require_numbers_in
 from tensortriage.precision.quantization.quantized_candidates import QuantizedCandidates, QuantizedStage
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
+from tensortriage.precision.search.request import Metric
 from tensortriage.precision.selection.engine_confirmation import explained
 from tensortriage.precision.selection.typed_candidates import EngineSetup
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.precision_search.request import Metric
-from tensortriage.workflows.quantization.calibration_search import FOLD, calibrated, hold_out, quantizer_of
-from tensortriage.workflows.quantization.operand_ranges import require_numbers_in
 
 CPU_ENGINES = ("onnxruntime", "openvino")
 """Engines whose int8 kernels depend on the processor here."""

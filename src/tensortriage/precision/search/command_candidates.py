@@ -9,20 +9,20 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import PrecisionGoal
 from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
-from tensortriage.precision.tool_settings import quantizer_settings, settings_for
-from tensortriage.runs.case import Case
-from tensortriage.runs.check_cache import digest
-from tensortriage.runs.runner import feed_digest
-from tensortriage.values.dtype import Precision
-from tensortriage.workflows.precision_search.quantized import QUANTIZED, best_quantizer, held_out
-from tensortriage.workflows.precision_search.shared_parts import Watch, emulation_of, identity_of, in_order, samples_of
-from tensortriage.workflows.precision_search.switchable_model import (
+from tensortriage.precision.search.quantized import QUANTIZED, best_quantizer, held_out
+from tensortriage.precision.search.shared_parts import Watch, emulation_of, identity_of, in_order, samples_of
+from tensortriage.precision.search.switchable_model import (
     Choosable,
     Emulated,
     SwitchableModel,
     raised,
     stage_of,
 )
+from tensortriage.precision.tool_settings import quantizer_settings, settings_for
+from tensortriage.runs.case import Case
+from tensortriage.runs.check_cache import digest
+from tensortriage.runs.runner import feed_digest
+from tensortriage.values.dtype import Precision
 
 
 class CommandCandidates(Protocol):

@@ -26,6 +26,8 @@ from tensortriage.precision.goal import (
 )
 from tensortriage.precision.plan import Keeping
 from tensortriage.precision.reasons import reason_for
+from tensortriage.precision.search.request import GoalRequest, PrecisionListener
+from tensortriage.precision.search.switchable_model import Choosable, Emulated, SwitchableModel, stage_of
 from tensortriage.precision.selection.emulation import Emulation
 from tensortriage.precision.selection.influence import Influences, influences
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup, TypedCandidates
@@ -37,8 +39,6 @@ from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import duration
-from tensortriage.workflows.precision_search.request import GoalRequest, PrecisionListener
-from tensortriage.workflows.precision_search.switchable_model import Choosable, Emulated, SwitchableModel, stage_of
 
 
 def goal_of(

@@ -14,6 +14,28 @@ from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
 from tensortriage.precision.quantization.quantized_candidates import QuantizedStage
+from tensortriage.precision.search.alternatives import other_ways
+from tensortriage.precision.search.outcome import facts, minimality, point, read_back
+from tensortriage.precision.search.quantized import QUANTIZED, doubting, held_out, open_quantized
+from tensortriage.precision.search.request import (
+    PrecisionListener,
+    PrecisionMode,
+    PrecisionRequest,
+    load_model,
+    low_precision,
+)
+from tensortriage.precision.search.shared_parts import (
+    Ground,
+    Watch,
+    casts_in,
+    goal_of,
+    identity_of,
+    in_order,
+    influences_of,
+    keepings,
+    samples_of,
+)
+from tensortriage.precision.search.switchable_model import TYPED, Choosable, Emulated, raised
 from tensortriage.precision.selection.engine_confirmation import Questions, Settled, explained, not_precision, settle
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import KeptNodes, choose
@@ -26,28 +48,6 @@ from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.precision_search.alternatives import other_ways
-from tensortriage.workflows.precision_search.outcome import facts, minimality, point, read_back
-from tensortriage.workflows.precision_search.quantized import QUANTIZED, doubting, held_out, open_quantized
-from tensortriage.workflows.precision_search.request import (
-    PrecisionListener,
-    PrecisionMode,
-    PrecisionRequest,
-    load_model,
-    low_precision,
-)
-from tensortriage.workflows.precision_search.shared_parts import (
-    Ground,
-    Watch,
-    casts_in,
-    goal_of,
-    identity_of,
-    in_order,
-    influences_of,
-    keepings,
-    samples_of,
-)
-from tensortriage.workflows.precision_search.switchable_model import TYPED, Choosable, Emulated, raised
 
 CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Numbers of kept nodes at which the emulation draws the curve of accuracy."""
@@ -70,7 +70,7 @@ class _Heard:
 def by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
     """Find the nodes to keep by asking an engine.
 
-    See `tensortriage.workflows.precision_search.find_precision.find_precision`.
+    See `tensortriage.workflows.find_precision.find_precision`.
     """
     target, reference = usable(request.target), usable(request.reference)
     precision = low_precision(request, target)

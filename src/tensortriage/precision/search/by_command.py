@@ -12,6 +12,14 @@ from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
+from tensortriage.precision.search.command_candidates import CommandCandidates, shown
+from tensortriage.precision.search.request import (
+    PrecisionListener,
+    PrecisionMode,
+    PrecisionRequest,
+    load_model,
+)
+from tensortriage.precision.search.shared_parts import Watch, casts_in, influences_of, keepings
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import galloped, prune
@@ -24,14 +32,6 @@ from tensortriage.runs.commands.stages import Stages
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.values.dtype import Precision
-from tensortriage.workflows.precision_search.command_candidates import CommandCandidates, shown
-from tensortriage.workflows.precision_search.request import (
-    PrecisionListener,
-    PrecisionMode,
-    PrecisionRequest,
-    load_model,
-)
-from tensortriage.workflows.precision_search.shared_parts import Watch, casts_in, influences_of, keepings
 
 NOT_FOUND = ("exit code 127", "exit code 126")
 """How a shell ends that cannot start what it was told to."""
@@ -62,7 +62,7 @@ class _Heard:
 def by_command(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
     """Find the nodes to keep by asking a command.
 
-    See `tensortriage.workflows.precision_search.find_precision.find_precision`.
+    See `tensortriage.workflows.find_precision.find_precision`.
     """
     assert request.check is not None
     if request.low is None:

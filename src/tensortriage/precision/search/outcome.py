@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 from tensortriage.precision.goal import GoalReading, GoalSample, MetricGoal, PrecisionGoal, mean_metric
 from tensortriage.precision.plan import ErrorFacts, Honoured, Point
+from tensortriage.precision.search.request import PrecisionMode
 from tensortriage.precision.selection.engine_confirmation import Settled, gap_db
 from tensortriage.runs.capabilities.plan_audit import PlanAudit, PrecisionMatch
-from tensortriage.workflows.precision_search.request import PrecisionMode
 
 
 def facts(

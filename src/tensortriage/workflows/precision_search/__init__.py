@@ -1,1 +1,0 @@
-"""The fewest nodes that need more bits."""
