@@ -4,13 +4,25 @@ Whoever judges, an engine or a command, candidates are typed models (in 8 bits, 
 pairs), and the emulation of the format says which to try first.
 """
 
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.verdict import Step
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.inputs.feed import Feed
 from tensortriage.precision.plan import PrecisionPlan
-from tensortriage.precision.search.by_command import by_command
-from tensortriage.precision.search.by_engine import by_engine
-from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest
+from tensortriage.precision.search.by_command import Command, CommandSearch
+from tensortriage.precision.search.by_engine import EngineSearch
+from tensortriage.precision.search.command_candidates import shown
+from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
 from tensortriage.runs.case import Case
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.output_files import check_output
@@ -29,7 +41,7 @@ def find_precision(request: PrecisionRequest, *, listener: PrecisionListener) ->
     check_output(request.output, request.model)
     _check_formats(request)
     with Case(request.case) as case:
-        plan = by_engine(request, case, listener) if request.target else by_command(request, case, listener)
+        plan = _by_engine(request, case, listener) if request.target else _by_command(request, case, listener)
         case.write("precision.json", plan)
     if request.output is not None:
         dump(plan, request.output.with_name("precision.json"))
@@ -47,3 +59,73 @@ def _check_formats(request: PrecisionRequest) -> None:
         slug="precision-formats-many",
         cure="name one format, best in --target",
     )
+
+
+@dataclasses.dataclass
+class _Heard:
+    """Passes what an investigation says on to the listener of a search."""
+
+    listener: PrecisionListener
+
+    def step(self, step: Step) -> None:
+        """Ignore the steps of a diagnosis."""
+
+    def progress(self, text: str) -> None:
+        """Pass on."""
+        self.listener.progress(text)
+
+
+def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+    """Find the nodes to keep by asking an engine."""
+    target, reference = usable(request.target), usable(request.reference)
+    precision = low_precision(request, target)
+    model = load_model(request)
+    question = Question(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=reference,
+        target=target,
+        limits=request.limits,
+        input_paths=tuple(request.feeding.paths),
+        batch_bytes=request.batch_bytes,
+    )
+    inv = Investigation(question, case, listener=_Heard(listener))
+
+    def floors_of(feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
+        golden = inv.golden_outputs(feed)
+        return fp32_floors(inv, inv.model, feed, names, golden=golden, what="the outputs")[0]
+
+    def stands_out(feed: Feed) -> list[str]:
+        return [value for value, _ in suspects(inv, feed, local_errors(inv, feed))]
+
+    with contextlib.closing(inv):
+        search = EngineSearch(request, inv, case, listener, precision, floors_of=floors_of, stands_out=stands_out)
+        with contextlib.closing(search):
+            return search.plan()
+
+
+def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
+    """Find the nodes to keep by asking a command."""
+    assert request.check is not None
+    if request.low is None:
+        raise UsageError(
+            "which format are the nodes that are not kept to compute in?",
+            slug="precision-low-missing",
+            cure="add --fp16, --bf16, --int8 or --fp8",
+        )
+    model = load_model(request)
+    question = Question(
+        model=model,
+        feeds=tuple(feeds(request.feeding, model)),
+        reference=usable(request.reference),
+        target=usable(request.reference),
+        limits=request.limits,
+        batch_bytes=request.batch_bytes,
+    )
+    inv = Investigation(question, case, listener=_Heard(listener))
+    with contextlib.closing(inv):
+        candidates = shown(inv, request.low, listener.tell)
+        with contextlib.closing(
+            Command(request, request.check, model, case, listener, made=candidates.identity)
+        ) as command:
+            return CommandSearch(request, inv, case, listener, candidates, command).plan()

@@ -5,19 +5,16 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
-from tensortriage.diagnose.state.investigation import Investigation, Question
-from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import ErrorGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
-from tensortriage.precision.search.command_candidates import CommandCandidates, shown
+from tensortriage.precision.search.command_candidates import CommandCandidates
 from tensortriage.precision.search.request import (
     PrecisionListener,
     PrecisionMode,
     PrecisionRequest,
-    load_model,
 )
 from tensortriage.precision.search.shared_parts import Watch, casts_in, influences_of, keepings
 from tensortriage.precision.selection.engine_confirmation import NotPrecisionError
@@ -29,8 +26,7 @@ from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import Stages
-from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.values.dtype import Precision
 
 NOT_FOUND = ("exit code 127", "exit code 126")
@@ -43,50 +39,6 @@ class CommandAnswer:
 
     passed: bool
     reason: str
-
-
-@dataclasses.dataclass
-class _Heard:
-    """Passes what an investigation says on to the listener of a search."""
-
-    listener: PrecisionListener
-
-    def step(self, step: Step) -> None:
-        """Ignore the steps of a diagnosis."""
-
-    def progress(self, text: str) -> None:
-        """Pass on."""
-        self.listener.progress(text)
-
-
-def by_command(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
-    """Find the nodes to keep by asking a command.
-
-    See `tensortriage.workflows.find_precision.find_precision`.
-    """
-    assert request.check is not None
-    if request.low is None:
-        raise UsageError(
-            "which format are the nodes that are not kept to compute in?",
-            slug="precision-low-missing",
-            cure="add --fp16, --bf16, --int8 or --fp8",
-        )
-    model = load_model(request)
-    question = Question(
-        model=model,
-        feeds=tuple(feeds(request.feeding, model)),
-        reference=usable(request.reference),
-        target=usable(request.reference),
-        limits=request.limits,
-        batch_bytes=request.batch_bytes,
-    )
-    inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv):
-        candidates = shown(inv, request.low, listener.tell)
-        with contextlib.closing(
-            Command(request, request.check, model, case, listener, made=candidates.identity)
-        ) as command:
-            return _Search(request, inv, case, listener, candidates, command).plan()
 
 
 class Command:
@@ -167,20 +119,29 @@ class Command:
         self._stages.close()
 
 
-class _Search:
-    """One search."""
+class CommandSearch:
+    """One search.
+
+    Args:
+        request: What is searched.
+        source: The model and its golden values.
+        case: Where answers are kept.
+        listener: Who hears of it.
+        candidates: What the command is shown.
+        command: The command.
+    """
 
     def __init__(
         self,
         request: PrecisionRequest,
-        inv: Investigation,
+        source: GoldenSource,
         case: Case,
         listener: PrecisionListener,
         candidates: CommandCandidates,
         command: Command,
     ) -> None:
         self._request = request
-        self._inv = inv
+        self._source = source
         self._case = case
         self._listener = listener
         self._candidates = candidates
@@ -215,7 +176,7 @@ class _Search:
     def _influences(self) -> Influences | None:
         """Return what each node does in emulation, on whatever data there are; None when that cannot be run."""
         watch = Watch(self._listener)
-        names = [spec.name for spec in self._inv.model.outputs]
+        names = [spec.name for spec in self._source.model.outputs]
         try:
             goal = ErrorGoal(dict.fromkeys(names, 1.0), "relative error", limits=False)
             with contextlib.closing(self._candidates.emulation(goal, self._case, watch)) as emulation:
@@ -238,8 +199,8 @@ class _Search:
         if request.output is not None:
             made.save(request.output)
             files = {"model": str(request.output), "precision": str(request.output.with_name("precision.json"))}
-        feed = self._inv.question.feeds[0]
-        nodes = keepings(stage, kept, found, self._inv.golden(feed), feed, limited=False, scaled=shape.scaled)
+        feed = self._source.question.feeds[0]
+        nodes = keepings(stage, kept, found, self._source.golden(feed), feed, limited=False, scaled=shape.scaled)
         words = " ".join(request.check.words) if request.check is not None else ""
         return PrecisionPlan(
             kept=whole,
@@ -263,7 +224,7 @@ class _Search:
             seconds=round(time.perf_counter() - self._started, 2),
             model=str(request.model),
             sha256=stage.model.fingerprint,
-            inputs=self._inv.inputs_word,
+            inputs=self._source.inputs_word,
             command=command_line(),
         )
 

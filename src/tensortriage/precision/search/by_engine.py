@@ -1,15 +1,13 @@
 """Searching a precision with an engine as judge: emulation chooses, the engine confirms."""
 
-import contextlib
 import dataclasses
 import math
 import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
-from tensortriage.diagnose.state.investigation import Investigation, Question
-from tensortriage.diagnose.state.verdict import Step
 from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed
 from tensortriage.precision.goal import GoalReading
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import Honoured, Keeping, Point, PrecisionAlternative, PrecisionPlan
@@ -21,11 +19,10 @@ from tensortriage.precision.search.request import (
     PrecisionListener,
     PrecisionMode,
     PrecisionRequest,
-    load_model,
-    low_precision,
 )
 from tensortriage.precision.search.shared_parts import (
     Ground,
+    OutputFloors,
     Watch,
     casts_in,
     goal_of,
@@ -44,8 +41,7 @@ from tensortriage.precision.selection.prefixes import bisected, linear
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case, command_line
-from tensortriage.runs.engine_specs import usable
-from tensortriage.runs.feeds.feed_request import feeds
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.runner import Tally
 from tensortriage.values.dtype import Precision
 
@@ -53,59 +49,37 @@ CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Numbers of kept nodes at which the emulation draws the curve of accuracy."""
 
 
-@dataclasses.dataclass
-class _Heard:
-    """Passes what an investigation says on to the listener of a search."""
+class EngineSearch:
+    """One search.
 
-    listener: PrecisionListener
-
-    def step(self, step: Step) -> None:
-        """Ignore the steps of a diagnosis."""
-
-    def progress(self, text: str) -> None:
-        """Pass on."""
-        self.listener.progress(text)
-
-
-def by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
-    """Find the nodes to keep by asking an engine.
-
-    See `tensortriage.workflows.find_precision.find_precision`.
+    Args:
+        request: What is searched.
+        source: The model and its golden values.
+        case: Where answers are kept.
+        listener: Who hears of it.
+        precision: The lower format.
+        floors_of: Measures noise floors, for a goal that follows from them.
+        stands_out: Names the values whose local error on the target is more than rounding, on one feed.
     """
-    target, reference = usable(request.target), usable(request.reference)
-    precision = low_precision(request, target)
-    model = load_model(request)
-    question = Question(
-        model=model,
-        feeds=tuple(feeds(request.feeding, model)),
-        reference=reference,
-        target=target,
-        limits=request.limits,
-        input_paths=tuple(request.feeding.paths),
-        batch_bytes=request.batch_bytes,
-    )
-    inv = Investigation(question, case, listener=_Heard(listener))
-    with contextlib.closing(inv), contextlib.closing(_Search(request, inv, case, listener, precision)) as search:
-        return search.plan()
-
-
-class _Search:
-    """One search."""
 
     def __init__(
         self,
         request: PrecisionRequest,
-        inv: Investigation,
+        source: GoldenSource,
         case: Case,
         listener: PrecisionListener,
         precision: Precision,
+        *,
+        floors_of: OutputFloors,
+        stands_out: Callable[[Feed], Sequence[str]],
     ) -> None:
         self._request = request
-        self._inv = inv
+        self._source = source
+        self._stands_out = stands_out
         self._listener = listener
         self._precision = precision
         self._started = time.perf_counter()
-        self._target = inv.question.target
+        self._target = source.question.target
         typed = precision in TYPED
         written = request.output is not None or self._target.name != "emulate"
         self._quantized = written and precision in QUANTIZED
@@ -115,23 +89,24 @@ class _Search:
                 slug="precision-not-typed",
                 cure=f"leave -o away and use --target emulate:precision={precision.value} to learn the nodes",
             )
-        feed = inv.question.feeds[0]
+        feed = source.question.feeds[0]
         listener.progress("recording the reference")
-        specs = inv.specs(feed)
-        calibrating = self._samples = samples_of(inv)
+        specs = source.specs(feed)
+        calibrating = self._samples = samples_of(source)
         if self._quantized:
             calibrating, self._samples = held_out(self._samples, listener.tell)
-        self._goal = goal_of(request.goal, inv, self._samples, precision)
-        model = raised(inv.model, precision)
+        self._goal = goal_of(request.goal, floors_of, self._samples, precision)
+        model = raised(source.model, precision)
         self._watch = Watch(listener)
+        question = source.question
         bench = EngineSetup(
             spec=self._target,
             samples=self._samples,
             goal=self._goal,
-            workspace=inv.workspace,
+            workspace=source.workspace,
             limits=request.limits,
             cache=case.checks,
-            identity=identity_of(inv.model, inv.question.feeds, precision, self._goal, str(inv.question.reference)),
+            identity=identity_of(source.model, question.feeds, precision, self._goal, str(question.reference)),
             tally=Tally(),
             latency=request.latency,
             heard=listener.progress,
@@ -219,14 +194,14 @@ class _Search:
         """Return the nodes whose result on golden inputs is worse on the target than rounding it explains."""
         if self._quantized:  # an op alone has no scales
             return []
-        feed = self._inv.question.feeds[0]
+        feed = self._source.question.feeds[0]
         self._listener.tell("the target does worse than predicted: asking it about every op alone")
         try:
-            found = suspects(self._inv, feed, local_errors(self._inv, feed))
+            found = self._stands_out(feed)
         except EngineError as error:
             self._listener.tell(f"it cannot tell: {error.message}")
             return []
-        makers = (self._stage.model.graph.producer(value) for value, _ in found)
+        makers = (self._stage.model.graph.producer(value) for value in found)
         return [node.name for node in makers if node is not None]
 
     @cached_property
@@ -304,21 +279,21 @@ class _Search:
             sha256=stage.model.fingerprint,
             target=str(self._target),
             deployed=str(self._target if self._target.name == "emulate" else self._candidates.spec),
-            inputs=self._inv.inputs_word,
+            inputs=self._source.inputs_word,
             command=command_line(),
         )
 
     def _nodes(self, settled: Settled) -> tuple[Keeping, ...]:
         feed = next(
-            (f for f in self._inv.question.feeds if f.name == self.emulation.read(frozenset()).sample),
-            self._inv.question.feeds[0],
+            (f for f in self._source.question.feeds if f.name == self.emulation.read(frozenset()).sample),
+            self._source.question.feeds[0],
         )
         found = self.influences if self._request.mode is PrecisionMode.AUTO and settled.kept else None
         made = keepings(
             self._stage,
             settled.kept,
             found,
-            self._inv.golden(feed),
+            self._source.golden(feed),
             feed,
             limited=self._goal.limits,
             scaled=self._quantized,
@@ -367,7 +342,7 @@ class _Search:
         recorded = {spec.name: spec for spec in self._stage.specs.values()}
         return other_ways(
             self._ground,
-            self._inv.model,
+            self._source.model,
             self._precision,
             recorded,
             fewer_than=len(settled.kept),
@@ -377,12 +352,12 @@ class _Search:
     def _next(self, *, explains: bool) -> tuple[str, ...]:
         commands = []
         if not explains and self._quantized:
-            commands += doubting(self._inv, self._precision)
+            commands += doubting(self._source, self._precision)
         elif not explains:
-            commands.append(self._inv.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
+            commands.append(self._source.command("debug reduce", "-o", "reduced.onnx", "--target", str(self._target)))
         if self._request.output is not None and self._target.name != "emulate":
             commands.append(
-                self._inv.command(
+                self._source.command(
                     "run", "--target", str(self._candidates.spec), "--target-model", str(self._request.output)
                 )
             )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import PrecisionGoal
@@ -21,6 +20,7 @@ from tensortriage.precision.search.switchable_model import (
 from tensortriage.precision.tool_settings import quantizer_settings, settings_for
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.runner import feed_digest
 from tensortriage.values.dtype import Precision
 
@@ -58,7 +58,7 @@ class CommandCandidates(Protocol):
         ...
 
 
-def shown(inv: Investigation, precision: Precision, tell: Callable[[str], None]) -> CommandCandidates:
+def shown(inv: GoldenSource, precision: Precision, tell: Callable[[str], None]) -> CommandCandidates:
     """Return the candidates that a format takes; those with Q/DQ pairs are calibrated on the feeds."""
     if precision in QUANTIZED:
         return QuantizedShown(inv, precision, tell)
@@ -71,7 +71,7 @@ class TypedShown:
     identity = ""
     scaled = False
 
-    def __init__(self, inv: Investigation, precision: Precision) -> None:
+    def __init__(self, inv: GoldenSource, precision: Precision) -> None:
         self._inv = inv
         model = raised(inv.model, precision)
         self.stage: SwitchableModel = stage_of(model, precision, inv.specs(inv.question.feeds[0]), typed=True)
@@ -103,13 +103,13 @@ class QuantizedShown:
 
     scaled = True
 
-    def __init__(self, inv: Investigation, precision: Precision, tell: Callable[[str], None]) -> None:
+    def __init__(self, inv: GoldenSource, precision: Precision, tell: Callable[[str], None]) -> None:
         self._inv = inv
         calibrating, self._judging = held_out(samples_of(inv), tell)
         if inv.inputs_word == "random":
             tell("calibrated on random data: the ranges mean nothing for real inputs; give samples with --inputs")
         word, self._quantizer = best_quantizer(
-            inv.model, precision, calibrating, self._judging, inv.workspace, progress=inv.listener.progress, tell=tell
+            inv.model, precision, calibrating, self._judging, inv.workspace, progress=inv.progress, tell=tell
         )
         self.identity = digest(word, [feed_digest(sample.feed.tensors) for sample in calibrating])
         self.stage = QuantizedStage(

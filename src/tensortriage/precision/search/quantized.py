@@ -4,7 +4,6 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
-from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.model.model import Model
 from tensortriage.precision.goal import GoalSample
@@ -17,6 +16,7 @@ from tensortriage.precision.search.request import Metric
 from tensortriage.precision.selection.engine_confirmation import explained
 from tensortriage.precision.selection.typed_candidates import EngineSetup
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -160,7 +160,7 @@ def _opened(
     return stage, nodes, QuantizedCandidates(stage, quantizer, bench=own, before=int(reduce_range))
 
 
-def doubting(inv: Investigation, precision: Precision) -> list[str]:
+def doubting(inv: GoldenSource, precision: Precision) -> list[str]:
     """Return the commands that find what else is wrong with an engine's 8 bits: it is asked about a Q/DQ model."""
     file = "quantized.onnx"
     question = inv.question

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.reference_checks import require_numbers
-from tensortriage.diagnose.measurements.floors import fp32_floors
-from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -33,6 +31,7 @@ from tensortriage.precision.selection.influence import Influences, influences
 from tensortriage.precision.selection.typed_candidates import Candidates, EngineSetup, TypedCandidates
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.runner import feed_digest
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import Precision
@@ -40,11 +39,20 @@ from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 from tensortriage.values.text import duration
 
+OutputFloors = Callable[[Feed, Sequence[str]], Mapping[str, float]]
+"""Measures the fp32 noise floors of outputs on one feed, as relative errors."""
+
 
 def goal_of(
-    request: GoalRequest, inv: Investigation, samples: Sequence[GoalSample], precision: Precision
+    request: GoalRequest, floors_of: OutputFloors, samples: Sequence[GoalSample], precision: Precision
 ) -> PrecisionGoal:
     """Return what is asked of the outputs.
+
+    Args:
+        request: The goal in the user's words.
+        floors_of: Measures the fp32 noise floors of outputs, where the goal follows from them.
+        samples: The feeds with the reference's outputs.
+        precision: The lower format.
 
     Raises:
         UsageError: When the reference itself does not reach it (``precision-goal-unreachable``), or nothing is asked
@@ -78,7 +86,7 @@ def goal_of(
             slug="precision-goal-missing",
             cure="say it: --sqnr DB, --atol, --rtol, or --metric SCRIPT",
         )
-    floors = _floors(inv, samples, names)
+    floors = _floors(floors_of, samples, names)
     if request.floor_factor is not None:
         factor = request.floor_factor
         return ErrorGoal(
@@ -91,16 +99,15 @@ def goal_of(
     )
 
 
-def _floors(inv: Investigation, samples: Sequence[GoalSample], names: Sequence[str]) -> dict[str, float]:
+def _floors(floors_of: OutputFloors, samples: Sequence[GoalSample], names: Sequence[str]) -> dict[str, float]:
     floors = dict.fromkeys(names, 0.0)
     for sample in samples[:2]:
-        golden = inv.golden_outputs(sample.feed)
-        found, _ = fp32_floors(inv, inv.model, sample.feed, names, golden=golden, what="the outputs")
+        found = floors_of(sample.feed, names)
         floors = {name: max(floor, found.get(name, 0.0)) for name, floor in floors.items()}
     return floors
 
 
-def samples_of(inv: Investigation) -> tuple[GoalSample, ...]:
+def samples_of(inv: GoldenSource) -> tuple[GoalSample, ...]:
     """Return the feeds with the reference's outputs."""
     names = [spec.name for spec in inv.model.outputs]
     found = []
