@@ -4,7 +4,7 @@
 
 The graphs are those of ``bench/search.py`` made into ONNX models that run: chains, residual, branchy and
 transformer-like ones, of which 1 to 3 nodes are needed, adjacent or anywhere. Every case goes through
-`tensortriage.workflows.reduction.reduce.reduce`, the function behind the command: it loads the model, writes pieces,
+`tensortriage.workflows.reduce.reduce`, the function behind the command: it loads the model, writes pieces,
 asks, shrinks nothing, writes the result and sees it fail again. Two things stand in, for speed: the check command is a
 function of this process that looks into the file of each piece, and the faulty engine runs in this process.
 
@@ -34,17 +34,17 @@ import onnx
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.engines import registry
 from tensortriage.engines.base import Limits, Session
+from tensortriage.reduce.engines import by_engine as reduce_engines
 from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.reduction_result import Reduction
-from tensortriage.reduce.repro_case import ReproOracle
+from tensortriage.reduce.repro.repro_case import ReproOracle
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.process import Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import Fault, FaultyEngine, save_model
 from tensortriage.testing.graph_writer import GraphWriter, floats
-from tensortriage.workflows.reduction import by_engine as reduce_engines
-from tensortriage.workflows.reduction import reduce as workflow
+from tensortriage.workflows import reduce as workflow
 
 
 def _sibling(name: str) -> Any:

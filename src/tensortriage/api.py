@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.find_precision import find_precision
     from tensortriage.workflows.lint import LintRequest, lint_model
     from tensortriage.workflows.quantization.quantize import QuantizeRequest, quantize
-    from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
+    from tensortriage.workflows.reduce import ReduceRequest, reduce
     from tensortriage.workflows.study_builds import BuildRequest, study_builds
 
 _HOMES = {
@@ -52,7 +52,7 @@ _HOMES = {
     "Plan": "engines.base",
     "PrecisionRequest": "precision.search.request",
     "QuantizeRequest": "workflows.quantization.quantize",
-    "ReduceRequest": "workflows.reduction.reduce",
+    "ReduceRequest": "workflows.reduce",
     "Report": "report.document",
     "SanitizeRequest": "workflows.edits.sanitize",
     "Session": "engines.base",
@@ -70,7 +70,7 @@ _HOMES = {
     "lint_model": "workflows.lint",
     "measure": "compare.metrics.tensor_metrics",
     "quantize": "workflows.quantization.quantize",
-    "reduce": "workflows.reduction.reduce",
+    "reduce": "workflows.reduce",
     "sanitize": "workflows.edits.sanitize",
     "study_builds": "workflows.study_builds",
 }

@@ -14,7 +14,7 @@ from reducing import Deaf, nodes_of
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.commands.process import Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
-from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
+from tensortriage.workflows.reduce import ReduceRequest, reduce
 
 
 @settings(deadline=None, max_examples=15)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.piece_search import PieceOracle
-from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.pieces.piece_search import PieceOracle
+from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.reduce.reduction_result import Shrunk
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.execution.executors import Executor

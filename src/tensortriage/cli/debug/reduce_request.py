@@ -17,16 +17,16 @@ from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
 from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_shapes
-from tensortriage.reduce.pieces import Ends
+from tensortriage.reduce.commands.by_command import UndoError
+from tensortriage.reduce.pieces.piece_shapes import ShapeSource
+from tensortriage.reduce.pieces.pieces import Ends
 from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
-from tensortriage.workflows.reduction.by_command import UndoError
-from tensortriage.workflows.reduction.piece_shapes import ShapeSource
-from tensortriage.workflows.reduction.reduce import ReduceMode, ReduceRequest, reduce
+from tensortriage.workflows.reduce import ReduceMode, ReduceRequest, reduce
 
 WORDS = {
     CandidateOutcome.SAME: "fails the same way",
@@ -71,7 +71,7 @@ class Asked:
         self._as_there = as_there
 
     def judge(self, model: Path, nodes: int) -> bool | None:
-        """Ask whether a model fails; see `tensortriage.workflows.reduction.by_command.Person`."""
+        """Ask whether a model fails; see `tensortriage.reduce.commands.by_command.Person`."""
         if self._as_there:
             plain = {Reply.PASS: "pass", Reply.FAIL: "fail"}
             reply = ask(f"Did '{printable(str(model))}'", plain, err=False)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tensortriage.model.transforms.mark_outputs import freeze, needed_for
 from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.repro_case import Repro, ReproSample
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample
 from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.values.dtype import DType
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.repro_case import Repro
+from tensortriage.reduce.repro.repro_case import Repro
 from tensortriage.reduce.simplify.trials import Trials
 from tensortriage.values.dtype import DType
 

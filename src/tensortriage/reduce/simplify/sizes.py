@@ -14,7 +14,7 @@ from tensortriage.errors import TriageError
 from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.model.transforms.mark_outputs import freeze
 from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.repro_case import Repro
+from tensortriage.reduce.repro.repro_case import Repro
 from tensortriage.reduce.simplify.trials import Trials
 
 

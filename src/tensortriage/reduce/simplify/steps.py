@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.repro_case import Repro
+from tensortriage.reduce.repro.repro_case import Repro
 from tensortriage.reduce.simplify.interface import drop_outputs, drop_samples, fold_inputs
 from tensortriage.reduce.simplify.numbers import replace_weights, simplify_values
 from tensortriage.reduce.simplify.sizes import shrink_sizes

@@ -17,7 +17,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import TriageError
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.repro_case import Repro, ReproSample, alike, failure_of
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample, alike, failure_of
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 

@@ -13,15 +13,15 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import TriageError
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.reduce.engines.by_engine import absolute, fails_again
+from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.pieces import Pieces
-from tensortriage.reduce.repro_case import Repro, ReproSample, failure_of
-from tensortriage.reduce.repro_pack import write_pack
-from tensortriage.reduce.sample import GoldenSample, agreed, recorded
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample, failure_of
+from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
 from tensortriage.values.store import MemoryStore
-from tensortriage.workflows.reduction.by_engine import absolute, fails_again
 
 FOLDER = "repro"
 """Where in the case it is written."""

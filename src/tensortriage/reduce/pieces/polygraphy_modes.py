@@ -9,7 +9,7 @@ there, bisection asks about the first node too instead of taking it for good.
 import threading
 from collections.abc import Callable, Sequence
 
-from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
 from tensortriage.search.dialogue import Ask, Dialogue, Pass, Reply, SearchState
 
 WHOLE, LAST, FIRST, RESULT = "whole", "outputs", "inputs", "result"

@@ -145,7 +145,7 @@ class ReproOracle:
 
 
 def load_repro(folder: Path) -> Repro:
-    """Read a repro as `tensortriage.reduce.repro_pack` writes it.
+    """Read a repro as `tensortriage.reduce.repro.repro_pack` writes it.
 
     Raises:
         ModelError: When the model cannot be read.

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tensortriage.errors import DataError, ModelError, UsageError
 from tensortriage.model.model import Model
-from tensortriage.reduce.pieces import Pieces
-from tensortriage.reduce.polygraphy_modes import Phases
+from tensortriage.reduce.pieces.pieces import Pieces
+from tensortriage.reduce.pieces.polygraphy_modes import Phases
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling

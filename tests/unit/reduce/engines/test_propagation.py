@@ -6,7 +6,7 @@ import pytest
 from models import parse
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.propagation import carry
+from tensortriage.reduce.engines.propagation import carry
 from tensortriage.runs.workspace import Workspace
 
 REFERENCE = EngineSpec("onnxruntime", {"optimization": "none"})

@@ -12,17 +12,19 @@ from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
+from tensortriage.reduce.commands.revisable_answers import Revisable
+from tensortriage.reduce.commands.staged_oracle import StagedOracle
 from tensortriage.reduce.failure import Failure
-from tensortriage.reduce.node_bodies import Opening
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
-from tensortriage.reduce.piece_search import answer_key
-from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.polygraphy_modes import RESULT, WHOLE, Phases
+from tensortriage.reduce.pieces.node_bodies import Opening
+from tensortriage.reduce.pieces.piece_search import answer_key
+from tensortriage.reduce.pieces.piece_shapes import ShapeSource, piece_specs
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.polygraphy_modes import RESULT, WHOLE, Phases
+from tensortriage.reduce.pieces.polygraphy_pieces import PolygraphyPieces
 from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.revisable_answers import Revisable
 from tensortriage.reduce.simplify.steps import OF_THE_MODEL, shrink
 from tensortriage.reduce.simplify.trials import CheckTrials
-from tensortriage.reduce.staged_oracle import StagedOracle
 from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
@@ -40,8 +42,6 @@ from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
 from tensortriage.search.statistics.retry_count import attempts_for
 from tensortriage.values.spec import ValueSpec
-from tensortriage.workflows.reduction.piece_shapes import ShapeSource, piece_specs
-from tensortriage.workflows.reduction.polygraphy_pieces import PolygraphyPieces
 
 _logger = logging.getLogger(__name__)
 MOST_OUTPUTS = 8

@@ -9,20 +9,21 @@ from typing import Self
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
 from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.engine_oracle import EngineOracle
+from tensortriage.reduce.engines.engine_oracle import EngineOracle
+from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.node_bodies import Opening, turns
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
-from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.node_bodies import Opening, turns
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
 from tensortriage.reduce.reduction_result import Shrunk
-from tensortriage.reduce.repro_case import Repro, ReproOracle, ReproSample, failure_of
-from tensortriage.reduce.repro_pack import write_pack
-from tensortriage.reduce.sample import GoldenSample, agreed, recorded
+from tensortriage.reduce.repro.repro_case import Repro, ReproOracle, ReproSample, failure_of
+from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.simplify.steps import shrink
 from tensortriage.reduce.simplify.trials import EngineTrials
 from tensortriage.reduce.thread_executor import Threads
@@ -35,7 +36,6 @@ from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
 from tensortriage.search.statistics.retry_count import attempts_for
 from tensortriage.workflows.common.envelope_judge import judge_of
-from tensortriage.workflows.reduction.suspects import suspicions
 
 FRESH_SECONDS = 600.0
 """Longest verification in a fresh process."""

@@ -19,10 +19,10 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError, EngineError, ModelError
 from tensortriage.model.model import Model
+from tensortriage.reduce.engines.propagation import carry
+from tensortriage.reduce.engines.sample import GoldenSample
 from tensortriage.reduce.failure import BAND, Failure, FailureJudge, FailureKind, verdict_on
-from tensortriage.reduce.pieces import Pieces
-from tensortriage.reduce.propagation import carry
-from tensortriage.reduce.sample import GoldenSample
+from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.outcome import Outcome
 from tensortriage.runs.runner import Runner, Tally

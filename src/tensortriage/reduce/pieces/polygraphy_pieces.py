@@ -17,7 +17,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.reduce.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
 from tensortriage.runs.capture import capture
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec

@@ -14,7 +14,7 @@ from tensortriage.errors import StoreError
 from tensortriage.model.io.tensor_pb import write_tensor
 from tensortriage.model.model import Model
 from tensortriage.reduce.failure import BAND, Failure
-from tensortriage.reduce.repro_case import MODEL_NAME, Repro
+from tensortriage.reduce.repro.repro_case import MODEL_NAME, Repro
 from tensortriage.values.files import partial_name, sweep_partial
 from tensortriage.values.printable import printable
 

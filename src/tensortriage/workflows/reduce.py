@@ -20,10 +20,14 @@ from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
+from tensortriage.reduce.commands.by_command import Person, StagedAsking, StagedRequest, UndoError
+from tensortriage.reduce.engines.by_engine import EngineAsking
+from tensortriage.reduce.inside_subgraphs import FoundInside, Opens, go_inside
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
-from tensortriage.reduce.piece_search import Search
-from tensortriage.reduce.pieces import Ends, Pieces
-from tensortriage.reduce.polygraphy_modes import Phases, bisect, linear
+from tensortriage.reduce.pieces.piece_search import Search
+from tensortriage.reduce.pieces.piece_shapes import ShapeSource
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.reduce.pieces.polygraphy_modes import Phases, bisect, linear
 from tensortriage.reduce.reduction_result import KeptNode, Opened, OtherFailure, Reduction
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, command_line
@@ -36,10 +40,6 @@ from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.output_files import check_output
-from tensortriage.workflows.reduction.by_command import Person, StagedAsking, StagedRequest, UndoError
-from tensortriage.workflows.reduction.by_engine import EngineAsking
-from tensortriage.workflows.reduction.inside_subgraphs import FoundInside, Opens, go_inside
-from tensortriage.workflows.reduction.piece_shapes import ShapeSource
 
 SHRINK_SECONDS = 60.0
 """Time for making smaller what engines are asked about; a step takes milliseconds."""

@@ -9,10 +9,10 @@ from onnx import parser
 
 from tensortriage.errors import StoreError
 from tensortriage.model.model import Model
-from tensortriage.reduce import repro_pack
 from tensortriage.reduce.failure import Failure, FailureKind
-from tensortriage.reduce.repro_case import Repro, ReproSample
-from tensortriage.reduce.repro_pack import write_pack
+from tensortriage.reduce.repro import repro_pack
+from tensortriage.reduce.repro.repro_case import Repro, ReproSample
+from tensortriage.reduce.repro.repro_pack import write_pack
 
 FAILURE = Failure(FailureKind.WRONG, "y", 0.5, "y", 0.5)
 

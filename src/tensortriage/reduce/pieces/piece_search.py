@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.errors import UsageError
-from tensortriage.reduce.pieces import Pieces
+from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.runs.check_cache import digest
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.dialogue import Pass

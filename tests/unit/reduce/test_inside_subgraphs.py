@@ -10,7 +10,7 @@ import models
 from reducing import Deaf, nodes_of
 from tensortriage.runs.commands.check import CheckSpec, shell_words
 from tensortriage.runs.feeds.feed_request import FeedRequest
-from tensortriage.workflows.reduction.reduce import ReduceRequest, reduce
+from tensortriage.workflows.reduce import ReduceRequest, reduce
 
 ENGINE = """
 from pathlib import Path

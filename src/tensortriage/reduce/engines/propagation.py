@@ -15,7 +15,7 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.inject_error import ERROR_PREFIX, perturb
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
-from tensortriage.reduce.sample import GoldenSample
+from tensortriage.reduce.engines.sample import GoldenSample
 from tensortriage.runs.runner import Runner
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.dtype import DType

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, Self
 
 from tensortriage.errors import TriageError
-from tensortriage.reduce.node_bodies import Opening, openings
 from tensortriage.reduce.oracle_source import Asking
+from tensortriage.reduce.pieces.node_bodies import Opening, openings
 from tensortriage.reduce.reduction_result import Opened
 from tensortriage.search.search_result import SearchBudget, SearchResult, SearchStop
 

@@ -1,0 +1,1 @@
+"""A command or a person as the judge of pieces."""

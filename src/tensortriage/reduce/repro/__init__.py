@@ -1,0 +1,1 @@
+"""The smallest case as files that stand by themselves, and how it fails."""

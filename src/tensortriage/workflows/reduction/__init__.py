@@ -1,1 +1,0 @@
-"""The smallest piece of a model that still fails."""
