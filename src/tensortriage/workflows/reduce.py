@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
-from tensortriage.diagnose.state.investigation import Listener
-from tensortriage.diagnose.state.investigation import Question as Inquiry
+from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
+from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
 from tensortriage.engines.base import Limits
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape
@@ -21,9 +21,10 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
 from tensortriage.reduce.commands.by_command import Person, StagedAsking, StagedRequest, UndoError
-from tensortriage.reduce.engines.by_engine import EngineAsking
+from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
 from tensortriage.reduce.inside_subgraphs import FoundInside, Opens, go_inside
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
+from tensortriage.reduce.passing_pieces import PassingPieces
 from tensortriage.reduce.pieces.piece_search import Search
 from tensortriage.reduce.pieces.piece_shapes import ShapeSource
 from tensortriage.reduce.pieces.pieces import Ends, Pieces
@@ -36,10 +37,10 @@ from tensortriage.runs.engine_specs import REFERENCE, usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
-from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.output_files import check_output
+from tensortriage.workflows.common.envelope_judge import judge_of
 
 SHRINK_SECONDS = 60.0
 """Time for making smaller what engines are asked about; a step takes milliseconds."""
@@ -167,14 +168,14 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
     phases = Phases(request.mode.value, apart=request.mode in POLYGRAPHYS)
     with Case(request.case) as case, contextlib.ExitStack() as entered:
         asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener, phases)))
-        good = _Good(phases)
+        good = PassingPieces(phases)
         found = _find(request, asking, request.budget, listener, good)
         path: Sequence[FoundInside] = [found]
         opened: tuple[Opened, ...] = ()
         if request.ends is Ends.BOTH and request.mode in (ReduceMode.AUTO, ReduceMode.BLOCKS):
             path, opened = go_inside(
                 found,
-                lambda inner, budget: _find(request, inner, budget, listener, _Good(phases)),
+                lambda inner, budget: _find(request, inner, budget, listener, PassingPieces(phases)),
                 budget=request.budget,
                 enter=entered,
                 say=listener.progress,
@@ -193,7 +194,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
 
 
 def _find(
-    request: ReduceRequest, asking: Opens, budget: SearchBudget, listener: ReduceListener, good: "_Good"
+    request: ReduceRequest, asking: Opens, budget: SearchBudget, listener: ReduceListener, good: PassingPieces
 ) -> FoundInside:
     """See that the whole fails, and search."""
     search = Search(
@@ -241,38 +242,7 @@ def _ends(mode: ReduceMode, ends: Ends) -> Ends:
     return Ends.BOTH if mode in POLYGRAPHYS else ends
 
 
-class _Good:
-    """Passing pieces; the one wanted is the largest below the smallest failing one, else the smallest above.
-
-    Where a search has phases, that is looked for in the last phase that knows a passing piece, as Polygraphy does.
-
-    Args:
-        phases: What the search is about.
-    """
-
-    def __init__(self, phases: Phases) -> None:
-        self.phases = phases
-        self._passing: dict[str, dict[int, tuple[str, ...]]] = {}
-        self._failing: dict[str, int] = {}
-
-    def take(self, progress: Progress[str]) -> None:
-        """Take the answer about a piece."""
-        phase, size = self.phases.name, len(progress.candidate)
-        if progress.verdict.outcome is CandidateOutcome.PASS:
-            self._passing.setdefault(phase, {})[size] = progress.candidate
-        elif progress.verdict.same:
-            self._failing[phase] = min(size, self._failing.get(phase, size))
-
-    def nearest(self) -> tuple[str, ...] | None:
-        """Return the passing piece that is wanted; None when none passed."""
-        for phase, by_size in reversed(self._passing.items()):
-            smallest = self._failing.get(phase, 0)
-            below = [size for size in by_size if size < smallest]
-            return by_size[max(below)] if below else by_size[min(by_size)]
-        return None
-
-
-def _observer(listener: ReduceListener, good: _Good) -> Callable[[Progress[str]], None]:
+def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progress[str]], None]:
     def observe(progress: Progress[str]) -> None:
         good.take(progress)
         listener.checked(progress)
@@ -286,7 +256,7 @@ def _asking(
     ends = _ends(request.mode, request.ends)
     if not request.target:
         return StagedAsking(_staged(request, model, ends, listener, phases), case)
-    inquiry = Inquiry(
+    question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
         reference=usable(request.reference),
@@ -297,13 +267,26 @@ def _asking(
         batch_bytes=request.batch_bytes,
     )
     return EngineAsking(
-        inquiry,
-        case,
+        _premises(question, case, listener),
         ends=ends,
         shrink_seconds=SHRINK_SECONDS if request.shrink_seconds is None else request.shrink_seconds,
         repeats=Repeats(premise=request.premise),
-        listener=listener,
+        say=listener.progress,
         jobs=request.jobs,
+    )
+
+
+def _premises(question: Question, case: Case, listener: Listener) -> EnginePremises:
+    """Return what engines are asked with about a model."""
+    inv = Investigation(question, case, listener=listener)
+    return EnginePremises(
+        source=inv,
+        tolerance=question.tolerance,
+        judge=lambda: judge_of(inv, question.feeds[0]),
+        suspicions=lambda feed: suspicions(inv, feed),
+        inside=lambda model, feeds: _premises(
+            dataclasses.replace(question, model=model, feeds=feeds, tolerance=None), case, listener
+        ),
     )
 
 
@@ -368,7 +351,7 @@ def _kept(pieces: Pieces, result: SearchResult[str]) -> Iterator[KeptNode]:
         yield KeptNode(name, node.op_type, node.outputs, removals.get(item or "", ""), graph.origin(name))
 
 
-def _files(request: ReduceRequest, pieces: Pieces, good: _Good, finish: ReductionFinish) -> dict[str, str]:
+def _files(request: ReduceRequest, pieces: Pieces, good: PassingPieces, finish: ReductionFinish) -> dict[str, str]:
     """Write the passing piece that was asked for, and return the files there are."""
     files: dict[str, str] = {}
     if request.output is not None:

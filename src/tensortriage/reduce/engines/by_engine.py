@@ -2,18 +2,19 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
+from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
-from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
-from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
+from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
 from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
@@ -27,30 +28,48 @@ from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.reduce.simplify.steps import shrink
 from tensortriage.reduce.simplify.trials import EngineTrials
 from tensortriage.reduce.thread_executor import Threads
-from tensortriage.runs.case import Case, versions
+from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
+from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.search.execution.executors import Executor
 from tensortriage.search.execution.executors import OracleQuestion as Asked
 from tensortriage.search.execution.process_pool import ProcessPool
 from tensortriage.search.search_result import SearchResult
 from tensortriage.search.statistics.repeats import Rate, Repeats
 from tensortriage.search.statistics.retry_count import attempts_for
-from tensortriage.workflows.common.envelope_judge import judge_of
 
 FRESH_SECONDS = 600.0
 """Longest verification in a fresh process."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EnginePremises:
+    """What a reduction asks engines with; an investigation of the model has all of it.
+
+    Attributes:
+        source: The model, its samples and their golden values.
+        tolerance: The user's own; None to judge by the noise floor.
+        judge: Makes what says which outputs of the whole model fail.
+        suspicions: Measures, on one sample, the local error of nodes over what is allowed, where it is more.
+        inside: Makes the premises of another model on other samples, with the same engines and without a tolerance.
+    """
+
+    source: GoldenSource
+    tolerance: Tolerance | None
+    judge: Callable[[], OutputJudge]
+    suspicions: Callable[[Feed], Mapping[str, float]]
+    inside: Callable[[Model, Sequence[Feed]], "EnginePremises"]
 
 
 class EngineAsking:
     """Asks the target; see `tensortriage.reduce.oracle_source.Asking`.
 
     Args:
-        question: Model, samples, engines and limits.
-        case: Where everything is kept.
+        premises: Model, samples, engines, limits, and who judges.
         ends: Which ends of the model may be cut off.
         shrink_seconds: Time for making smaller what is left after the nodes; 0 for not at all.
         repeats: How often things are asked.
-        listener: Who hears of progress.
+        say: Told what takes a while, before it begins.
         jobs: Checks at once.
         wanted: How the whole has to fail; None for any way.
     """
@@ -59,36 +78,35 @@ class EngineAsking:
 
     def __init__(
         self,
-        question: Question,
-        case: Case,
+        premises: EnginePremises,
         *,
         ends: Ends,
         shrink_seconds: float,
         repeats: Repeats,
-        listener: Listener,
+        say: Callable[[str], None],
         jobs: int = 1,
         wanted: FailureKind | None = None,
     ) -> None:
-        self._case = case
+        self._premises = premises
+        self._source = premises.source
         self._jobs = jobs
         self._ends = ends
-        self._inv = Investigation(question, case, listener=listener)
-        self._listener = listener
+        self._say = say
         self._shrink_seconds = shrink_seconds
         self._attempts = 1
-        self.cache = case.checks
+        self.cache = self._source.case.checks
         self.repeats = repeats
-        self._samples = tuple(GoldenSample(feed, self._inv.golden(feed)) for feed in question.feeds)
-        model = question.model
+        question, model = self._source.question, self._source.model
+        self._samples = tuple(GoldenSample(feed, self._source.golden(feed)) for feed in question.feeds)
         declared = value_specs(model)
         symbols = frozenset(size for spec in model.inputs for size in spec.shape or () if isinstance(size, str))
         self._specs = {**declared, **recorded(self._samples, declared, symbols)}
         frozen = agreed(self._samples, frozenset(model.graph.shape_like))
         self.pieces = Pieces(model, specs=self._specs, ends=ends, frozen=frozen)
         self.identity = digest(
-            [self._inv.key(question.target, model, feed) for feed in question.feeds],
-            self._inv.key(question.reference, model, None),
-            repr(question.tolerance),
+            [self._source.key(question.target, model, feed) for feed in question.feeds],
+            self._source.key(question.reference, model, None),
+            repr(premises.tolerance),
             dataclasses.asdict(question.limits),
             ends.value,
             wanted,
@@ -99,8 +117,8 @@ class EngineAsking:
             specs=self._specs,
             reference=question.reference,
             target=question.target,
-            judge=judge_of(self._inv, question.feeds[0]),
-            workspace=self._inv.workspace,
+            judge=premises.judge(),
+            workspace=self._source.workspace,
             limits=question.limits,
             notes=self.cache,
             identity=self.identity,
@@ -124,8 +142,8 @@ class EngineAsking:
         failure = self.failure()
         if failure is None or not failure.kind.numeric:
             return {}
-        feeds = {feed.name: feed for feed in self._inv.question.feeds}
-        return suspicions(self._inv, feeds[failure.sample])
+        feeds = {feed.name: feed for feed in self._source.question.feeds}
+        return self._premises.suspicions(feeds[failure.sample])
 
     def settle(self, premise: SearchResult[str]) -> str:
         """Return the identity, which the premise does not change."""
@@ -138,7 +156,7 @@ class EngineAsking:
     def finish(self, nodes: tuple[str, ...], result: Path | None, rate: Rate, effort: Effort) -> ReductionFinish:
         """Shrink what is left, write the result and its repro pack, and run that in a fresh process."""
         self._attempts = attempts_for(rate, self.repeats)
-        question = self._inv.question
+        question = self._source.question
         repro = self._repro(nodes)
         if result is not None:
             repro.model.save(result)  # Ctrl-C may come any time
@@ -152,14 +170,14 @@ class EngineAsking:
             trials = EngineTrials(
                 reference=question.reference,
                 target=question.target,
-                workspace=self._inv.workspace,
+                workspace=self._source.workspace,
                 limits=question.limits,
                 error_of=error_of,
                 local=local,
                 seconds=self._shrink_seconds,
                 attempts=self._attempts,
             )
-            repro, shrunk = shrink(repro, trials, say=self._listener.progress)
+            repro, shrunk = shrink(repro, trials, say=self._say)
             local = self._local(repro, local) or local
         return self._written(repro, local, shrunk, result)
 
@@ -173,16 +191,15 @@ class EngineAsking:
         Raises:
             TriageError: When the reference cannot run what is inside.
         """
-        question = self._inv.question
+        question = self._source.question
         feeds = tuple(self._feeds(opening, next(feed.origin for feed in question.feeds)))
         failure = self.failure()
         return type(self)(
-            dataclasses.replace(question, model=opening.model, feeds=feeds, tolerance=None),
-            self._case,
+            self._premises.inside(opening.model, feeds),
             ends=self._ends,
             shrink_seconds=self._shrink_seconds,
             repeats=self.repeats,
-            listener=self._listener,
+            say=self._say,
             jobs=self._jobs,
             wanted=failure.kind if failure else None,
         )
@@ -192,7 +209,7 @@ class EngineAsking:
             yield Feed("inside", {spec.name: self._recorded(spec.name) for spec in opening.model.inputs}, origin)
             return
         values = {name: self._recorded(name) for name in opening.needs}
-        with self._inv.new_runner(self._inv.question.reference, opening.model) as runner:
+        with self._source.new_runner(self._source.question.reference, opening.model) as runner:
             for turn, tensors in enumerate(turns(opening, values, runner.run)):
                 yield Feed(f"turn {turn}", tensors, origin)
 
@@ -207,7 +224,7 @@ class EngineAsking:
 
     def close(self) -> None:
         """Release every session and temporary file."""
-        self._inv.close()
+        self._source.close()
 
     def _repro(self, nodes: tuple[str, ...]) -> Repro:
         piece = self.pieces.cut(nodes)
@@ -222,12 +239,12 @@ class EngineAsking:
 
     def _local(self, repro: Repro, before: Failure | None = None) -> Failure | None:
         """Return how a case fails by itself; asked several times when the fault comes and goes."""
-        question = self._inv.question
+        question = self._source.question
         for _ in range(self._attempts):
             found = failure_of(
                 repro,
                 question.target,
-                workspace=self._inv.workspace,
+                workspace=self._source.workspace,
                 limits=question.limits,
                 error_of=error_of,
                 signal=before.signal if before else 0.0,
@@ -243,10 +260,10 @@ class EngineAsking:
             return ReductionFinish(local, shrunk=shrunk)
         repro.model.save(result)
         folder = result.with_name(f"{result.stem}_repro")
-        target = absolute(self._inv.question.target)
+        target = absolute(self._source.question.target)
         write_pack(folder, repro, target=target, versions=versions(), local=local)
-        self._listener.progress("running the result in a fresh process")
-        limits = self._inv.question.limits
+        self._say("running the result in a fresh process")
+        limits = self._source.question.limits
         return ReductionFinish(local, fails_again(folder, target, local, limits, self._attempts), shrunk, folder)
 
 
