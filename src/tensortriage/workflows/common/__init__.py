@@ -1,1 +1,1 @@
-"""What many workflows share: engines, feeds, output files, reference checks, judges."""
+"""What many workflows share: which tensors are looked at, and who judges them by the envelope."""
