@@ -75,6 +75,7 @@ class Region:
         implementation: The kernel or tactic, e.g. ``brgemm_avx512_bf16``; empty when the engine does not say.
         inputs: Names of the values it takes, as the engine calls them; empty when the engine does not say.
         outputs: Names of the values it makes, likewise.
+        device: Device or execution provider it runs on; empty when the engine does not say.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Region:
     implementation: str = ""
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    device: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,9 +122,15 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What an engine really runs for a model, in execution order."""
+    """What an engine really runs for a model.
+
+    Attributes:
+        regions: In execution order.
+        device: Where everything was asked to run, in the words of `Region.device`; empty when that was left open.
+    """
 
     regions: tuple[Region, ...]
+    device: str = ""
 
 
 class Session(Protocol):

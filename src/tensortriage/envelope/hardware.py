@@ -20,7 +20,7 @@ class Hardware(enum.Enum):
             return cls.CPU
         if spec.name == "tensorrt":
             return cls.GPU
-        where = f"{spec.options.get('provider', '')} {spec.options.get('device', '')}".lower()
+        where = " ".join(spec.options.get(key, "") for key in ("providers", "ep", "ep_name", "device")).lower()
         if spec.name in ("onnxruntime", "openvino"):
             if any(word in where for word in ("cuda", "tensorrt", "gpu", "rocm", "dml")):
                 return cls.GPU

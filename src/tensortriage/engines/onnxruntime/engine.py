@@ -24,17 +24,21 @@ from tensortriage.engines.feed_checks import (
     run_failed,
     without_source_place,
 )
+from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
 from tensortriage.engines.onnxruntime.ort_values import feed_with_strings, to_array, to_ort_value
+from tensortriage.engines.onnxruntime.plugin_providers import plugin_words
 from tensortriage.engines.onnxruntime.settings import (
     CONVERTED,
     PRECISIONS,
+    UNOPTIMIZED,
     SessionSettings,
     nominal_precision,
     read_settings,
 )
-from tensortriage.engines.options import read_options
-from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError
+from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.isolated import WORKER_OPTION
+from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -53,7 +57,7 @@ _SPINNING = "session.intra_op.allow_spinning"
 
 
 class OnnxRuntimeEngine(InSteps):
-    """The engine ``onnxruntime``. It works in this process, so `Limits` do not apply."""
+    """The engine ``onnxruntime``, in this process or, with ``worker`` or ``ep``, in one of its own under `Limits`."""
 
     name: ClassVar[str] = "onnxruntime"
     options: ClassVar[Mapping[str, str]] = {
@@ -67,6 +71,11 @@ class OnnxRuntimeEngine(InSteps):
         "disabled_optimizers": "graph transformers left out, joined with +, e.g. GeluFusionL2",
         "config.KEY": "session config entry, e.g. config.session.disable_prepacking=1",
         "custom_ops": "shared library with custom operators",
+        "ep": "execution provider from a plugin library, in a worker: its name, e.g. qnn, or the library's path",
+        "ep_name": "name to register the library of ep under (default: what its package says, or the file's name)",
+        "ep_option.KEY": "option of the provider ep, e.g. ep_option.soc_model=60",
+        "fallback": "allow (default) or refuse: whether nodes that the provider ep does not take may run on the CPU",
+        "worker": WORKER_OPTION,
     }
 
     def __init__(self, *, limits: Limits | None = None) -> None:
@@ -91,16 +100,26 @@ class OnnxRuntimeEngine(InSteps):
         """
         return nominal_precision(read_options(options, self.options))
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> "OnnxRuntimeSession":
+    def check(self, options: Mapping[str, str]) -> None:
+        """Start the worker that options name, with its provider; see `ChecksOptions`."""
+        given = read_options(options, self.options)
+        nominal_precision(given)
+        if _elsewhere(given):
+            Elsewhere(self.limits).probe(given)
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> "OnnxRuntimeSession | ElsewhereSession":
         """Build a session.
 
         Raises:
             UsageError: For an unknown option or option value.
             EngineMissing: When ONNX Runtime or a provider that was asked for is not usable here.
             BuildFailed: When ONNX Runtime refuses the model, with its reason; also for inputs and outputs that are no
-                tensors (sequences, optionals, maps).
+                tensors (sequences, optionals, maps), and where a provider from a plugin takes nothing of it.
+            EngineError: Another of its kinds where it works in a process of its own.
         """
         given = read_options(options, self.options)
+        if _elsewhere(given):
+            return Elsewhere(self.limits).compile(model, given, _converted)
         precision = given.precision("precision", PRECISIONS, Precision.FP32)
         settings = read_settings(given, library())
         if precision not in CONVERTED:
@@ -130,8 +149,25 @@ class OnnxRuntimeEngine(InSteps):
             BuildFailed: When ONNX Runtime refuses the model.
         """
         given = read_options(options, self.options)
+        if _elsewhere(given):
+            raise UsageError(
+                "a worker builds no model in place", slug="engine-option-value", cure="leave out worker and ep"
+            )
         given.precision("precision", [p for p in PRECISIONS if p not in CONVERTED], Precision.FP32)
         return OnnxRuntimeSession(model, read_settings(given, library()))
+
+
+def _elsewhere(given: Options) -> bool:
+    """Say whether options mean a process of its own; checks those that belong to a plugin."""
+    return plugin_words(given) is not None or "worker" in given
+
+
+def _converted(model: "Model", precision: Precision) -> "Model":
+    from tensortriage.engines.onnxruntime.told_types import known_specs
+    from tensortriage.model.mixed_precision.convert_precision import convert
+
+    specs = known_specs(model, lambda path: OnnxRuntimeSession(path, UNOPTIMIZED))
+    return convert(model, precision, specs=specs)
 
 
 class OnnxRuntimeSession:

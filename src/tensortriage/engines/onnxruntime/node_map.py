@@ -7,7 +7,8 @@ stand for an original one in recognised ways: the kernel that makes them kept it
 Where none applies, a region says no nodes rather than wrong ones.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from tensortriage.engines.base import Region
 from tensortriage.model.ir.graph import Graph, Node
@@ -25,6 +26,35 @@ _INTEGER_KERNELS = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInte
 _INTEGERS_TO_FLOAT = frozenset({"MatMulIntegerToFloat", "QAttention", "DynamicQuantizeMatMul"})
 
 
+class Kernel(Protocol):
+    """One operation of what an engine runs, by the names of its values; a `Node` is one."""
+
+    @property
+    def name(self) -> str:
+        """The engine's own name."""
+        ...
+
+    @property
+    def op_type(self) -> str:
+        """The engine's word for the operation."""
+        ...
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """Values it takes."""
+        ...
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Values it makes."""
+        ...
+
+    @property
+    def attributes(self) -> Mapping[str, object]:
+        """Its attributes, as far as they tell what was absorbed."""
+        ...
+
+
 def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
     """Return one region per node of the optimized graph, in its execution order.
 
@@ -35,22 +65,38 @@ def fused_regions(original: Model, optimized: Model) -> tuple[Region, ...]:
     graph = original.graph
     known = {*graph.values, *graph.constants, *(spec.name for spec in original.inputs)}
     kernels = [node for node in optimized.graph.nodes if node.op_type != "Constant"]
-    stands_for = _stands_for(kernels, graph, known)
-    provided = {*optimized.graph.initializers, *stands_for.values()} & known
+    placed = executed_nodes(kernels, graph, known, given=optimized.graph.initializers)
     dtypes = {name: spec.dtype for name, spec in value_specs(optimized).items()}
+    return tuple(
+        Region(kernel.name, nodes, kernel.op_type, _precision(kernel, dtypes))
+        for kernel, nodes in zip(kernels, placed, strict=True)
+    )
+
+
+def executed_nodes(
+    kernels: Sequence[Kernel], graph: Graph, known: set[str], *, given: Iterable[str] = ()
+) -> list[tuple[str, ...]]:
+    """Return the original nodes that each kernel executes, in order.
+
+    Args:
+        kernels: What the engine runs, in execution order.
+        graph: Index of the original model.
+        known: Names of values of the original model.
+        given: Values that no kernel has to make, constants for example.
+    """
+    stands_for = _stands_for(kernels, graph, known)
+    provided = {*given, *stands_for.values()} & known
     made: set[str] = set()  # a value is made by the first kernel that holds it; those after it move or round it
-    regions = []
+    placed = []
     for kernel in kernels:
         own = {stands_for[name] for name in kernel.outputs if name in stands_for} - made
         made |= own
-        nodes = _executed(own, graph, provided)
-        regions.append(Region(kernel.name, nodes, kernel.op_type, _precision(kernel, dtypes)))
-    return tuple(regions)
+        placed.append(_executed(own, graph, provided))
+    return placed
 
 
-def _stands_for(kernels: Iterable[Node], graph: Graph, known: set[str]) -> dict[str, str]:
+def _stands_for(kernels: Sequence[Kernel], graph: Graph, known: set[str]) -> dict[str, str]:
     """Return for each value of the optimized graph the original value that it holds, as far as can be told."""
-    kernels = list(kernels)
     found = {name: name for kernel in kernels for name in (*kernel.inputs, *kernel.outputs) if name in known}
     for kernel in kernels:
         hint = kernel.name.removesuffix(_BLOCKED_LAYOUT)
@@ -72,7 +118,7 @@ def _stands_for(kernels: Iterable[Node], graph: Graph, known: set[str]) -> dict[
     return found
 
 
-def _after_fusion(kernel: Node, value: str, graph: Graph) -> str:
+def _after_fusion(kernel: Kernel, value: str, graph: Graph) -> str:
     """Return the value after the Add and the activation that a kernel in blocked layout may have absorbed later."""
     added = kernel.op_type == "Conv" and len(kernel.inputs) > 3 and bool(kernel.inputs[3])
     absorbed: list[tuple[str, ...]] = [("Add", "Sum")] if added else []
@@ -85,7 +131,7 @@ def _after_fusion(kernel: Node, value: str, graph: Graph) -> str:
     return value
 
 
-def _is_inserted_move(kernel: Node, graph: Graph) -> bool:
+def _is_inserted_move(kernel: Kernel, graph: Graph) -> bool:
     return kernel.op_type in _MOVEMENT and kernel.name not in graph and bool(kernel.inputs)
 
 

@@ -38,8 +38,11 @@ class InSteps:
         return ladder(options, nominal_precision(read_options(options, self.options)))
 
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
-        """Return the graph transformers that change a model; costs a build in a process of its own."""
-        return passes_of(model, options)
+        """Return the graph transformers that change a model; costs a build in a process of its own.
+
+        A worker does not tell them.
+        """
+        return () if {"worker", "ep"} & {*options} else passes_of(model, options)
 
     def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
         """Return the options with more graph transformers disabled."""

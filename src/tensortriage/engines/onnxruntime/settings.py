@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
+from tensortriage.engines.onnxruntime.plugin_providers import plugin_precision
 from tensortriage.engines.options import Options
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.dtype import Precision
@@ -78,7 +79,10 @@ def read_settings(given: Options, known: ProviderList) -> SessionSettings:
     """
     names = _providers(given.words("providers") or ("cpu",), known)
     own = dict(given.family("provider_option"))
-    precision = given.precision("precision", PRECISIONS, Precision.FP32)
+    if plugin_precision(given) is not None:
+        precision = Precision.FP32  # not to be reached by the CPU provider behind it
+    else:
+        precision = given.precision("precision", PRECISIONS, Precision.FP32)
     if "precision" in given and names[0] == _CUDA and precision not in CONVERTED:
         own["use_tf32"] = "1" if precision is Precision.TF32 else "0"
     elif precision is Precision.TF32 and names[0] not in _TF32_PROVIDERS:
@@ -99,6 +103,8 @@ def read_settings(given: Options, known: ProviderList) -> SessionSettings:
 
 def nominal_precision(given: Options) -> str:
     """Return the precision word for options, without asking the machine."""
+    if (own_way := plugin_precision(given)) is not None:
+        return own_way.value
     if "precision" in given:
         return given.precision("precision", PRECISIONS).value
     own = given.family("provider_option")
@@ -119,7 +125,7 @@ def ladder(options: Mapping[str, str], precision: str) -> list[tuple[str, Mappin
     asked = options.get("optimization", "all").strip().lower()
     levels = list(_LEVELS)[: list(_LEVELS).index(asked) + 1] if asked in _LEVELS else []
     rungs: list[tuple[str, Mapping[str, str]]] = []
-    if precision in {item.value for item in CONVERTED}:
+    if precision in {item.value for item in CONVERTED} and "ep" not in options:  # a plugin has no other format
         wide = {**options, "precision": Precision.FP32.value}
         rungs = [
             ("precision=fp32,optimization=none", {**wide, "optimization": "none"}),

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from tensortriage.engines.base import Availability, ChecksOptions
@@ -19,21 +19,15 @@ from tensortriage.engines.registry import availabilities, create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, StoreError, TriageError, UsageError
 from tensortriage.values.serial import dump, load
+from tensortriage.workflows.engines.recipes import RECIPES
 
 NOTE = "tensortriage-environment.json"
 ENVIRONMENT_FORMAT = "tensortriage.environment/1"
 SAID_LINES = 3
 """How many of pip's last lines an error quotes."""
 
-_WORKER = ("numpy==2.4.6", "ml_dtypes==0.6.0")
 _VERSION = re.compile(r"\d[\w.+!-]*")
 _MADE_BY_VENV = "pyvenv.cfg"
-_EXPORT = ("onnx==1.23.2", "onnxscript==0.7.2")
-RECIPES: Mapping[str, tuple[str, ...]] = {
-    "openvino": ("openvino==2026.4.1", *_WORKER),
-    "torch": ("torch==2.13.0", *_EXPORT, *_WORKER),
-}
-"""What is installed for an engine: its package first, all pinned to versions that were seen to work together."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,8 +35,8 @@ class Environment:
     """An environment that was made.
 
     Attributes:
-        engine: The engine it is for.
-        name: Its folder's name: the engine, or the engine and the version that was asked for.
+        engine: What it was asked for as: an engine, or a provider that one loads.
+        name: Its folder's name: the same, or that and the version that was asked for.
         python: Its interpreter, for ``worker=``.
         requirements: What was installed.
         version: What the engine tells of itself there.
@@ -57,8 +51,8 @@ class Environment:
 
     @property
     def target(self) -> str:
-        """What to write as a target; torch wants its network in front."""
-        return f"{self.engine}:worker={self.python}" if self.engine != "torch" else f"torch:...,worker={self.python}"
+        """What to write as a target."""
+        return RECIPES[self.engine].target(self.python)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,6 +102,14 @@ def list_engines() -> EngineList:
         own = tuple(environment for environment in made if environment.engine == name)
         command = "" if found.usable else _command(name, found, own)
         rows.append(EngineRow(name, found.usable, found.version, found.device, found.reason, command, own))
+    for name, recipe in RECIPES.items():
+        if name != recipe.engine:
+            own = tuple(environment for environment in made if environment.engine == name)
+            needs = f"a provider of {recipe.engine}, in an environment of its own"
+            command = f"--target {own[0].target}" if own else f"triage engines install {name}"
+            rows.append(
+                EngineRow(name, usable=False, version="", device="", reason=needs, command=command, environments=own)
+            )
     return EngineList(tuple(rows), str(data_folder()))
 
 
@@ -125,7 +127,7 @@ def environments() -> tuple[Environment, ...]:
             found.append(load(note, Environment))
         except StoreError:  # another version's, or damaged: it is made again when asked for
             continue
-    return tuple(found)
+    return tuple(environment for environment in found if environment.engine in RECIPES)
 
 
 def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Environment:
@@ -155,8 +157,8 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         if known.name == name and Path(known.python).exists():
             return known
     folder = data_folder() / name
-    package = f"{engine}=={version}"
-    requirements = (package, "numpy", "ml_dtypes", *_unpinned(engine)) if version else RECIPES[engine]
+    recipe = RECIPES[engine]
+    requirements = (f"{recipe.package}=={version}", *recipe.unpinned) if version else recipe.requirements
     try:
         _clear(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -192,21 +194,17 @@ def _clear(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _unpinned(engine: str) -> tuple[str, ...]:
-    return ("onnx", "onnxscript") if engine == "torch" else ()
-
-
 def _started(made: Environment) -> str:
     """Return the version of the engine's package there; for engines that need no model, the engine was started too."""
     if made.engine != "torch":
-        spec = EngineSpec(made.engine, {"worker": made.python})
+        spec = EngineSpec.parse(made.target)
         engine = create(spec)
         if isinstance(engine, ChecksOptions):
             try:
                 engine.check(spec.options)
             except TriageError as error:
                 raise _failed(f"{made.engine} does not start in it: {error.message}") from error
-    code = f"import importlib.metadata as m; print(m.version({made.engine!r}))"
+    code = f"import importlib.metadata as m; print(m.version({RECIPES[made.engine].package!r}))"
     return _call([made.python, "-c", code], "the new Python").strip()
 
 

@@ -9,7 +9,8 @@ from tensortriage.engines.base import Availability
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.serial import dump
 from tensortriage.workflows.engines import environments
-from tensortriage.workflows.engines.environments import NOTE, RECIPES, Environment, install, list_engines
+from tensortriage.workflows.engines.environments import NOTE, Environment, install, list_engines
+from tensortriage.workflows.engines.recipes import RECIPES
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def calls(monkeypatch):
 
 def test_an_environment_is_pinned_and_made_once(data, calls):
     made = install("openvino")
-    assert calls[1][-len(RECIPES["openvino"]) :] == [*RECIPES["openvino"]]
+    assert calls[1][-len(RECIPES["openvino"].requirements) :] == [*RECIPES["openvino"].requirements]
     assert made.target == f"openvino:worker={data / 'openvino' / 'bin' / 'python'}"
     count = len(calls)
     assert install("openvino") == made
@@ -96,6 +97,7 @@ def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monk
         "onnxruntime": "",
         "openvino": "triage engines install openvino",
         "tensorrt": "run on a machine with one",
+        "qnn": "triage engines install qnn",
     }
     (data / "openvino").mkdir(parents=True)
     dump(Environment("openvino", "openvino", "/there/bin/python", ("openvino==1",), "1"), data / "openvino" / NOTE)
@@ -111,4 +113,10 @@ def test_a_note_of_another_kind_is_no_environment(data):
 
 
 def test_every_requirement_of_a_recipe_is_pinned():
-    assert [r for requirements in RECIPES.values() for r in requirements if "==" not in r] == []
+    assert [r for recipe in RECIPES.values() for r in recipe.requirements if "==" not in r] == []
+
+
+def test_a_provider_has_an_environment_that_its_engine_uses(data, calls):
+    made = install("qnn")
+    assert made.target == f"onnxruntime:ep=qnn,worker={data / 'qnn' / 'bin' / 'python'}"
+    assert install("qnn==2.6.0").requirements[0] == "onnxruntime-qnn==2.6.0"

@@ -1,0 +1,319 @@
+"""ONNX Runtime in a worker: another Python, another release, or an execution provider from a plugin library.
+
+Options and formats are handled here as for the engine in this process; the worker gets a model as it is to be built,
+and settings. A provider that wants fixed shapes gets a build for the shapes that are fed.
+"""
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensortriage.engines.base import Limits, Plan
+from tensortriage.engines.feed_checks import build_failed, checked_feed, closed
+from tensortriage.engines.onnxruntime.plugin_providers import FALLBACK, known_provider, plugin_words
+from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, SessionSettings, read_settings
+from tensortriage.engines.options import Options
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
+from tensortriage.errors import BuildFailed, ModelError
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
+
+TITLE = "ONNX Runtime"
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_PROBED: dict[str, Mapping[str, Any]] = {}
+"""What a Python's ONNX Runtime offers, by its interpreter and plugin: asked once in this process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Providers:
+    """The names of providers in another Python; see `tensortriage.engines.onnxruntime.settings.ProviderList`."""
+
+    available: Sequence[str]
+    every: Sequence[str]
+
+    def get_available_providers(self) -> list[str]:
+        """Return the providers of that build."""
+        return list(self.available)
+
+    def get_all_providers(self) -> list[str]:
+        """Return every provider there is."""
+        return list(self.every)
+
+
+class Elsewhere:
+    """ONNX Runtime in workers.
+
+    Args:
+        limits: Bounds on time and memory.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._isolated = IsolatedEngine("onnxruntime", title=TITLE, limits=limits)
+
+    def probe(self, given: Options) -> Mapping[str, Any]:
+        """Return version, providers and the plugin of the Python that options name.
+
+        Raises:
+            EngineMissing: When it cannot be used.
+        """
+        words = {"settings": json.dumps({"plugin": plugin_words(given)}), **_place(given)}
+        key = json.dumps(words, sort_keys=True)
+        if key not in _PROBED:
+            _PROBED[key] = self._isolated.probe(words, affinity=given.text("ep"))
+        return _PROBED[key]
+
+    def compile(
+        self, model: Path, given: Options, convert: Callable[["Model", Precision], "Model"]
+    ) -> "ElsewhereSession":
+        """Build a model; see `OnnxRuntimeEngine.compile`.
+
+        Args:
+            model: ONNX file.
+            given: Options of the engine.
+            convert: Rewrites a model for a precision that is reached by converting it.
+        """
+        from tensortriage.model.model import Model
+
+        found = self.probe(given)
+        plugin = plugin_words(given)
+        settings = read_settings(given, Providers(found["providers"], found["all_providers"]))
+        known = known_provider(given)
+        try:
+            loaded = original = Model.load(model.absolute())
+            precision = _asked(given, loaded)
+            if known is None and precision in CONVERTED:
+                loaded = convert(loaded, precision)
+        except ModelError as error:
+            raise build_failed(TITLE, error.message, cure=error.cure) from error
+        words = _words(settings, plugin, given.choice("fallback", FALLBACK, FALLBACK["allow"]))
+
+        def built(path: Path) -> IsolatedSession:
+            return self._isolated.compile(path, {"settings": words, **_place(given)}, affinity=given.text("ep"))
+
+        return ElsewhereSession(
+            original,
+            loaded,
+            built,
+            provider=found["plugin"]["name"] if plugin else "",
+            precision=precision,
+            fixed_shapes=known is not None and known.fixed_shapes,
+        )
+
+
+class ElsewhereSession:
+    """A model built by ONNX Runtime in a worker; made by `Elsewhere.compile`.
+
+    Args:
+        original: The user's model, whose nodes `plan` names.
+        model: What is built: the same, or converted.
+        build: Builds a file.
+        provider: The plugin provider that is to compute; empty for the providers of the build.
+        precision: The format that is asked for.
+        fixed_shapes: Whether open dimensions must be closed, by those of the feeds.
+    """
+
+    def __init__(
+        self,
+        original: "Model",
+        model: "Model",
+        build: Callable[[Path], IsolatedSession],
+        *,
+        provider: str,
+        precision: Precision,
+        fixed_shapes: bool,
+    ) -> None:
+        self.inputs: Sequence[ValueSpec] = tuple(model.inputs)
+        self.outputs: Sequence[ValueSpec] = tuple(model.outputs)
+        self._original, self._model, self._build = original, model, build
+        self._provider, self._precision = provider, precision
+        self._open = tuple(spec.name for spec in self.inputs if fixed_shapes and not _is_fixed(spec))
+        self._shapes: Mapping[str, tuple[int, ...]] = {}
+        self._run_seconds: float | None = None
+        self._closed = False
+        self._built: IsolatedSession | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-onnxruntime-")  # `plan` builds once more
+        if not self._open:
+            try:
+                self._built = self._made()
+            except BaseException:
+                self._folder.cleanup()
+                raise
+            self.inputs, self.outputs = self._built.inputs, self._built.outputs
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What the worker tells about the build; empty before there is one."""
+        return self._built.info if self._built is not None else {}
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once; see `IsolatedSession.run`. Builds first where the shapes are new."""
+        if self._closed:
+            raise closed(TITLE)
+        arrays = checked_feed(feed, self.inputs)
+        shapes = {name: arrays[name].shape for name in self._open}
+        if self._built is None or shapes != self._shapes:
+            self._shapes = shapes
+            self._rebuild()
+        assert self._built is not None  # for the type checker
+        return self._built.run(arrays)
+
+    def plan(self) -> Plan | None:
+        """Return what runs, and on which provider; builds for dimensions of 1 when nothing has been run yet."""
+        if self._closed:
+            raise closed(TITLE)
+        if self._built is None:
+            self._shapes = {spec.name: _smallest(spec) for spec in self.inputs if spec.name in self._open}
+            self._rebuild()
+        assert self._built is not None  # for the type checker
+        if not self._provider:
+            return self._optimized(self._built)
+        from tensortriage.engines.onnxruntime.provider_graph import placed_regions
+
+        graphs, _ = self._built.answer("graphs")
+        label = Precision.FP16.dtype.label if self._precision in (Precision.FP16, Precision.INT8) else ""
+        regions = placed_regions(
+            self._original, graphs["graphs"], self._built.info.get("placement") or (), self._provider, label
+        )
+        return Plan(regions, device=self._provider) if regions else None
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds before it counts as a hang."""
+        self._run_seconds = run_seconds
+        if self._built is not None:
+            self._built.allow(run_seconds)
+
+    def close(self) -> None:
+        """Let the worker go; calling it twice is harmless."""
+        built, self._built, self._closed = self._built, None, True
+        if built is not None:
+            built.close()
+        self._folder.cleanup()
+
+    def _rebuild(self) -> None:
+        old, self._built = self._built, None
+        if old is not None:
+            old.close()
+        self._built = self._made()
+
+    def _made(self) -> IsolatedSession:
+        model, path = self._model, self._model.path
+        if self._shapes:
+            from tensortriage.model.shape_inference.annotate import with_input_shapes
+
+            model, path = with_input_shapes(model, self._shapes), None
+        session = self._build(path or model.save(Path(self._folder.name) / "model.onnx"))
+        if self._run_seconds is not None:
+            session.allow(self._run_seconds)
+        try:
+            _check_placement(session.info.get("placement"), self._original, self._provider, self._precision)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _optimized(self, session: IsolatedSession) -> Plan | None:
+        from tensortriage.engines.onnxruntime.node_map import fused_regions
+        from tensortriage.model.model import Model
+
+        _, files = session.answer("optimized")
+        with tempfile.TemporaryDirectory(prefix="triage-onnxruntime-") as folder:
+            for name, content in files.items():
+                (Path(folder) / Path(name).name).write_bytes(content.tobytes())
+            try:
+                return Plan(fused_regions(self._original, Model.load(Path(folder) / "optimized.onnx")))
+            except ModelError:
+                return None
+
+
+def _place(given: Options) -> dict[str, str]:
+    return {"worker": given.text("worker")} if "worker" in given else {}
+
+
+def _words(settings: SessionSettings, plugin: Mapping[str, object] | None, fallback: str) -> str:
+    return json.dumps(
+        {
+            "level": settings.level,
+            "providers": [[name, dict(own)] for name, own in settings.providers],
+            "threads": settings.threads,
+            "inter_threads": settings.inter_threads,
+            "deterministic": settings.deterministic,
+            "disabled": list(settings.disabled_optimizers),
+            "config": dict(settings.config),
+            "custom_ops": settings.custom_ops,
+            "plugin": plugin,
+            "fallback": fallback,
+        }
+    )
+
+
+def _asked(given: Options, model: "Model") -> Precision:
+    """Return the format asked for.
+
+    Raises:
+        BuildFailed: For int8 where the model has no quantizers (``quantizers-missing``).
+    """
+    known = known_provider(given)
+    if known is None:
+        return given.precision("precision", PRECISIONS, Precision.FP32)
+    precision = given.precision("precision", known.precisions, known.precisions[0])
+    quantized = any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
+    if precision is Precision.INT8 and "precision" in given and not quantized:
+        raise BuildFailed(
+            "this provider takes int8 from quantizers in the model, and there are none",
+            slug="quantizers-missing",
+            cure="quantize the model first: triage convert MODEL --int8 --inputs DATA -o OUT",
+        )
+    return precision
+
+
+def _check_placement(
+    placement: Sequence[Mapping[str, Any]] | None, model: "Model", provider: str, precision: Precision
+) -> None:
+    """Refuse a build of which nothing that rounds runs where it was asked to.
+
+    Raises:
+        BuildFailed: Then (``provider-unused``).
+    """
+    if not provider or placement is None:
+        return
+    from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA
+
+    working = {
+        part["provider"]: [node for node in part["nodes"] if node["op_type"] not in MOVES_DATA] for part in placement
+    }
+    if working.get(provider) or not any(working.values()) or not _rounds(model):
+        return
+    ops = sorted({node["op_type"] for nodes in working.values() for node in nodes})
+    raise BuildFailed(
+        f"{provider} takes no node of the model ({', '.join(ops[:8])}): all would run on the CPU, not in "
+        f"{precision.value}",
+        slug="provider-unused",
+        cure="fix open dimensions, see which nodes it takes with triage inspect capability, or see what it logs",
+    )
+
+
+def _rounds(model: "Model") -> bool:
+    """Say whether a model has floating point to compute in."""
+    return any(spec.dtype is not None and spec.dtype.is_float for spec in (*model.inputs, *model.outputs))
+
+
+def _is_fixed(spec: ValueSpec) -> bool:
+    return spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
+
+
+def _smallest(spec: ValueSpec) -> tuple[int, ...]:
+    if spec.shape is None:
+        raise BuildFailed(
+            f"the rank of input '{spec.name}' is open, and nothing has been fed",
+            slug="build-failed",
+            cure="declare it: triage surgeon sanitize MODEL --override-input-shapes NAME:[...]",
+        )
+    return tuple(size if isinstance(size, int) else 1 for size in spec.shape)

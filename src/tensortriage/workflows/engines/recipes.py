@@ -1,0 +1,51 @@
+"""What is installed for an engine: packages pinned to versions that were seen to work together."""
+
+import dataclasses
+from collections.abc import Mapping
+
+_WORKER = ("numpy==2.4.6", "ml_dtypes==0.6.0")
+_EXPORT = ("onnx==1.23.2", "onnxscript==0.7.2")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an environment is made.
+
+    Attributes:
+        engine: The engine that uses it.
+        package: The package whose version is that of the environment.
+        requirements: All that is installed, pinned, that package first.
+        unpinned: What another version of the package is installed with.
+        options: Options that an engine spec needs beside ``worker``, as written.
+    """
+
+    engine: str
+    package: str
+    requirements: tuple[str, ...]
+    unpinned: tuple[str, ...] = ("numpy", "ml_dtypes")
+    options: str = ""
+
+    def target(self, python: str) -> str:
+        """Return what to write as a target; torch wants its network in front."""
+        options = self.options + "," if self.options else ""
+        return f"{self.engine}:{options}worker={python}"
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "onnxruntime": Recipe("onnxruntime", "onnxruntime", ("onnxruntime==1.32.0", *_WORKER)),
+    "openvino": Recipe("openvino", "openvino", ("openvino==2026.4.1", *_WORKER)),
+    "qnn": Recipe(
+        "onnxruntime",
+        "onnxruntime-qnn",
+        ("onnxruntime-qnn==2.7.0", "onnxruntime==1.32.0", *_WORKER),
+        options="ep=qnn",
+    ),
+    "torch": Recipe(
+        "torch",
+        "torch",
+        ("torch==2.13.0", *_EXPORT, *_WORKER),
+        unpinned=("onnx", "onnxscript", "numpy", "ml_dtypes"),
+        options="...",
+    ),
+}
+"""By the word of ``triage engines install``: an engine's name, or that of a provider that an engine loads."""

@@ -1,0 +1,76 @@
+"""ONNX Runtime in a worker: the same numbers, plan and refusals as in this process; plugins are asked for by name."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.testing import check_engine_conformance
+
+ENGINE = OnnxRuntimeEngine()
+HERE = {"worker": sys.executable}
+MODEL = Path(__file__).parents[2] / "examples" / "digits_cnn.onnx"
+IMAGES = np.load(MODEL.with_name("digits.npz"))["image"]
+
+
+@pytest.mark.parametrize("options", [{}, {"optimization": "none"}, {"precision": "fp16"}], ids=str)
+def test_results_and_plan_are_those_of_this_process(options):
+    here, there = ENGINE.compile(MODEL, options), ENGINE.compile(MODEL, {**options, **HERE})
+    try:
+        expected, found = here.run({"image": IMAGES[:4]}), there.run({"image": IMAGES[:4]})
+        np.testing.assert_array_equal(found["logits"], expected["logits"])
+        plans = [{(r.name, r.nodes, r.precision) for r in session.plan().regions} for session in (there, here)]
+        assert plans[0] == plans[1]
+    finally:
+        here.close()
+        there.close()
+
+
+def test_it_conforms_in_a_worker():
+    report = check_engine_conformance(ENGINE, {**HERE, "optimization": "basic"})
+    assert set(report.refused) <= {"model bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ({"ep_option.soc_model": "60"}, "engine-option-value"),
+        ({"fallback": "refuse"}, "engine-option-value"),
+        ({"ep": "qnn", "providers": "cpu"}, "engine-option-value"),
+        ({"ep": "qnn", "precision": "fp32"}, "engine-option-value"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, slug):
+    with pytest.raises(UsageError) as caught:
+        ENGINE.check({**options, **HERE})
+    assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        ("no_such_provider", "no package here provides"),
+        ("/no/such/library.so", "there is no provider library"),
+        (__file__ + ".so", "there is no provider library"),
+    ],
+)
+def test_a_plugin_that_is_not_there_is_missing(plugin, said):
+    with pytest.raises(EngineMissing, match=said) as caught:
+        ENGINE.check({"ep": plugin, **HERE})
+    assert caught.value.slug == "provider-missing"
+
+
+def test_a_library_that_is_no_provider_is_told():
+    library = sys.modules["numpy._core._multiarray_umath"].__file__
+    with pytest.raises(EngineMissing, match="is no provider library"):
+        ENGINE.check({"ep": library, **HERE})
+
+
+def test_formats_of_a_known_plugin_are_its_own():
+    assert ENGINE.precision({"ep": "qnn"}) == "fp16"
+    assert ENGINE.precision({"ep": "qnn", "precision": "int8"}) == "int8"
+    assert ENGINE.precision({"ep": "/x/libmine.so"}) == "fp32"
+    assert ENGINE.precision({"ep": "/x/libonnxruntime_providers_qnn.so", "ep_name": "QNNExecutionProvider"}) == "fp16"
