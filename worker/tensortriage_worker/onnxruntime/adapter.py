@@ -41,15 +41,15 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     return found
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "OnnxRuntimeSession":
+def compile(model: Path, options: Mapping[str, str]) -> "AdaptedSession":
     """Build an ONNX file."""
     ort = _import()
     settings = json.loads(options["settings"])
     plugin = register(ort, settings["plugin"]) if settings.get("plugin") else None
-    return OnnxRuntimeSession(ort, model, settings, plugin)
+    return AdaptedSession(ort, model, settings, plugin)
 
 
-class OnnxRuntimeSession:
+class AdaptedSession:
     """A built model; see `AdapterSession`."""
 
     def __init__(self, ort: Any, model: Path, settings: Mapping[str, Any], plugin: Optional[Plugin]) -> None:
