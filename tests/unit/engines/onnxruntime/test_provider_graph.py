@@ -52,7 +52,7 @@ def test_fusions_are_those_of_the_graph_that_was_dumped():
 
 
 def test_what_fell_back_is_placed_where_it_ran(recorded):
-    model, dumped = recorded
+    model, _ = recorded
     last = model.graph.nodes[-1]
     elsewhere = {"provider": CPU, "nodes": [{"name": last.name + "_token_7", "op_type": last.op_type, "domain": ""}]}
     regions = placed_regions(model, [], [on_qnn(model), elsewhere], QNN, "float16")
