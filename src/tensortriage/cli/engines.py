@@ -81,7 +81,9 @@ def install_command(engine: str, as_json: bool) -> None:
 
         print_document(to_json(made))
         return
-    click.echo(f"{made.engine} {made.version}: --target {made.target}")
+    from tensortriage.report.terminal.engines_text import target_line
+
+    click.echo(target_line(f"{made.engine} {made.version}", made.target))
 
 
 @engines.command("check", cls=GuideCommand, epilog=CHECK_EPILOG)

@@ -1,5 +1,6 @@
 """Engines for people: one line each, and under it where else it can be used."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from tensortriage.values.printable import printable
@@ -15,7 +16,12 @@ def engine_line(name: str, *, usable: bool, version: str, device: str, reason: s
 
 def environment_line(target: str, version: str) -> str:
     """Return the line of an environment that was made for an engine."""
-    return f"  {'':<12} {version}: --target {printable(target)}"
+    return f"  {'':<12} {target_line(version, target)}"
+
+
+def target_line(version: str, target: str) -> str:
+    """Return what to write as a target, as a shell takes it."""
+    return printable(f"{version}: --target {shlex.quote(target)}")
 
 
 def conformance_lines(engine: str, passed: Sequence[str], refused: Mapping[str, str], failures: str) -> Iterator[str]:

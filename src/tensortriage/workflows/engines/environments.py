@@ -8,26 +8,21 @@ its note is written, which is last.
 import dataclasses
 import os
 import re
-import shutil
-import subprocess
-import sys
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 from tensortriage.engines.base import Availability, ChecksOptions
 from tensortriage.engines.registry import availabilities, create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineMissing, StoreError, TriageError, UsageError
+from tensortriage.errors import StoreError, TriageError, UsageError
 from tensortriage.values.serial import dump, load
 from tensortriage.workflows.engines.recipes import RECIPES
+from tensortriage.workflows.engines.virtual_environment import MARK, PYTHON, call, clear, failed, locked, make
 
 NOTE = "tensortriage-environment.json"
 ENVIRONMENT_FORMAT = "tensortriage.environment/1"
-SAID_LINES = 3
-"""How many of pip's last lines an error quotes."""
-
 _VERSION = re.compile(r"\d[\w.+!-]*")
-_MADE_BY_VENV = "pyvenv.cfg"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,15 +83,30 @@ class EngineList:
 
 
 def data_folder() -> Path:
-    """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8)."""
+    """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8).
+
+    Raises:
+        UsageError: When the user has no home either (``home-missing``).
+    """
     home = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(home) if Path(home).is_absolute() and home else Path.home() / ".local" / "share"
-    return base / "tensortriage" / "engines"
+    if not Path(home).is_absolute():
+        home = os.path.expanduser("~/.local/share")
+    if not Path(home).is_absolute():
+        raise UsageError(
+            "no folder is known for the data of this user, who has no home",
+            slug="home-missing",
+            cure="set XDG_DATA_HOME to a folder",
+        )
+    return Path(home) / "tensortriage" / "engines"
 
 
 def list_engines() -> EngineList:
     """Return every engine, whether it can be used here, and what makes it so."""
-    made = environments()
+    try:
+        folder: Path | None = data_folder()
+    except UsageError:  # a user without a home has no environments
+        folder = None
+    made = environments() if folder is not None else ()
     rows = []
     for name, found in availabilities().items():
         own = tuple(environment for environment in made if environment.engine == name)
@@ -106,16 +116,16 @@ def list_engines() -> EngineList:
         if name != recipe.engine:
             own = tuple(environment for environment in made if environment.engine == name)
             needs = f"a provider of {recipe.engine}, in an environment of its own"
-            command = f"--target {own[0].target}" if own else f"triage engines install {name}"
+            command = f"--target {shlex.quote(own[0].target)}" if own else f"triage engines install {name}"
             rows.append(
                 EngineRow(name, usable=False, version="", device="", reason=needs, command=command, environments=own)
             )
-    return EngineList(tuple(rows), str(data_folder()))
+    return EngineList(tuple(rows), str(folder or ""))
 
 
 def _command(name: str, found: Availability, own: tuple[Environment, ...]) -> str:
     if own:
-        return f"--target {own[0].target}"
+        return f"--target {shlex.quote(own[0].target)}"
     return f"triage engines install {name}" if name in RECIPES else found.cure
 
 
@@ -138,60 +148,61 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         say: Told what takes a while.
 
     Raises:
-        UsageError: When there is no recipe for that engine (``environment-unknown``).
+        UsageError: When there is no recipe for that engine (``environment-unknown``), for what is no version
+            (``environment-version``), and where the environment cannot be (``environment-path``,
+            ``environment-foreign``, ``environment-busy``, ``home-missing``).
         EngineMissing: When it cannot be made, or the engine does not start in it (``environment-failed``).
     """
-    engine, _, version = word.partition("==")
+    engine, pinned, version = word.partition("==")
     if engine not in RECIPES:
         raise UsageError(
             f"there is no environment for an engine '{engine}'",
             slug="environment-unknown",
             cure=f"use one of: {', '.join(RECIPES)}; others say how they are installed in: triage engines",
         )
-    if version and not _VERSION.fullmatch(version):
+    if pinned and not _VERSION.fullmatch(version):
         raise UsageError(
             f"'{version}' is no version of a package", slug="environment-version", cure="write e.g. openvino==2024.0.0"
         )
     name = f"{engine}-{version}" if version else engine
-    for known in environments():
-        if known.name == name and Path(known.python).exists():
-            return known
-    folder = data_folder() / name
     recipe = RECIPES[engine]
     requirements = (f"{recipe.package}=={version}", *recipe.unpinned) if version else recipe.requirements
+    around = data_folder()
+    if "," in str(around):
+        raise UsageError(
+            f"{around} has a comma, and no engine spec can name a Python there",
+            slug="environment-path",
+            cure="set XDG_DATA_HOME to another folder",
+        )
     try:
-        _clear(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        say(f"making {folder}")
-        _call([sys.executable, "-m", "venv", str(folder)], "a virtual environment")
-        python = folder / "bin" / "python"
-        say(f"installing {' '.join(requirements)}")
-        _call([str(python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *requirements], "pip")
-        made = Environment(engine, name, str(python), requirements)
+        with locked(around) as lock:
+            return _known(name) or _make(engine, name, requirements, lock, say)
+    except OSError as error:
+        raise failed(f"{error.filename or around}: {error.strerror or error}") from error
+
+
+def _known(name: str) -> Environment | None:
+    """Return the environment of that name, if it is there and has its Python."""
+    for known in environments():
+        if known.name == name and Path(known.python) == data_folder() / name / PYTHON and Path(known.python).exists():
+            (data_folder() / name / MARK).unlink(missing_ok=True)
+            return known
+    return None
+
+
+def _make(engine: str, name: str, requirements: tuple[str, ...], lock: int, say: Callable[[str], None]) -> Environment:
+    folder = data_folder() / name
+    clear(folder, NOTE)
+    try:
+        made = Environment(engine, name, str(make(folder, requirements, lock, say)), requirements)
         made = dataclasses.replace(made, version=_started(made))
         dump(made, folder / NOTE)
-    except OSError as error:
-        raise _failed(f"{folder}: {error.strerror or error}") from error
-    finally:
-        if not (folder / NOTE).exists() and (folder / _MADE_BY_VENV).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+        (folder / MARK).unlink()
+    except BaseException:
+        if not (folder / NOTE).exists():
+            clear(folder, NOTE)
+        raise
     return made
-
-
-def _clear(folder: Path) -> None:
-    """Remove what is left of an environment; nothing else is touched.
-
-    Raises:
-        UsageError: When the folder holds something else (``environment-foreign``).
-    """
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / _MADE_BY_VENV).exists():
-            raise UsageError(
-                f"{folder} is no virtual environment",
-                slug="environment-foreign",
-                cure="remove it, or set XDG_DATA_HOME",
-            )
-        shutil.rmtree(folder)
 
 
 def _started(made: Environment) -> str:
@@ -203,22 +214,6 @@ def _started(made: Environment) -> str:
             try:
                 engine.check(spec.options)
             except TriageError as error:
-                raise _failed(f"{made.engine} does not start in it: {error.message}") from error
+                raise failed(f"{made.engine} does not start in it: {error.message}") from error
     code = f"import importlib.metadata as m; print(m.version({RECIPES[made.engine].package!r}))"
-    return _call([made.python, "-c", code], "the new Python").strip()
-
-
-def _call(words: list[str], what: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        last = " ".join(line.strip() for line in (done.stderr or done.stdout).strip().splitlines()[-SAID_LINES:])
-        raise _failed(f"{what} ended with {done.returncode}: {last}")
-    return done.stdout
-
-
-def _failed(reason: str) -> EngineMissing:
-    return EngineMissing(
-        f"the environment cannot be made: {reason}",
-        slug="environment-failed",
-        cure="see what pip says; without network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
-    )
+    return call([made.python, "-I", "-c", code], "the new Python").strip()

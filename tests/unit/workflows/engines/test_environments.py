@@ -1,16 +1,18 @@
 """Environments are made from PyPI when asked for; here without it: pip is a script that says what it was asked."""
 
-import subprocess
-from pathlib import Path
+import os
+import sys
 
 import pytest
 
+from environment_stand_in import stand_in_python
 from tensortriage.engines.base import Availability
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.values.serial import dump
 from tensortriage.workflows.engines import environments
 from tensortriage.workflows.engines.environments import NOTE, Environment, install, list_engines
 from tensortriage.workflows.engines.recipes import RECIPES
+from tensortriage.workflows.engines.virtual_environment import MARK, PYTHON, locked
 
 
 @pytest.fixture
@@ -20,32 +22,25 @@ def data(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def calls(monkeypatch):
-    """Every process that would be started; ``venv`` makes its folder, ``pip`` fails for version 0."""
-    made = []
-
-    def run(words, **_):
-        made.append(words)
-        if "venv" in words:
-            python = Path(words[-1]) / "bin" / "python"
-            python.parent.mkdir(parents=True)
-            python.write_text("")
-            (Path(words[-1]) / "pyvenv.cfg").write_text("")
-        failed = "openvino==0" in words
-        return subprocess.CompletedProcess(words, int(failed), "2026.4.1\n", "no such version\n" if failed else "")
-
-    monkeypatch.setattr(environments.subprocess, "run", run)
+def calls(tmp_path, monkeypatch):
+    """Return what is called instead of this Python: a script that notes its words; see `stand_in_python`."""
+    monkeypatch.setattr(sys, "executable", str(stand_in_python(tmp_path)))
     monkeypatch.setattr(environments, "create", lambda spec: object())
-    return made
+    return tmp_path / "calls"
+
+
+def words(calls):
+    return calls.read_text().splitlines() if calls.exists() else []
 
 
 def test_an_environment_is_pinned_and_made_once(data, calls):
     made = install("openvino")
-    assert calls[1][-len(RECIPES["openvino"].requirements) :] == [*RECIPES["openvino"].requirements]
+    assert words(calls)[1].endswith(" " + " ".join(RECIPES["openvino"].requirements))
     assert made.target == f"openvino:worker={data / 'openvino' / 'bin' / 'python'}"
-    count = len(calls)
+    count = len(words(calls))
     assert install("openvino") == made
-    assert len(calls) == count
+    assert len(words(calls)) == count
+    assert sorted(path.name for path in (data / "openvino").iterdir()) == ["bin", "pyvenv.cfg", NOTE]
 
 
 def test_another_version_is_an_environment_of_its_own(data, calls):
@@ -66,6 +61,9 @@ def test_what_pip_refuses_leaves_nothing(data, calls):
     [
         ("litert", "environment-unknown"),
         ("openvino==../../..", "environment-version"),
+        ("openvino==", "environment-version"),
+        ("../openvino", "environment-unknown"),
+        ("", "environment-unknown"),
         ("openvino==1 --index-url=x", "environment-version"),
     ],
 )
@@ -73,16 +71,97 @@ def test_what_cannot_be_asked_for_is_refused(data, calls, word, slug):
     with pytest.raises(UsageError) as caught:
         install(word)
     assert caught.value.slug == slug
-    assert calls == []
+    assert words(calls) == []
 
 
-def test_a_folder_that_is_no_environment_is_left_alone(data, calls):
+@pytest.mark.parametrize("name", ["mine.txt", "pyvenv.cfg"])
+def test_a_folder_that_is_none_of_ours_is_left_alone(data, calls, name):
     (data / "openvino").mkdir(parents=True)
-    (data / "openvino" / "mine.txt").write_text("mine")
+    (data / "openvino" / name).write_text("mine")
     with pytest.raises(UsageError) as caught:
         install("openvino")
     assert caught.value.slug == "environment-foreign"
-    assert (data / "openvino" / "mine.txt").read_text() == "mine"
+    assert (data / "openvino" / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling"])
+def test_what_is_no_folder_is_left_alone(data, calls, tmp_path, kind):
+    data.mkdir(parents=True)
+    there = tmp_path / "there"
+    if kind == "link":
+        there.mkdir()
+        (there / NOTE).write_text("{}")
+    if kind == "file":
+        (data / "openvino").write_text("mine")
+    else:
+        (data / "openvino").symlink_to(there)
+    with pytest.raises(UsageError) as caught:
+        install("openvino")
+    assert caught.value.slug == "environment-foreign"
+    assert not (there / "bin").exists()
+    assert [path.name for path in data.iterdir()] == ["openvino"]
+
+
+def test_links_in_what_was_left_are_not_followed(data, calls, tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "kept.txt").write_text("mine")
+    (data / "openvino").mkdir(parents=True)
+    (data / "openvino" / MARK).touch()
+    (data / "openvino" / "lib").symlink_to(mine)
+    install("openvino")
+    assert (mine / "kept.txt").read_text() == "mine"
+
+
+def test_an_environment_that_has_lost_its_python_is_made_again(data, calls):
+    made = install("openvino")
+    (data / "openvino" / PYTHON).unlink()
+    assert install("openvino") == made
+    assert (data / "openvino" / PYTHON).exists()
+
+
+def test_a_folder_that_no_spec_can_name(tmp_path, monkeypatch, calls):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "one,two"))
+    with pytest.raises(UsageError) as caught:
+        install("openvino")
+    assert caught.value.slug == "environment-path"
+    assert words(calls) == []
+
+
+@pytest.mark.parametrize("place", ["file", "file/under"])
+def test_a_place_that_is_no_folder(tmp_path, monkeypatch, calls, place):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / place))
+    assert {row.environments for row in list_engines().engines} == {()}
+    with pytest.raises(EngineMissing, match="file"):
+        install("openvino")
+
+
+def test_only_one_makes_environments_at_a_time(data, calls):
+    with locked(data), pytest.raises(UsageError) as caught:
+        install("openvino")
+    assert caught.value.slug == "environment-busy"
+    install("openvino")
+
+
+def test_pip_may_say_anything(data, calls):
+    with pytest.raises(EngineMissing) as caught:
+        install("openvino==0.1")
+    assert caught.value.slug == "environment-failed"
+    assert "\ufffd" in caught.value.message
+    assert list(data.iterdir()) == []
+
+
+def test_nothing_is_imported_from_the_current_folder(data, calls):
+    install("openvino")
+    assert [line.split()[2] for line in words(calls)] == ["-I", "-I", "-I"]
+
+
+def test_pip_installs_nowhere_else(data, calls, monkeypatch):
+    monkeypatch.setenv("PIP_TARGET", "/there")
+    monkeypatch.setenv("PIP_INDEX_URL", "kept")
+    install("openvino")
+    assert words(calls)[1].startswith("PIP_TARGET= PIP_INDEX_URL=kept ")
 
 
 def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monkeypatch):
@@ -106,9 +185,14 @@ def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monk
     assert rows["openvino"].environments[0].version == "1"
 
 
-def test_a_note_of_another_kind_is_no_environment(data):
+@pytest.mark.parametrize("kind", ["{}", "[" * 2000, "fifo", "folder"])
+def test_a_note_of_another_kind_is_no_environment(data, kind):
     (data / "openvino").mkdir(parents=True)
-    (data / "openvino" / NOTE).write_text("{}")
+    note = data / "openvino" / NOTE
+    if kind in ("fifo", "folder"):
+        os.mkfifo(note) if kind == "fifo" else note.mkdir()
+    else:
+        note.write_text(kind)
     assert environments.environments() == ()
 
 
