@@ -16,6 +16,7 @@ TriageError
 Errors of other libraries are translated at one border: the module that calls the library.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -91,3 +92,32 @@ class EngineHung(EngineError):
 
 class EngineOutOfMemory(EngineError):
     """The engine exceeded its memory limit."""
+
+
+def nearest(word: str, known: Iterable[str], most: int = 1, *, cutoff: float = 0.6) -> list[str]:
+    """Return the known words most like an unknown one, whatever their case; the most alike first.
+
+    Args:
+        word: The unknown word.
+        known: The words that would be understood.
+        most: How many are returned.
+        cutoff: Least likeness, from 0 to 1, as `difflib.SequenceMatcher.ratio` measures it.
+    """
+    import difflib  # only when something is wrong
+
+    by_case = {name.lower(): name for name in known}
+    return [by_case[found] for found in difflib.get_close_matches(word.lower(), by_case, n=most, cutoff=cutoff)]
+
+
+def did_you_mean(word: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6, otherwise: str = "") -> str:
+    """Return a cure that offers the known words most like an unknown one.
+
+    Args:
+        word: The unknown word.
+        known: The words that would be understood.
+        most: How many are offered.
+        cutoff: Least likeness of what is offered.
+        otherwise: The cure when none is like it.
+    """
+    near = nearest(word, known, most, cutoff=cutoff)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise

@@ -2,12 +2,12 @@
 
 import importlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from tensortriage.cli.logs.options import before_the_command, log_parameters
+from tensortriage.errors import did_you_mean
 
 
 class CommandGroup(click.Group):
@@ -52,8 +52,8 @@ class LazyGroup(CommandGroup):
 
             if (refused := refused_command(args[0])) is not None:
                 raise refused
-            near = get_close_matches(args[0], self._table, n=1)
-            hint = f", did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self._table)}"
+            meant = did_you_mean(args[0], self._table)
+            hint = f", {meant}" if meant else f"; commands: {', '.join(self._table)}"
             ctx.fail(f"no command '{args[0]}'{hint}")
         return super().resolve_command(ctx, args)
 

@@ -1,4 +1,4 @@
-"""Parts of a request that many commands share: data, limits, tolerances."""
+"""Parts of a request that many commands share: data, limits, tolerances, when to stop."""
 
 import re
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.scripts import METRIC, Arrays, ScriptFunction
+from tensortriage.search.statistics.stop_rule import Until
 
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""
@@ -54,3 +55,16 @@ def tolerance_of(given: ToleranceValues) -> PolygraphyTolerance | None:
     """Return the tolerance that --atol and --rtol stand for; None without them (the noise floor judges)."""
     atol, rtol = parse_named(given["atol"], parse_number), parse_named(given["rtol"], parse_number)
     return PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None
+
+
+def until_of(text: str, most: int) -> tuple[Until, int] | None:
+    """Return when something is repeated often enough, and how often at most; None for an unknown ``--until``.
+
+    Args:
+        text: ``good``, ``bad``, ``sure`` or a number.
+        most: How often at most where no number is given.
+    """
+    word = text.lower()
+    if word in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
+        return Until(word), most
+    return (Until.COUNT, int(word)) if word.isdecimal() and int(word) > 0 else None

@@ -4,11 +4,10 @@ The table of known words is the engine's own `Engine.options`, so help text and 
 that ends in ``.KEY`` stands for a family (``config.KEY`` accepts ``config.anything``).
 """
 
-import difflib
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from tensortriage.errors import UsageError
+from tensortriage.errors import UsageError, did_you_mean
 from tensortriage.values.dtype import Precision
 
 T = TypeVar("T")
@@ -118,10 +117,12 @@ def read_options(given: Mapping[str, str], known: Mapping[str, str]) -> Options:
 
 
 def _unknown(word: str, known: tuple[str, ...]) -> UsageError:
-    near = difflib.get_close_matches(word.lower(), known, n=1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
     listed = f"known options: {', '.join(known)}" if known else "this engine has no options"
-    return UsageError(f"'{word}' is not an option of this engine", slug="engine-option-unknown", cure=f"{hint}{listed}")
+    return UsageError(
+        f"'{word}' is not an option of this engine",
+        slug="engine-option-unknown",
+        cure=f"{did_you_mean(word, known)} {listed}".lstrip(),
+    )
 
 
 def _bad_value(key: str, value: str, wanted: str) -> UsageError:

@@ -5,7 +5,6 @@ imported only when asked for, so that naming one engine never costs the import o
 only for names the table does not know. A built-in name cannot be taken over by an installed package.
 """
 
-import difflib
 import importlib
 import importlib.metadata
 import os
@@ -15,7 +14,7 @@ from typing import cast
 
 from tensortriage.engines.base import Availability, Engine, Limits
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineMissing, TriageError, UsageError
+from tensortriage.errors import EngineMissing, TriageError, UsageError, did_you_mean
 from tensortriage_worker.silence import APART
 
 GROUP = "tensortriage.engines"
@@ -107,11 +106,8 @@ def _registered() -> Mapping[str, importlib.metadata.EntryPoint]:
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> UsageError:
-    near = difflib.get_close_matches(name.lower(), names, n=1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
-    return UsageError(
-        f"no engine is called '{name}'", slug="engine-unknown", cure=f"{hint}known engines: {', '.join(names)}"
-    )
+    cure = f"{did_you_mean(name, names)} known engines: {', '.join(names)}".lstrip()
+    return UsageError(f"no engine is called '{name}'", slug="engine-unknown", cure=cure)
 
 
 def _broken(name: str, error: Exception) -> EngineMissing:

@@ -8,14 +8,13 @@ it is an error that names the conversion. `Casting.ROUND` is that conversion, as
 The rule for shapes: known dimensions must be equal. There is no transposing and no reshaping.
 """
 
-import difflib
 import enum
 import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import DataError, UsageError, did_you_mean
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -54,8 +53,8 @@ def check_feed(feed: Feed, specs: Sequence[ValueSpec], *, casting: Casting = Cas
 
 def near(word: str, known: Collection[str]) -> str:
     """Return ``, did you mean 'x'?`` for the known word nearest to a wrong one, or an empty string."""
-    matches = difflib.get_close_matches(word, known, n=1)
-    return f", did you mean '{matches[0]}'?" if matches else ""
+    meant = did_you_mean(word, known)
+    return f", {meant}" if meant else ""
 
 
 def fits(shape: Sequence[int], spec: ValueSpec) -> bool:

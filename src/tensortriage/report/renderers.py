@@ -3,12 +3,11 @@
 import dataclasses
 import importlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from tensortriage.errors import StoreError, UsageError
+from tensortriage.errors import StoreError, UsageError, did_you_mean
 from tensortriage.report.document import Report
 from tensortriage.values.files import placed
 
@@ -65,12 +64,10 @@ def find_format(name: str | None, output: Path | None) -> ReportFormat:
     if name is not None:
         if name in FORMATS:
             return FORMATS[name]
-        near = get_close_matches(name, FORMATS, n=1)
-        hint = f"did you mean '{near[0]}'? " if near else ""
         raise UsageError(
             f"'{name}' is not a report format",
             slug="report-format-unknown",
-            cure=f"{hint}use one of: {', '.join(FORMATS)}",
+            cure=f"{did_you_mean(name, FORMATS)} use one of: {', '.join(FORMATS)}".lstrip(),
         )
     if output is None:
         return FORMATS["console"]

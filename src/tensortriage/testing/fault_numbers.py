@@ -123,21 +123,20 @@ def coarse(site: Site) -> np.ndarray:
 
 def inf(site: Site) -> np.ndarray:
     """Make one element infinite: the one with the flat index given by the amount (0)."""
-    if site.right.dtype.kind in "iub":
-        raise unsupported("inf", "the value is not floating point")
-    wrong = site.right.copy()
-    if wrong.size:
-        wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = np.inf
-    return wrong
+    return _one_element(site, "inf", np.inf)
 
 
 def nan(site: Site) -> np.ndarray:
     """Make one element NaN: the one with the flat index given by the amount (0)."""
+    return _one_element(site, "nan", np.nan)
+
+
+def _one_element(site: Site, kind: str, number: float) -> np.ndarray:
     if site.right.dtype.kind in "iub":
-        raise unsupported("nan", "the value is not floating point")
+        raise unsupported(kind, "the value is not floating point")
     wrong = site.right.copy()
     if wrong.size:
-        wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = np.nan
+        wrong.reshape(-1)[int(site.amount_or(0)) % wrong.size] = number
     return wrong
 
 

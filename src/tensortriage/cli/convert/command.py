@@ -12,6 +12,7 @@ from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_
 from tensortriage.cli.surgeon.edit_values import ConvertValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
+    INFER_SHAPES,
     OWN_INFERENCE,
     PROOF,
     SHAPES,
@@ -114,15 +115,7 @@ options = together(
         rare=True,
         help="Results of every node of these op types become outputs.",
     ),
-    option(
-        "--shape-inference",
-        "--do-shape-inference",
-        "infer_shapes",
-        is_flag=True,
-        heading=SHAPES,
-        rare=True,
-        help="Infer shapes and declare them.",
-    ),
+    INFER_SHAPES,
     OWN_INFERENCE,
     shapes_option("--input-shapes", heading=SHAPES),
 )

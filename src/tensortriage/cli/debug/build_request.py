@@ -18,13 +18,12 @@ from tensortriage.cli.documents import print_document
 from tensortriage.cli.inspect.engine_arguments import required_target
 from tensortriage.cli.option_values import BuildValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.cli.requests import feed_request, limits_of, tolerance_of, until_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.report.terminal.builds_text import WORDS, study_lines
 from tensortriage.search.search_result import Progress
-from tensortriage.search.statistics.stop_rule import Until
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
 from tensortriage.workflows.study_builds import BuildRequest, study_builds
@@ -132,15 +131,12 @@ def goal_of(given: BuildValues) -> BuildGoal:
     Raises:
         UsageError: When ``--until`` is no known word and no number (``build-until-unknown``).
     """
-    text = given["until"].lower()
-    if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
-        until, most = Until(text), given["max_builds"]
-    elif text.isdecimal() and int(text) > 0:
-        until, most = Until.COUNT, int(text)
-    else:
+    found = until_of(given["until"], given["max_builds"])
+    if found is None:
         raise UsageError(
             f"--until {given['until']} means nothing",
             slug="build-until-unknown",
             cure="give good, bad, sure, or a number of builds of at least 1",
         )
+    until, most = found
     return BuildGoal(until, most, rate=given["rate"], seconds=given["budget"], pin=not given["no_pin"])

@@ -15,11 +15,12 @@ from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import RepeatValues
 from tensortriage.cli.progress import Teller
+from tensortriage.cli.requests import until_of
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
-from tensortriage.search.statistics.stop_rule import RepeatStop, Until
+from tensortriage.search.statistics.stop_rule import RepeatStop
 from tensortriage.values.serial import to_json
 from tensortriage.workflows.repeat import Repeated, RepeatGoal, repeat
 
@@ -65,17 +66,14 @@ def goal_of(given: RepeatValues) -> RepeatGoal:
     Raises:
         UsageError: When ``--until`` is no known word and no number (``repeat-until-unknown``).
     """
-    text = given["until"].lower()
-    if text in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
-        until, most = Until(text), given["max_runs"]
-    elif text.isdecimal() and int(text) > 0:
-        until, most = Until.COUNT, int(text)
-    else:
+    found = until_of(given["until"], given["max_runs"])
+    if found is None:
         raise UsageError(
             f"--until {given['until']} means nothing",
             slug="repeat-until-unknown",
             cure="give good, bad, sure, or a number of runs of at least 1",
         )
+    until, most = found
     return RepeatGoal(until, most, width=given["width"], seconds=given["budget"])
 
 

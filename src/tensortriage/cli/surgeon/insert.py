@@ -10,7 +10,8 @@ from tensortriage.cli.options import READ, GuideCommand, common, option
 from tensortriage.cli.surgeon.edit_values import InsertValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
-    SHAPES,
+    INFER_SHAPES,
+    OWN_INFERENCE,
     feed_option,
     feeding_of,
     file_options,
@@ -40,10 +41,8 @@ LISTS = (*FEED_LISTS, "--inputs", "--outputs", "--attrs")
 @option("--name", default="", metavar="NAME", heading=NODE, help="Name of the node.")
 @option("--attrs", multiple=True, metavar="NAME=VALUE...", heading=NODE,
         help="Attributes: 1 is an int, 1.0 a float, '1' or text a string, [0,1] a list.")  # fmt: skip
-@option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=SHAPES, rare=True,
-        help="Infer shapes and declare them.")  # fmt: skip
-@option("--no-onnxruntime-shape-inference", is_flag=True, expose_value=False, heading=SHAPES, rare=True,
-        help="Accepted; inference is ONNX's own.")  # fmt: skip
+@INFER_SHAPES
+@OWN_INFERENCE
 @file_options
 @proof_options
 @feed_option()

@@ -149,6 +149,15 @@ def layout_of(given: LayoutValues, default: "ExternalData") -> "ExternalData | E
 
 
 OWN_INFERENCE = own_inference(SHAPES)
+INFER_SHAPES = option(
+    "--shape-inference",
+    "--do-shape-inference",
+    "infer_shapes",
+    is_flag=True,
+    heading=SHAPES,
+    rare=True,
+    help="Infer shapes and declare them.",
+)
 
 
 def verify_of(word: bool | None) -> "Verify":

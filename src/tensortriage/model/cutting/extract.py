@@ -16,10 +16,10 @@ from tensortriage.model.provenance.network_outputs import note_part
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.rewrite_helpers import (
     declared_value,
-    did_you_mean,
     find_nodes,
     initializer,
     is_standard,
+    nearest_name,
     outer_values,
     with_graph,
 )
@@ -62,7 +62,7 @@ def extract(
             raise UsageError(
                 f"none of the extracted nodes makes the value {name!r}",
                 slug="output-not-made",
-                cure=did_you_mean(name, made),
+                cure=nearest_name(name, made),
             )
     return carving.finish([made[name] for name in names])
 

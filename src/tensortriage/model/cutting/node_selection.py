@@ -3,12 +3,11 @@
 import dataclasses
 import fnmatch
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 
-from tensortriage.errors import UsageError
+from tensortriage.errors import UsageError, did_you_mean
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.provenance.path_names import dotted, modules_matching
-from tensortriage.model.transforms.rewrite_helpers import did_you_mean
+from tensortriage.model.transforms.rewrite_helpers import nearest_name
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ def _by_name(graph: Graph, pattern: str) -> set[str]:
         raise UsageError(
             f"the model has no node or module named {pattern!r}",
             slug="node-unknown",
-            cure=did_you_mean(pattern, [*names, *filter(None, (graph.origin(name).module for name in names))]),
+            cure=nearest_name(pattern, [*names, *filter(None, (graph.origin(name).module for name in names))]),
         )
     return found
 
@@ -158,7 +157,7 @@ def _position(graph: Graph, word: str) -> int:
     raise UsageError(
         f"the model has no node {word!r}",
         slug="node-unknown",
-        cure=did_you_mean(word, [node.name for node in graph.nodes])
+        cure=nearest_name(word, [node.name for node in graph.nodes])
         if not word.isdigit()
         else f"positions go from 0 to {len(graph.nodes) - 1}",
     )
@@ -168,26 +167,22 @@ def _by_operator(graph: Graph, word: str) -> set[str]:
     found = {node.name for node in graph.nodes if node.op_type.lower() == word.lower()}
     if not found:
         known = sorted({node.op_type for node in graph.nodes})
-        near = get_close_matches(word, known, n=1)
         raise UsageError(
             f"the model has no node of type {word!r}",
             slug="op-type-unknown",
-            cure=f"did you mean {near[0]!r}?" if near else "it has: " + ", ".join(known[:30]),
+            cure=did_you_mean(word, known, otherwise="it has: " + ", ".join(known[:30])),
         )
     return found
 
 
 def _by_scope(graph: Graph, scope: str) -> set[str]:
-    wanted = dotted(scope)
     found = nodes_of_module(graph, scope)
     if not found:
         known = sorted(filter(None, {graph.origin(node.name).module for node in graph.nodes}))
-        near = get_close_matches(wanted, known, n=3)
+        some = "it has, for instance: " + ", ".join(known[:5]) if known else "the exporter wrote no module names"
         raise UsageError(
             f"no node of the model belongs to the module {scope!r}",
             slug="scope-unknown",
-            cure="did you mean " + " or ".join(map(repr, near)) + "?"
-            if near
-            else ("it has, for instance: " + ", ".join(known[:5]) if known else "the exporter wrote no module names"),
+            cure=did_you_mean(dotted(scope), known, most=3, otherwise=some),
         )
     return found

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
-from tensortriage.model.mixed_precision.rounding_nodes import Rounder, insert_behind, opset_needed
+from tensortriage.model.mixed_precision.rounding_nodes import Rounder, insert_behind, opset_needed, take_over
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.opset_upgrade import require_opset, retyped
 from tensortriage.values.dtype import Precision
@@ -105,14 +105,4 @@ class _Rounding:
     def _round_result(self, value: ir.Value) -> None:
         """Put the rounding nodes behind a node; what they make takes over the name and all uses."""
         users = tuple(value.uses())
-        nodes = self._rounder.nodes(value)
-        rounded = nodes[-1].outputs[0]
-        for user, index in users:
-            user.replace_input_with(index, rounded)
-        graph = value.graph
-        if graph is not None and value.is_graph_output():
-            for index, output in enumerate(graph.outputs):
-                if output is value:
-                    graph.outputs[index] = rounded
-        rounded.name, value.name = value.name, self._names.fresh(f"exact::{value.name}")
-        insert_behind(value, nodes)
+        take_over(value, self._rounder.nodes(value), users, name=self._names.fresh(f"exact::{value.name}"))

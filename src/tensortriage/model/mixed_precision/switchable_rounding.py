@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
-from tensortriage.model.mixed_precision.rounding_nodes import Rounder, insert_behind, is_constant, opset_needed
+from tensortriage.model.mixed_precision.rounding_nodes import Rounder, is_constant, opset_needed, take_over
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.opset_upgrade import require_opset, retyped
 from tensortriage.model.transforms.rewrite_helpers import Names, initializer
@@ -149,16 +149,7 @@ class _Switching:
     def _result(self, owner: ir.Node, value: ir.Value) -> None:
         users = tuple(value.uses())
         gate = self._gate(value, Switch(owner.name or "", ""))
-        made = gate.outputs[0]
-        for user, index in users:
-            user.replace_input_with(index, made)
-        graph = value.graph
-        if graph is not None and value.is_graph_output():
-            for index, output in enumerate(graph.outputs):
-                if output is value:
-                    graph.outputs[index] = made
-        made.name, value.name = value.name, self._names.fresh(f"exact::{value.name}")
-        insert_behind(value, [gate])
+        take_over(value, [gate], users, name=self._names.fresh(f"exact::{value.name}"))
 
     def _gate(self, value: ir.Value, wanted: Switch) -> ir.Node:
         """Return an If that rounds a value when its switch says so."""

@@ -13,7 +13,7 @@ from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.opset_upgrade import require_opset
-from tensortriage.model.transforms.rewrite_helpers import Names, find_values, initializer, is_standard
+from tensortriage.model.transforms.rewrite_helpers import Names, find_values, initializer, is_standard, replace_output
 from tensortriage.values.spec import ValueSpec
 
 _OPSET_OF_INTEGER_MIN = 12
@@ -60,9 +60,7 @@ def bound(model: Model, bounds: Mapping[str, int], *, specs: Mapping[str, ValueS
             bounded.name = names.fresh(f"bounded::{name}")
             graph.insert_before(graph[0], node)
             continue
-        for position, output in enumerate(graph.outputs):
-            if output is value:
-                graph.outputs[position] = bounded
+        replace_output(graph, value, bounded)
         value.name, bounded.name = names.fresh(f"unbounded::{name}"), name
         graph.insert_after(producer, node)
     return Model.from_ir(clone.ir)

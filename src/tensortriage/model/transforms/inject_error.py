@@ -7,7 +7,7 @@ import onnx_ir as ir
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
 from tensortriage.model.transforms.mark_outputs import BEFORE_PREFIX
-from tensortriage.model.transforms.rewrite_helpers import Names, declared_value, find_values
+from tensortriage.model.transforms.rewrite_helpers import Names, declared_value, find_values, replace_output
 from tensortriage.values.spec import ValueSpec
 
 ERROR_PREFIX = "error::"
@@ -46,9 +46,7 @@ def perturb(
         for user, index in users:
             if user.graph is not graph or user.name not in sparing:
                 user.replace_input_with(index, add.outputs[0])
-        for position, output in enumerate(graph.outputs):
-            if output is value:
-                graph.outputs[position] = add.outputs[0]
+        replace_output(graph, value, add.outputs[0])
         value.name = names.fresh(f"{BEFORE_PREFIX}{name}")
         add.outputs[0].name = name
         graph.insert_after(producer, add)

@@ -2,17 +2,16 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 
 import onnx
 import onnx_ir as ir
 
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import ModelError, UsageError, nearest
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import forget_shapes
 from tensortriage.model.shape_inference.type_inference import infer_types
-from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, find_values
+from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, find_values, replace_output
 from tensortriage.model.transforms.unused_removal import clean_in_place
 
 Attribute = int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
@@ -104,9 +103,7 @@ def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, na
         if user is not node:
             user.replace_input_with(index, made)
     is_output = old in graph.outputs and old.producer() is not None
-    for position, output in enumerate(tuple(graph.outputs)):
-        if output is old:
-            graph.outputs[position] = made
+    replace_output(graph, old, made)
     if is_input and not is_output:
         made.name = names.fresh(f"inserted::{name}")
     else:
@@ -120,7 +117,7 @@ def is_custom(domain: str, op_type: str) -> bool:
         return True
     names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain in STANDARD_DOMAINS}
     alike = [name for name in names if abs(len(name) - len(op_type)) <= 1]
-    return op_type not in names and not get_close_matches(op_type, alike, n=1)
+    return op_type not in names and not nearest(op_type, alike)
 
 
 def _check(model: Model, node: ir.Node) -> None:

@@ -21,6 +21,7 @@ from tensortriage.model.transforms.rewrite_helpers import (
     is_standard,
     outer_values,
     prune_initializers,
+    replace_output,
     walk_bodies,
 )
 from tensortriage.model.transforms.unused_removal import clean_in_place
@@ -233,6 +234,4 @@ def _rewire(old: ir.Value, new: ir.Value, switch: ir.Node) -> None:
             user.replace_input_with(index, new)
     graph = old.graph
     if graph is not None and old.is_graph_output() and old.producer() is not None:
-        for position, output in enumerate(graph.outputs):
-            if output is old:
-                graph.outputs[position] = new
+        replace_output(graph, old, new)

@@ -4,13 +4,12 @@ A transformation clones a model, edits the clone and wraps it again; the tensors
 so nothing here ever renames an initializer (onnx_ir would rename the shared tensor with it).
 """
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import ModelError, UsageError, did_you_mean
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.model import Model
 from tensortriage.values.spec import ValueSpec
@@ -49,18 +48,16 @@ def find_values(model: Model, names: Iterable[str]) -> dict[str, ir.Value]:
     for name in names:
         if name not in known:
             raise UsageError(
-                f"the model has no value named {name!r}", slug="value-unknown", cure=did_you_mean(name, known)
+                f"the model has no value named {name!r}", slug="value-unknown", cure=nearest_name(name, known)
             )
         found[name] = known[name]
     return found
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a cure that offers the known words most like an unknown one."""
-    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
-    if close:
-        return "did you mean " + " or ".join(repr(name) for name in close) + "?"
-    return "list the names with triage inspect model MODEL --show layers"
+def nearest_name(word: str, known: Iterable[str]) -> str:
+    """Return a cure that offers the names of nodes or values most like an unknown one."""
+    listed = "list the names with triage inspect model MODEL --show layers"
+    return did_you_mean(word, known, most=3, cutoff=0.5, otherwise=listed)  # names are often as short as w1
 
 
 def outer_values(node: ir.Node) -> tuple[ir.Value, ...]:
@@ -199,5 +196,12 @@ def _unknown_node(graph: ir.Graph, name: str) -> UsageError:
     return UsageError(
         f"the model has no node named {name!r}",
         slug="node-unknown",
-        cure=did_you_mean(name, [node.name or "" for node in graph]),
+        cure=nearest_name(name, [node.name or "" for node in graph]),
     )
+
+
+def replace_output(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+    """Return another value from a graph wherever it returns one."""
+    for position, output in enumerate(graph.outputs):
+        if output is old:
+            graph.outputs[position] = new

@@ -21,7 +21,7 @@ from tensortriage.model.io.check_tensors import STRIPPED_MARK
 from tensortriage.model.io.serialize import Hollow
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
-from tensortriage.model.transforms.rewrite_helpers import did_you_mean
+from tensortriage.model.transforms.rewrite_helpers import nearest_name
 from tensortriage.values.dtype import DType
 
 _SPARSE = "SPARSE_2_4"
@@ -56,7 +56,7 @@ def strip_weights(
             raise UsageError(
                 f"the model has no initializer named {name!r}",
                 slug="initializer-unknown",
-                cure=did_you_mean(name, graph.initializers),
+                cure=nearest_name(name, graph.initializers),
             )
     names = [name for name in dict.fromkeys(_weights(graph)) if name not in exclude]
     if not names and not needs_weights:

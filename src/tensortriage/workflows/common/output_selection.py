@@ -4,9 +4,8 @@ import dataclasses
 import fnmatch
 import logging
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
 
-from tensortriage.errors import UsageError
+from tensortriage.errors import UsageError, did_you_mean
 from tensortriage.model.cutting.node_selection import nodes_of_module
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import markable
@@ -94,11 +93,10 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     for pattern in patterns:
         hits = {pattern} if pattern in known else set(fnmatch.filter(names, pattern))
         if not hits:
-            near = get_close_matches(pattern, names, n=1)
             raise UsageError(
                 f"no tensor is called '{pattern}'",
                 slug="value-unknown",
-                cure=f"did you mean '{near[0]}'?" if near else "list them: triage run MODEL --onnx-outputs mark all",
+                cure=did_you_mean(pattern, names, otherwise="list them: triage run MODEL --onnx-outputs mark all"),
             )
         found |= hits
     return found
@@ -120,11 +118,10 @@ def of_types(model: Model, types: Sequence[str], known: Sequence[str], *, strict
             if not strict:
                 _logger.warning("the model has no node of type '%s'", word)
                 continue
-            near = get_close_matches(word.lower(), by_type, n=1)
             raise UsageError(
                 f"the model has no node of type '{word}'",
                 slug="op-type-unknown",
-                cure=f"did you mean '{near[0]}'?" if near else "it has: " + ", ".join(sorted(by_type)[:30]),
+                cure=did_you_mean(word, by_type, otherwise="it has: " + ", ".join(sorted(by_type)[:30])),
             )
         found |= by_type[word.lower()]
     return found

@@ -9,7 +9,7 @@ from tensortriage.model.cutting.node_selection import Dangling, nodes_between
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_order, with_specs
-from tensortriage.model.transforms.rewrite_helpers import did_you_mean
+from tensortriage.model.transforms.rewrite_helpers import nearest_name
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -120,7 +120,7 @@ def _check_known(model: Model, names: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(
-                f"the model has no value named '{name}'", slug="value-unknown", cure=did_you_mean(name, known)
+                f"the model has no value named '{name}'", slug="value-unknown", cure=nearest_name(name, known)
             )
 
 

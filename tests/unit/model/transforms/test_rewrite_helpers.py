@@ -6,9 +6,9 @@ import models
 from tensortriage.errors import UsageError
 from tensortriage.model.transforms.rewrite_helpers import (
     Names,
-    did_you_mean,
     find_nodes,
     find_values,
+    nearest_name,
     outer_values,
     prune_initializers,
 )
@@ -29,8 +29,8 @@ def test_values_are_found_in_the_order_asked_for():
 
 
 def test_cures():
-    assert did_you_mean("/layer.0/Gemn", ["/layer.0/Gemm", "z"]) == "did you mean '/layer.0/Gemm'?"
-    assert "triage inspect model" in did_you_mean("nothing like it", ["a", "b"])
+    assert nearest_name("/layer.0/Gemn", ["/layer.0/Gemm", "z"]) == "did you mean '/layer.0/Gemm'?"
+    assert "triage inspect model" in nearest_name("nothing like it", ["a", "b"])
 
 
 def test_a_node_needs_its_inputs_and_the_captures_of_its_bodies():
