@@ -38,6 +38,24 @@ class Mean(nn.Module):
         return x.sum(dim=0) / len(x) + torch.div((10 * x).to(torch.int64), 3, rounding_mode="floor").sum(dim=0)
 
 
+class Hash(nn.Module):
+    """Whole numbers divided by seven, rounded down."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.div(x * 3, 7, rounding_mode="floor")
+
+
+class Hashes(nn.Module):
+    """Scores of hashed words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hash, self.head = Hash(), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head((self.hash(x) % 100).float())
+
+
 class Dropping(nn.Module):
     """A network that somebody forgot to put into evaluation mode."""
 
@@ -124,3 +142,8 @@ def two_products_with_a_wrong_pass() -> tuple[nn.Module, torch.Tensor]:
 
     inductor.post_grad_custom_post_pass = forget
     return two_products()
+
+
+def hashes() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    torch.manual_seed(0)
+    return Hashes().eval(), {"x": torch.tensor([[2**40 + 5, 2**33 + 3, 123_456_789_123, 17]])}

@@ -54,12 +54,16 @@ class WrongPart:
         nodes: Their names.
         feed: The inputs on which that shows.
         values: What the network has on that feed, the results of these nodes and all they are made of among it.
-        reason: What they do wrong, with the module and the line of the network.
+        value: The one of their results that is wrong.
+        label: Module and line of the network.
+        reason: What they do wrong.
     """
 
     nodes: tuple[str, ...]
     feed: Feed
     values: Mapping[str, np.ndarray]
+    value: str
+    label: str
     reason: str
 
 

@@ -5,6 +5,7 @@ against the envelope of the ONNX model. What lies outside was changed by the exp
 a wrong output, all values before it being right, is what the nodes between them make wrong.
 """
 
+import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 
@@ -13,7 +14,8 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, WrongPart
-from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, network_values
+from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, between, network_values, next_known
+from tensortriage.diagnose.rungs.premises.whole_numbers import IN_FLOATING_POINT, inexact_integers
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -27,6 +29,7 @@ from tensortriage.values.store import MemoryStore
 
 QUESTION = "does the exported model compute what the network does?"
 _MOST_NODES = 8
+_MOVES = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "Expand"})
 
 
 def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
@@ -37,11 +40,15 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     since = inv.mark()
     worst: tuple[Feed, NetworkValues, dict[str, Dispute]] | None = None
     values: NetworkValues | None = None
+    whole: Mapping[str, Dispute] = {}
     for feed in inv.question.feeds:
         try:
             values = network_values(inv, network, feed, inner=worst is None)
             store = MemoryStore(values.arrays)
             found = {each.value: each for each in disputes(inv, inv.model, feed, values.names, store)}
+            if values.trace.network and not any(spec.name in found for spec in inv.model.outputs):
+                whole = inexact_integers(inv, feed, values)
+                found = dict(whole) or found
         except EngineError as failure:
             if evidence.in_training and values is not None and not values.training:
                 return _left_on(inv, evidence.in_training[0], values)
@@ -55,12 +62,12 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     feed, values, found = worst
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
-    first = _first(inv.model.graph, found, values, outputs)
-    culprit = first[0] if first else None
-    if first:
-        place = _place(inv.model.graph, first[0])
-        nodes = tuple(node.name for node in first[1])
-        evidence.wrong_part = WrongPart(nodes, feed, values.arrays, f"{place}: {first[0].reason}")
+    culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
+    if culprit:
+        if whole:
+            culprit = dataclasses.replace(culprit, reason=f"{culprit.reason}; {IN_FLOATING_POINT}")
+        place, names = _place(inv.model.graph, culprit), tuple(node.name for node in nodes)
+        evidence.wrong_part = WrongPart(names, feed, values.arrays, culprit.value, place, culprit.reason)
     inv.answered(
         QUESTION,
         f"no: output '{outputs[0]}' differs by {say(found[outputs[0]].error)} on {feed.name}; {values.share}",
@@ -168,12 +175,17 @@ def kind_of(node: Node, origins: Sequence[NodeOrigin]) -> NodeOrigin | None:
 
 
 def unlike_the_network(graph: Graph, nodes: Sequence[Node], operations: Collection[str]) -> Node:
-    """Return the first node of an operation that the network does not have; the last node when it has all of them."""
+    """Return the first node of an operation that the network does not have; when it has all of them, who computes last.
+
+    Nodes that only move what an operation computed, as those around a GRU do, say nothing of it.
+    """
     for node in nodes if operations else ():
         name = graph.origin(node.name).fx_node
         if name and name not in operations:
             return node
-    return nodes[-1]
+    last = graph.origin(nodes[-1].name).fx_node
+    made = [node for node in nodes if last and graph.origin(node.name).fx_node == last]
+    return next((node for node in reversed(made) if node.op_type not in _MOVES), nodes[-1])
 
 
 def wrong_constant(graph: Graph, nodes: Sequence[Node], dispute: Dispute, values: NetworkValues) -> Culprit | None:
@@ -240,32 +252,3 @@ def _settings(node: Node) -> str:
         if isinstance(value, (int, float, str, tuple))
     }
     return f" ({', '.join(f'{key}={value}' for key, value in plain.items())})" if plain else ""
-
-
-def next_known(graph: Graph, value: str, known: Collection[str]) -> set[str]:
-    """Return the known values that are made of a value without another known one between."""
-    found: set[str] = set()
-    pending, seen = [value], {value}
-    while pending:
-        for user in graph.consumers(pending.pop()):
-            for output in user.outputs:
-                if output and output not in seen:
-                    seen.add(output)
-                    if output in known:
-                        found.add(output)
-                    else:
-                        pending.append(output)
-    return found
-
-
-def between(graph: Graph, value: str, known: Collection[str]) -> tuple[Node, ...]:
-    """Return the nodes that make a value of known values, in topological order, those of constants left out."""
-    found: dict[int, Node] = {}
-    pending = [value]
-    while pending:
-        node = graph.producer(pending.pop())
-        if node is None or node.index in found or (not node.uses and node.op_type == "Constant"):
-            continue
-        found[node.index] = node
-        pending += [name for name in node.uses if name not in known]
-    return tuple(found[index] for index in sorted(found))

@@ -14,7 +14,7 @@ from tensortriage.engines.torch.engine import TorchSession
 from tensortriage.engines.torch.traced_values import Trace, around, leaving
 from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.ir.graph import Graph
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.spec import ValueSpec
 
@@ -161,3 +161,32 @@ def _own_error(inv: Investigation, network: EngineSpec, feed: Feed, arrays: Mapp
         if spec.dtype is not None and spec.dtype.is_float and wide[spec.name].shape == arrays[spec.name].shape
     ]
     return max(errors, default=None)
+
+
+def next_known(graph: Graph, value: str, known: Collection[str]) -> set[str]:
+    """Return the known values that are made of a value without another known one between."""
+    found: set[str] = set()
+    pending, seen = [value], {value}
+    while pending:
+        for user in graph.consumers(pending.pop()):
+            for output in user.outputs:
+                if output and output not in seen:
+                    seen.add(output)
+                    if output in known:
+                        found.add(output)
+                    else:
+                        pending.append(output)
+    return found
+
+
+def between(graph: Graph, value: str, known: Collection[str]) -> tuple[Node, ...]:
+    """Return the nodes that make a value of known values, in topological order, those of constants left out."""
+    found: dict[int, Node] = {}
+    pending = [value]
+    while pending:
+        node = graph.producer(pending.pop())
+        if node is None or node.index in found or (not node.uses and node.op_type == "Constant"):
+            continue
+        found[node.index] = node
+        pending += [name for name in node.uses if name not in known]
+    return tuple(found[index] for index in sorted(found))

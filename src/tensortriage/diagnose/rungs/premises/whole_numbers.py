@@ -1,0 +1,65 @@
+"""Whole numbers that an exporter computes in floating point: exact in PyTorch, rounded above 2^24 in the model.
+
+Such an error vanishes beside that of float32, and healthy evaluations of the model may round another way each. But an
+operation that takes whole numbers and gives whole numbers is exact in PyTorch: where the model gives anything else of
+the same numbers, the translation is wrong, whatever envelope the model has.
+"""
+
+from collections.abc import Mapping
+
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, between
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.envelope.members import WITNESS, spread
+from tensortriage.envelope.reference import Dispute
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.values.store import MemoryStore
+
+IN_FLOATING_POINT = "whole numbers become float32 ones there, which are exact up to 2^24 only"
+
+
+def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> Mapping[str, Dispute]:
+    """Return the first such whole number and what differs after it, in topological order; empty for none.
+
+    The model is evaluated only where it has an operation on whole numbers with a floating point number inside.
+
+    Raises:
+        EngineError: When the model cannot be evaluated.
+    """
+    suspects = [name for name in values.names if _may_be_inexact(inv, name, values)]
+    if not suspects:
+        return {}
+    graph, store = inv.model.graph, MemoryStore(values.arrays)
+    figures = spread(inv, inv.model, feed, values.names, {}, witness=store, what="whole numbers")[WITNESS]
+    wrong = {name: error_of(figure) for name, figure in figures.items() if figure.mismatches}
+    for name in suspects:
+        if name in wrong and not any(given in wrong for given in _given(graph, name, values)):
+            later = values.names[values.names.index(name) :]
+            return {each: Dispute(each, wrong[each], 0.0) for each in later if each in wrong}
+    return {}
+
+
+def _may_be_inexact(inv: Investigation, name: str, values: NetworkValues) -> bool:
+    """Say whether a value is whole, made of whole ones by one operation of the network, and not by whole ones alone."""
+    graph = inv.model.graph
+    if values.arrays[name].dtype.kind not in "iu" or graph.producer(name) is None:
+        return False
+    nodes = between(graph, name, values.arrays)
+    operations = {graph.origin(node.name).fx_node for node in nodes}
+    if len(operations) != 1 or "" in operations:
+        return False
+    specs = value_specs(inv.model)
+    inner = [specs[output].dtype for node in nodes for output in node.outputs if output in specs and output != name]
+    given = [specs[each].dtype if each in specs else None for each in _given(graph, name, values)]
+    return any(dtype is not None and dtype.is_float for dtype in inner) and all(
+        dtype is not None and not dtype.is_float for dtype in given
+    )
+
+
+def _given(graph: Graph, name: str, values: NetworkValues) -> list[str]:
+    """Return the values that a value is made of, without those of the model itself."""
+    nodes = between(graph, name, values.arrays)
+    made = {output for node in nodes for output in node.outputs}
+    return [each for node in nodes for each in node.uses if each not in made and each not in graph.initializers]
