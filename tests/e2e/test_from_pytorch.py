@@ -4,6 +4,8 @@ An exporter's faults are planted by changing the exported file, as a wrong trans
 """
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 from tensortriage.workflows.diagnosis.export_network import export_network
+from tensortriage_worker.shards import write_shard
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -145,14 +148,43 @@ def test_a_fault_of_the_exporter_is_cut_out_with_pytorch_s_values(tmp_path, expo
     near, right, below, across = (picture[0, 0, row, column] for row in (0, 1) for column in (0, 1))
     middle = (9 * near + 3 * right + 3 * below + across) / 16
     np.testing.assert_allclose(numpy_helper.to_array(expected)[0, 0, 1, 1], middle, rtol=1e-5, atol=1e-6)
+    # The exporter here is right, the file was changed: nothing to tell its tracker, and the file is what is judged.
+    assert (verdict.repro.module.partition(" ")[0], verdict.repro.anew) == ("up", False)
+    assert not (folder / "issue.md").exists()
+    assert "aten.upsample_bilinear2d.vec" in (folder / "module.py").read_text()
+    assert repro_exits(folder) == 1
+
+
+def repro_exits(folder):
+    done = subprocess.run([sys.executable, folder / "repro.py"], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode
+
+
+def test_whole_numbers_that_the_exporter_computes_in_float32(tmp_path, exported):
+    """A fault of PyTorch 2.13's own exporter: exact up to 2^24, and the repro says so."""
+    network = f"torch:{NETWORKS}:hashes"
+    model, inputs = exported(network)
+    verdict = judged(tmp_path, network, model, inputs, repro=True)
+    assert (verdict.verdict, verdict.culprits[0].origin.module) == ("model-changed", "hash")
+    assert "exact up to 2^24 only" in verdict.culprits[0].reason
+    folder = tmp_path / "case/repro"
+    assert verdict.repro.anew
+    assert "aten.div.Tensor_mode" in (folder / "issue.md").read_text()
+    assert repro_exits(folder) == 1
+    write_shard(folder / "inputs.safetensors", {"mul": np.array([[1, 6, 7, 2**20]])})
+    assert repro_exits(folder) == 0
 
 
 def test_a_fault_of_the_engine_has_the_name_of_its_module(tmp_path, exported):
     model, inputs = exported(TRANSFORMER)
     (tmp_path / "faulty.py").write_text(FAULTY)
     target = f"script:{tmp_path / 'faulty.py'},kind=scale,node=node_linear_9,amount=1.05"
-    verdict = judged(tmp_path, TRANSFORMER, model, inputs, target)
+    verdict = judged(tmp_path, TRANSFORMER, model, inputs, target, repro=True)
     assert verdict.verdict == "local-fault", verdict.summary
+    assert verdict.repro.module.startswith("layers.1.attention.o_proj (Linear")
+    assert "aten.linear.default" in (tmp_path / "case/repro/module.py").read_text()
+    assert repro_exits(tmp_path / "case/repro") == 1
     assert verdict.culprits[0].origin.module == "layers.1.attention.o_proj"
     asked = step(verdict, "does the exported model compute what the network does?")
     assert asked.answer.startswith("yes: ")
@@ -162,9 +194,6 @@ def test_a_fault_of_the_engine_has_the_name_of_its_module(tmp_path, exported):
 
 
 def test_a_size_that_the_older_exporter_bakes_in(tmp_path):
-    import subprocess
-    import sys
-
     code = (
         "import torch, small_networks as n\n"
         "module, inputs = n.share()\n"

@@ -132,7 +132,10 @@ class Report:
         if repro is None:
             return ""
         again = "fails again" if repro.confirmed else "does not fail again"
-        return f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; it {again} in a fresh process"
+        words = f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; it {again} in a fresh process"
+        if repro.module and repro.anew is not None:
+            words += f"; as a PyTorch module, exported anew, it {'is wrong again' if repro.anew else 'is right'}"
+        return words
 
     def origin_words(self, culprit: Culprit) -> str:
         """Return the module, class and line that a culprit comes from, and its share of the copies; empty if unknown.

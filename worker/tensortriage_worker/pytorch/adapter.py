@@ -14,7 +14,8 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
 from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.pytorch.batches import read_batch
 from tensortriage_worker.pytorch.compiled import compiled
-from tensortriage_worker.pytorch.export import export
+from tensortriage_worker.pytorch.cut import CutRefused, cut
+from tensortriage_worker.pytorch.export import export, versions
 from tensortriage_worker.pytorch.intermediates import (
     agree,
     exported,
@@ -25,6 +26,7 @@ from tensortriage_worker.pytorch.intermediates import (
 from tensortriage_worker.pytorch.network import Caller, as_item, in_dtype, load_network, tensors_in, torch_module
 
 _LONGEST_PRINTED = 200
+_ANOTHER_PROGRAM = "torch.export's program does not compute what the network does"
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -97,8 +99,11 @@ class NetworkSession:
     ) -> Tuple[Dict[str, Any], List[Item]]:
         """Answer ``modules``: what modules print; ``program``: its operations; or ``values``: inner ones by ONNX name.
 
-        ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module.
+        ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module. ``cut``
+        asks for a part of the network as a module; see `tensortriage_worker.pytorch.cut`.
         """
+        if question == "cut":
+            return self._cut(feed, arguments, spill), []
         if question == "modules":
             return {"modules": _printed(self._network.module)}, []
         if question == "program":
@@ -123,6 +128,38 @@ class NetworkSession:
                 spill.add(as_item(self._torch, name, calls[0][place["place"]]))
         return {"told": told, "reason": reason, "modules": sorted(by_module)}, []
 
+    def _cut(self, feed: Mapping[str, Item], wanted: Mapping[str, Any], spill: Spill) -> Dict[str, Any]:
+        """Return a part of the network as code, with its weights, inputs and results; only a ``reason`` for none."""
+        torch = self._torch
+        positional, keywords = self._caller.arguments(feed)
+        with torch.no_grad():
+            result = tensors_in(torch, self._network.module(*positional, **keywords))
+        positional, keywords = self._caller.arguments(feed)
+        try:
+            program = self._program(feed)
+            part = cut(torch, program, wanted)
+            names = {*part.inputs, *part.outputs}
+            outputs, found = values_by_node(torch, program, positional, keywords, names)
+        except CutRefused as error:
+            return {"reason": str(error)}
+        except Exception as error:  # exporting runs the user's code and much of PyTorch's
+            return {"reason": _no_program(error)}
+        if not agree(torch, outputs, result):
+            return {"reason": _ANOTHER_PROGRAM}
+        tensors = {"weight/" + name: tensor for name, tensor in part.weights.items()}
+        tensors.update({"input/" + name: found[name] for name in part.inputs})
+        tensors.update({"output/" + name: found[name] for name in part.outputs})
+        for name, tensor in tensors.items():
+            spill.add(as_item(torch, name, tensor))
+        return {
+            "code": part.code,
+            "inputs": part.inputs,
+            "outputs": part.outputs,
+            "operators": part.operators,
+            "dtypes": {name: str(tensor.dtype).partition(".")[2] for name, tensor in tensors.items()},
+            "versions": versions(),
+        }
+
     def _by_node(
         self,
         feed: Mapping[str, Item],
@@ -140,7 +177,7 @@ class NetworkSession:
         except Exception as error:  # likewise
             return {}, _no_program(error)
         if not agree(self._torch, outputs, result):
-            return {}, "torch.export's program does not compute what the network does"
+            return {}, _ANOTHER_PROGRAM
         return found, ""
 
     def _program(self, feed: Mapping[str, Item]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -56,3 +57,14 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
     examples = tensors_in(torch, (network.arguments, network.keywords))
     items = [as_item(torch, str(place), tensor) for place, tensor in enumerate(examples)]
     return {"version": str(torch.__version__), "exporter": options["exporter"]}, items
+
+
+def versions() -> Dict[str, str]:
+    """Return the versions of what exports here: PyTorch, and the packages that its exporter works with."""
+    found = {}
+    for name in ("torch", "onnxscript", "onnx", "onnx_ir"):
+        try:
+            found[name] = str(importlib.import_module(name).__version__)
+        except (ImportError, AttributeError):
+            continue
+    return found

@@ -77,10 +77,6 @@ def operations(program: Any) -> List[Dict[str, str]]:
     return found
 
 
-def _qualified(kind: Any) -> str:
-    return "{}.{}".format(kind.__module__, kind.__qualname__)
-
-
 def values_by_node(
     torch: Any, program: Any, arguments: Tuple[Any, ...], keywords: Mapping[str, Any], wanted: Any
 ) -> Tuple[List[Any], Dict[str, Any]]:

@@ -157,12 +157,16 @@ class ReproFacts:
         nodes: Names of its nodes.
         failure: How it fails.
         confirmed: Whether it failed the same way in a fresh process.
+        module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
+        anew: Whether the module is wrong when it is exported anew by the PyTorch here; None when that is not known.
     """
 
     folder: str
     nodes: tuple[str, ...]
     failure: str
     confirmed: bool
+    module: str = ""
+    anew: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

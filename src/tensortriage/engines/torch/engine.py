@@ -17,6 +17,7 @@ import numpy as np
 from tensortriage.engines.base import Availability, Limits, Plan
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.engines.torch.cut_module import CutModule, read_cut
 from tensortriage.engines.torch.traced_values import Trace, TracedValue, trace
 from tensortriage.errors import BuildFailed, RunFailed, UsageError
 from tensortriage.model.model import Model
@@ -211,6 +212,19 @@ class TorchSession:
         if made not in self._traces:
             self._traces[made] = trace(self._model, made)
         return self._traces[made]
+
+    def cut(self, feed: Mapping[str, np.ndarray], part: Mapping[str, Any]) -> CutModule | str:
+        """Return a part of the network as a module, with the values that it has on a feed; why not, where it cannot be.
+
+        Args:
+            feed: The inputs.
+            part: Words of `part_until` or `part_of`.
+
+        Raises:
+            EngineError: As for `IsolatedSession.run`.
+        """
+        told, arrays = self._session.answer("cut", feed, **part)
+        return read_cut(told, arrays) if "code" in told else str(told["reason"])
 
     def descriptions(self) -> Mapping[str, str]:
         """Return how PyTorch prints the modules that hold no others, by path: class and settings."""

@@ -1,1 +1,1 @@
-"""The smallest case as files that stand by themselves, and how it fails."""
+"""A case that stands by itself: its data, the folder a vendor gets, and how that asks PyTorch as well."""

@@ -2,7 +2,8 @@
 
 The culprit is cut out with the reference's values as inputs and expected outputs, run once here to see how it fails,
 written as a repro pack, and run again where nothing of this process can help it. Nodes that an exporter wrote wrong are
-cut out with PyTorch's values instead. `triage debug reduce` does more: it searches where no op is known.
+cut out with PyTorch's values instead; where there is a network, its part lies beside them as a module. `triage debug
+reduce` does more: it searches where no op is known.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ from tensortriage.reduce.repro.repro_pack import write_pack
 from tensortriage.runs.budget import BudgetSpent
 from tensortriage.runs.case import versions
 from tensortriage.values.store import MemoryStore
+from tensortriage.workflows.diagnosis.pack_module import packed_module
 
 FOLDER = "repro"
 """Where in the case it is written."""
@@ -119,9 +121,20 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     """
     question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
     target = absolute(question.reference if part else question.target)
-    wrong = part.reason if part else ""
-    write_pack(folder, repro, target=target, versions=versions(), local=local, exported_wrong=wrong)
+    wrong = f"{part.label}: {part.reason}" if part else ""
+    module, without = packed_module(inv, evidence, nodes, local)
+    write_pack(
+        folder,
+        repro,
+        target=target,
+        versions=versions(),
+        local=local,
+        exported_wrong=wrong,
+        module=module,
+        without_module=without,
+    )
     inv.budget.check()
     inv.listener.progress("running the culprit in a fresh process")
     confirmed = fails_again(folder, target, local, inv.budget.within(question.limits))
-    return ReproFacts(FOLDER, nodes, local.describe(), confirmed)
+    anew = module.anew if module else None
+    return ReproFacts(FOLDER, nodes, local.describe(), confirmed, module=module.label if module else "", anew=anew)

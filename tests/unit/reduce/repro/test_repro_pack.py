@@ -13,6 +13,7 @@ from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.repro import repro_pack
 from tensortriage.reduce.repro.repro_case import Repro, ReproSample
 from tensortriage.reduce.repro.repro_pack import write_pack
+from tensortriage.reduce.repro.repro_texts import TextFacts, readme
 
 FAILURE = Failure(FailureKind.WRONG, "y", 0.5, "y", 0.5)
 
@@ -116,9 +117,8 @@ def test_names_of_the_model_mean_nothing_to_a_reader_of_the_pack(tmp_path):
         tmp_path / "m.onnx",
     )
     failure = Failure(FailureKind.WRONG, name, 0.5, "y", 0.5)
-    text = repro_pack.readme(
-        Model.load(tmp_path / "m.onnx"), target=f"script:e.py,node={name}$(touch no)", versions={}, local=failure
-    )
+    told = TextFacts(f"script:e.py,node={name}$(touch no)", {}, failure)
+    text = readme(Model.load(tmp_path / "m.onnx"), told)
     lines = text.splitlines()
     assert all(line.startswith("    ") for line in lines if "javascript" in line)
     assert sum("javascript" in line for line in lines) == 3

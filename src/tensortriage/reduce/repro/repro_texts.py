@@ -1,0 +1,120 @@
+"""What a repro tells its reader: ``README.md`` for anyone, ``issue.md`` for the tracker of PyTorch's exporter."""
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+
+from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.model.model import Model
+from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.repro.packed_module import PackedModule, contents
+from tensortriage.reduce.repro.repro_case import Repro
+from tensortriage.values.printable import printable
+
+_MOST_NUMBERS = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TextFacts:
+    """What is told; see `tensortriage.reduce.repro.repro_pack.write_pack`."""
+
+    target: str
+    versions: Mapping[str, str]
+    local: Failure
+    exported_wrong: str = ""
+    module: PackedModule | None = None
+    without_module: str = ""
+
+
+def readme(model: Model, told: TextFacts) -> str:
+    """Return the text of ``README.md``."""
+    target, module, exported_wrong = told.target, told.module, told.exported_wrong
+    # Names of a model go into indented blocks, where Markdown means nothing by them.
+    nodes = "\n".join("    " + printable(f"{node.op_type} {node.name}") for node in model.graph.nodes)
+    command = f"triage run model.onnx --target {shlex.quote(target)} --inputs test_data_set_0"
+    title, expected = f"Wrong results on {target.partition(':')[0]}", "the reference"
+    what = told.local.describe()
+    if exported_wrong:
+        title, expected = "An exported model that is not its PyTorch network", "PyTorch"
+        what = f"{exported_wrong}; {what}"
+    text = (
+        f"# {title}\n\n    {printable(what)}.\n\n"
+        f"`test_data_set_*` holds inputs and the expected outputs (computed by {expected}).\n\n"
+        f"    python repro.py\n\nor\n\n"
+        f"    {printable(command)}\n\n"
+    )
+    if module is not None:
+        text += f"## In PyTorch\n\n    {printable(module.label)}\n\n{_anew(module, bool(exported_wrong))}\n\n"
+        text += f"{contents(module)}\n"
+    elif told.without_module:
+        text += f"## In PyTorch\n\nThe module was not cut out:\n\n    {printable(told.without_module)}\n\n"
+    return f"{text}## Nodes\n\n{nodes}\n\n{_versions(told)}"
+
+
+def _anew(module: PackedModule, exported_wrong: bool) -> str:
+    """Return in a sentence what it means how the module does when it is exported anew."""
+    if module.anew is None:
+        why = printable(module.told)
+        return f"It could not be exported anew here, so that `repro.py` judges the nodes of the file:\n\n    {why}"
+    if exported_wrong and not module.anew:
+        return (
+            f"Exported anew by {module.torch} it is right: the file was changed after its export, or another version "
+            "of the exporter wrote it. `repro.py` judges the nodes of the file."
+        )
+    if exported_wrong:
+        return f"Exported anew by {module.torch} it is wrong again; `repro.py` exits 0 where the exporter is mended."
+    again = "fails again" if module.anew else "is right: what is wrong there needs the file as it is"
+    return f"Exported anew by {module.torch} and run on the engine it {again}."
+
+
+def issue(repro: Repro, told: TextFacts) -> str:
+    """Return the text of ``issue.md``, for the tracker of the exporter that wrote a model wrong."""
+    module = told.module
+    dynamo = module is None or module.exporter == "dynamo"
+    graph = repro.model.graph
+    nodes = "\n".join("    " + printable(_call(graph, node)) for node in graph.nodes)
+    parts = [
+        f"# torch.onnx.export(dynamo={dynamo}): the exported nodes compute something else than PyTorch",
+        f"    {printable(told.exported_wrong)}\n    {printable(told.local.describe())}",
+    ]
+    if module is not None:
+        code = "\n".join("    " + printable(line) for line in module.cut.code.splitlines())
+        parts.append(f"## In PyTorch\n\n    {printable(module.label)}\n\n{code}")
+    parts.append(f"## In ONNX\n\n{nodes}")
+    if module is not None and module.anew:
+        parts.append(
+            f"`python repro.py` (attached, with `{'`, `'.join(_ATTACHED)}`) exports the module, runs it on "
+            f"{told.target.partition(':')[0]} and exits 1:\n\n    {printable(module.told)}"
+        )
+    parts.append(f"## Expected\n\n{_expected(repro)}")
+    return "\n\n".join(parts) + "\n\n" + _versions(told)
+
+
+_ATTACHED = ("module.py", "weights.safetensors", "inputs.safetensors", "model.onnx", "test_data_set_0")
+
+
+def _call(graph: Graph, node: Node) -> str:
+    """Return a node as a call: results, operator, arguments (single numbers as such), attributes that are plain."""
+    given = [
+        str(graph.weight(name).item()) if name in graph.initializers and graph.weight(name).size == 1 else name
+        for name in node.inputs
+    ]
+    plain = [
+        f"{key}={f'{value:g}' if isinstance(value, float) else value}"
+        for key, value in node.attributes.items()
+        if isinstance(value, (int, float, str, tuple))
+    ]
+    return f"{', '.join(node.outputs)} = {node.op_type}({', '.join([*given, *plain])})"
+
+
+def _expected(repro: Repro) -> str:
+    lines = []
+    for name, array in repro.samples[0].outputs.items():
+        numbers = ", ".join(map(str, array.ravel()[:_MOST_NUMBERS]))
+        lines.append("    " + printable(f"{name} {array.dtype} {list(array.shape)}: {numbers} ..."))
+    return "\n".join(lines)
+
+
+def _versions(told: TextFacts) -> str:
+    known = {**told.versions, **(told.module.cut.versions if told.module else {})}
+    return "## Versions\n\n" + "\n".join(f"- {name} {version}" for name, version in known.items()) + "\n"
