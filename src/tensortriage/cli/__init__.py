@@ -36,28 +36,34 @@ used here, 4 inconclusive, 130 interrupted (state is kept).
 """
 
 COMMANDS = {
-    "diagnose": ("tensortriage.cli.diagnose.command:diagnose", "Why is a model wrong on an engine? One verdict."),
+    "diagnose": (
+        "tensortriage.cli.diagnose.command:diagnose",
+        "Find out why a model is wrong on an engine: one verdict.",
+    ),
     "run": (
         "tensortriage.cli.run.command:run",
         "Run on one or more engines, compare outputs or every layer, validate.",
     ),
-    "debug": ("tensortriage.cli.groups:debug", "Reduce a failing model, study builds and precision, repeat a check."),
+    "debug": (
+        "tensortriage.cli.groups:debug",
+        "Reduce a failing model, study its builds and precision, repeat a check.",
+    ),
     "surgeon": ("tensortriage.cli.groups:surgeon", "Edit models: sanitize, extract, insert, prune, weights."),
     "convert": (
         "tensortriage.cli.convert.command:convert",
         "Write a model in fp16, bf16 or int8, or of a later opset.",
     ),
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
-    "check": ("tensortriage.cli.groups:check", "Traps of a model; an engine by itself; saved results."),
-    "engines": ("tensortriage.cli.engines:engines", "Which engines can be used here; environments for others."),
+    "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
+    "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
     "plugin": (
         "tensortriage.cli.groups:plugin",
-        "Where patterns of TensorRT plugins match; their nodes in a model.",
+        "Find where TensorRT plugins match, and put them into a model.",
     ),
-    "report": ("tensortriage.cli.report:report", "Render a case again (html, markdown, json, console)."),
-    "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for scripts of its users."),
+    "report": ("tensortriage.cli.report:report", "Render a case once more (html, markdown, json, console)."),
+    "polygraphy": ("tensortriage.cli.compatible:polygraphy", "Answer as Polygraphy does, for existing scripts."),
     "demo": ("tensortriage.cli.diagnose.demo:demo", "The main job on a bundled model and real data."),
 }
 

@@ -65,9 +65,9 @@ def _version(context: click.Context, _: click.Parameter | None = None, value: ob
               help="Show the version and exit; -v without a command too.")  # fmt: skip
 @click.pass_context
 def polygraphy(context: click.Context) -> None:
-    """Take Polygraphy's command lines and answer as it does: lines, file names, defaults, exit codes.
+    """Accept Polygraphy's command lines and answer as it does: printed lines, file names, defaults and exit codes.
 
-    Put "alias polygraphy='triage polygraphy'" where your scripts are run.
+    Put "alias polygraphy='triage polygraphy'" into the shell that runs your scripts.
     """
     context.meta[KEY] = True
     context.default_map = _DEFAULTS

@@ -23,10 +23,10 @@ RESULT = "Result"
 def output_options(function: "click.decorators.FC") -> "click.decorators.FC":
     """Add -o and --to."""
     function = option("--to", "format_name", type=click.Choice(FORMATS), heading=RESULT,
-                      help="Format; else as -o ends: .json, .npz, .safetensors, .store, or no suffix for a "
-                      "directory of JSON.")(function)  # fmt: skip
+                      help="Format  [default: by the ending of -o: .json, .npz, .safetensors, .store, or "
+                           "no suffix for a directory of JSON].")(function)  # fmt: skip
     return option("--output", "-o", type=WRITTEN, required=True, metavar="OUT", heading=RESULT,
-                  help="What to write; a file is replaced, a directory must be new or empty.")(function)  # fmt: skip
+                  help="File (replaced) or directory (new or empty) to write.")(function)  # fmt: skip
 
 
 def runner_option(function: "click.decorators.FC") -> "click.decorators.FC":
@@ -50,7 +50,7 @@ Examples:
 @runner_option
 @common
 def merge(paths: tuple[Path, ...], output: Path, format_name: str | None, runner: str | None, as_json: bool) -> None:
-    """Merge PATHS side by side: iteration by iteration all their tensors, as inputs for --inputs."""
+    """Merge PATHS side by side: each iteration gets all their tensors, as inputs for --inputs."""
     from tensortriage.inputs.combine import merge as merged
     from tensortriage.inputs.files.open_data import open_data
 
@@ -88,11 +88,11 @@ Examples:
 @click.argument("path", type=READ)
 @output_options
 @option("--as", "kind_name", type=click.Choice(("inputs", "outputs")), heading=RESULT,
-        help="What the result is; else what PATH holds.")  # fmt: skip
+        help="Kind of the result  [default: that of PATH].")  # fmt: skip
 @runner_option
 @option("--model", type=READ, metavar="MODEL", heading="Input",
-        help="ONNX file whose inputs PATH must fit; it tells a leading axis of samples.")  # fmt: skip
-@option("--cast", is_flag=True, heading="Input", help="Round numbers to MODEL's element types where they do not fit.")
+        help="ONNX file whose inputs PATH must fit; it shows whether the first axis is one of samples.")  # fmt: skip
+@option("--cast", is_flag=True, heading="Input", help="Round values to MODEL's element types where they differ.")
 @common
 def convert(
     path: Path,

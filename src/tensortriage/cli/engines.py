@@ -13,7 +13,7 @@ from tensortriage.cli.options import GuideCommand, common, option
 @click.group(cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def engines(context: click.Context) -> None:
-    """List every engine, whether it can be used here, and the one command that makes it so."""
+    """List every engine, whether it can be used here, and the one command that makes it usable."""
     if context.invoked_subcommand is None:
         context.invoke(list_command, as_json=False)
 
@@ -38,7 +38,7 @@ Examples:
 @engines.command("list", cls=GuideCommand, epilog=LIST_EPILOG)
 @common
 def list_command(as_json: bool) -> None:
-    """List every engine, whether it can be used here, and the one command that makes it so."""
+    """List every engine, whether it can be used here, and the one command that makes it usable."""
     from tensortriage.report.terminal.engines_text import engine_line, environment_line
     from tensortriage.workflows.engines.environments import list_engines
 
@@ -67,9 +67,9 @@ def list_command(as_json: bool) -> None:
 @click.argument("engine", metavar="NAME[==VERSION]")
 @common
 def install_command(engine: str, as_json: bool) -> None:
-    """Make a virtual environment for an engine under the data folder of the user, with pinned requirements.
+    """Make a virtual environment for an engine in the user's data folder, with pinned requirements.
 
-    With a version it is one of its own beside others, for --against and --target with worker=.
+    With a version the environment stands beside others, for --against and for --target with worker=.
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.workflows.engines.environments import install
@@ -89,10 +89,10 @@ def install_command(engine: str, as_json: bool) -> None:
 @engines.command("check", cls=GuideCommand, epilog=CHECK_EPILOG)
 @click.argument("spec", metavar="ENGINE")
 @option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", heading="Limits",
-        help="Longest build or run of an engine in its own process.")  # fmt: skip
+        help="Time limit of each build or run of an engine in its own process.")  # fmt: skip
 @common
 def check_command(spec: str, timeout: float | None, as_json: bool) -> None:
-    """Ask an engine (NAME[:key=value,...]) what is relied on in one, against closed formulas; exit code 1 if not."""
+    """Test all that is relied on in an engine (NAME[:key=value,...]), by closed formulas; exit code 1 if it fails."""
     from tensortriage.cli.requests import limits_of
     from tensortriage.report.terminal.engines_text import conformance_lines
     from tensortriage.workflows.engines.conformance import conformance_of

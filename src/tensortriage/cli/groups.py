@@ -7,32 +7,38 @@ from tensortriage.cli.lazy import LazyGroup
 INSPECT = {
     "model": ("tensortriage.cli.inspect.model:inspect_model", "Operators, interface, parameters, repeated blocks."),
     "plan": ("tensortriage.cli.inspect.plan:inspect_plan", "What an engine really runs for a model."),
-    "capability": ("tensortriage.cli.inspect.capability:inspect_capability", "What of a model an engine can build."),
+    "capability": (
+        "tensortriage.cli.inspect.capability:inspect_capability",
+        "Which parts of a model an engine can build.",
+    ),
     "sparsity": ("tensortriage.cli.inspect.sparsity:inspect_sparsity", "Whether the weights are 2:4 sparse."),
     "quantizers": (
         "tensortriage.cli.inspect.quantizers:inspect_quantizers",
         "Whether Q/DQ pairs fit, and what each costs.",
     ),
-    "tactics": ("tensortriage.cli.inspect.tactics:inspect_tactics", "Which tactics a file says were chosen."),
+    "tactics": ("tensortriage.cli.inspect.tactics:inspect_tactics", "The tactics that a file records."),
     "diff-tactics": (
         "tensortriage.cli.inspect.diff_tactics:inspect_diff_tactics",
-        "What bad builds chose that good ones did not.",
+        "Tactics of bad builds that good builds lack.",
     ),
     "data": ("tensortriage.cli.inspect.data:inspect_data", "Statistics and values of feeds and saved outputs."),
 }
 CHECK = {
-    "lint": ("tensortriage.cli.check.lint:check_lint", "What is known to go wrong with a model, and where."),
+    "lint": ("tensortriage.cli.check.lint:check_lint", "Find known problems of a model, and where they are."),
     "consistency": (
         "tensortriage.cli.check.consistency:check_consistency",
-        "Does an engine contradict itself? Needs no reference.",
+        "Does an engine contradict itself? No reference needed.",
     ),
     "accuracy": ("tensortriage.cli.check.accuracy:check_accuracy", "Judge saved accuracy results by other limits."),
 }
 
 DEBUG = {
     "reduce": ("tensortriage.cli.debug.reduce:debug_reduce", "The smallest piece of a model that still fails."),
-    "build": ("tensortriage.cli.debug.build:debug_build", "Build again and again: which choice makes a build bad?"),
-    "precision": ("tensortriage.cli.debug.precision:debug_precision", "The nodes that need more bits, and the model."),
+    "build": ("tensortriage.cli.debug.build:debug_build", "Build many times: which choice makes a build bad?"),
+    "precision": (
+        "tensortriage.cli.debug.precision:debug_precision",
+        "Find the nodes that need more bits, and write the model.",
+    ),
     "repeat": ("tensortriage.cli.debug.repeat:debug_repeat", "How often does a check fail?"),
 }
 SURGEON = {
@@ -60,17 +66,17 @@ PLUGIN = {
 
 @click.group(cls=LazyGroup, commands_table=PLUGIN)
 def plugin() -> None:
-    """Find what a TensorRT plugin can stand for in a model, and put it there."""
+    """Find the places in a model that a TensorRT plugin can replace, and put the plugin there."""
 
 
 @click.group(cls=LazyGroup, commands_table=TEMPLATE)
 def template() -> None:
-    """Write Python files to start from, where options do not reach."""
+    """Write Python files to start from, for what options cannot express."""
 
 
 @click.group(cls=LazyGroup, commands_table=SURGEON)
 def surgeon() -> None:
-    """Edit models; every edit is proven before it is written."""
+    """Edit models; every edit is verified before it is written."""
 
 
 @click.group(cls=LazyGroup, commands_table=INSPECT)
@@ -80,9 +86,9 @@ def inspect() -> None:
 
 @click.group(cls=LazyGroup, commands_table=CHECK)
 def check() -> None:
-    """Judge models, engines by themselves, and saved results again."""
+    """Check a model for known problems, an engine against itself, or saved results against other limits."""
 
 
 @click.group(cls=LazyGroup, commands_table=DEBUG)
 def debug() -> None:
-    """Find the cause of a failure by asking again and again."""
+    """Find the cause of a failure by many builds, runs or checks."""

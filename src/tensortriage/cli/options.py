@@ -254,9 +254,9 @@ common = together(
 
 limit_options = together(
     option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", heading="Limits",
-           help="Longest build or run of an engine in its own process."),
+           help="Time limit of each build or run of an engine in its own process."),
     option("--memory-limit", default="", metavar="BYTES", heading="Limits",
-           help="Largest memory of an engine in its own process, e.g. 8G."),
+           help="Memory limit of an engine in its own process, e.g. 8G."),
 )  # fmt: skip
 """What bounds engines."""
 
@@ -283,7 +283,7 @@ def tolerance_options(heading: str, text: str) -> Adds:
     )  # fmt: skip
 
 
-def samples_option(heading: str, default: int, text: str = "Most feeds to use.") -> Adds:
+def samples_option(heading: str, default: int, text: str = "Largest number of feeds to run.") -> Adds:
     """Declare how many feeds are used."""
     return option("--samples", type=click.IntRange(1), default=default, show_default=True, metavar="N", heading=heading,
                   help=text)  # fmt: skip
@@ -293,14 +293,14 @@ def case_option(*names: str) -> Adds:
     """Declare the directory of the case."""
     return option("--case", *names, "case", type=WRITTEN_CASE, default="triage-case", show_default=True,
                   metavar="DIR", heading="Result",
-                  help="Directory of the case; an earlier one is resumed.")  # fmt: skip
+                  help="Directory of the case; a case that is already there is resumed.")  # fmt: skip
 
 
 def external_data_option(heading: str, *, rare: bool = True) -> Adds:
     """Declare where the weights outside the model file are."""
     return option("--external-data-dir", "--load-external-data", "--ext", "external_data_dir",
                   type=READ, metavar="DIR", heading=heading, rare=rare,
-                  help="Where external data are when not beside the model.")  # fmt: skip
+                  help="Directory of the external data, if they do not lie beside the model.")  # fmt: skip
 
 
 MODEL_TYPES = ("frozen", "keras", "ckpt", "onnx", "engine", "uff", "trt-network-script", "caffe")
@@ -328,7 +328,7 @@ def model_type_option(heading: str) -> Adds:
     """Declare the kind of the model file."""
     return option("--model-type", type=click.Choice(MODEL_TYPES), metavar="TYPE", expose_value=False,
                   callback=only_onnx, heading=heading, rare=True,
-                  help="Accepted: onnx; other models are not read.")  # fmt: skip
+                  help="Accepted: onnx; other kinds of model are not read.")  # fmt: skip
 
 
 def own_inference(heading: str) -> Adds:
@@ -359,13 +359,13 @@ def made_up_options(heading: str) -> Adds:
     """Declare how data are made when no file holds them."""
     return together(
         option("--seed", type=int, metavar="N", heading=heading, rare=True,
-               help="Seed of random data, numbers as Polygraphy's."),
+               help="Seed of random data; the values are those that Polygraphy generates."),
         option("--val-range", "val_range", multiple=True, metavar="[NAME:][LOW,HIGH]...", heading=heading, rare=True,
-               help="Range of random data, numbers as Polygraphy's."),
-        accepted("--data-loader-backend-module", heading=heading, text="numpy; torch's numbers are not made.",
+               help="Range of random data; the values are those that Polygraphy generates."),
+        accepted("--data-loader-backend-module", heading=heading, text="numpy only; torch's random numbers differ.",
                  type=click.Choice(["numpy"]), metavar="NAME"),
         option("--iterations", "--iters", "iterations", type=click.IntRange(0), metavar="N", heading=heading, rare=True,
-               help="Number of random feeds, numbers as Polygraphy's."),
+               help="Number of random feeds; the values are those that Polygraphy generates."),
         option("--data-loader-script", default="", metavar="FILE.py[:FUNCTION]", heading=heading, rare=True,
                help="Python file whose load_data (or FUNCTION) yields dicts of arrays."),
     )  # fmt: skip

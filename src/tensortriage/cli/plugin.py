@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 model_options = together(
     option("--plugin-dir", type=READ, required=True, metavar="DIR", heading=PLUGINS,
-           help="Has a directory for each plugin, with its pattern.py."),
+           help="Directory that holds a directory for each plugin, with its pattern.py."),
     external_data_option(FILES),
     model_type_option(FILES),
     option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=FILES, rare=True,
@@ -49,7 +49,7 @@ model_options = together(
 )  # fmt: skip
 """What is said of the model and of the plugins."""
 choice_options = together(
-    option("--include", multiple=True, metavar="NAME...", heading=PLUGINS, help="The only plugins to ask."),
+    option("--include", multiple=True, metavar="NAME...", heading=PLUGINS, help="Use only these plugins."),
     option("--exclude", multiple=True, metavar="NAME...", heading=PLUGINS, help="Plugins to leave out."),
 )
 """Which plugins are asked."""
@@ -64,7 +64,7 @@ Examples:
 @choice_options
 @common
 def list_plugins(model: Path, as_json: bool, **given: Unpack[PluginChoiceValues]) -> None:
-    """Count the places in MODEL that a node of each plugin can stand for."""
+    """Count the places in MODEL that each plugin can replace."""
     tell(found_in(model, given), as_json=as_json)
 
 
@@ -76,10 +76,10 @@ Examples:
 @model_options
 @choice_options
 @option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=FILES,
-        help="File of the places  [default: config.yaml beside MODEL].")  # fmt: skip
+        help="File for the places  [default: config.yaml beside MODEL].")  # fmt: skip
 @common
 def match(model: Path, as_json: bool, **given: Unpack[PluginMatchValues]) -> None:
-    """Write down the places in MODEL that a node of each plugin can stand for, to be looked through or changed."""
+    """Write down the places in MODEL that each plugin can replace, to be reviewed or edited."""
     from tensortriage.workflows.edits.plugins import write_matches
 
     found = found_in(model, given)
@@ -95,7 +95,7 @@ Examples:
 @click.argument("model", type=READ)
 @model_options
 @option("--config", type=READ, metavar="FILE", heading=FILES,
-        help="The places, from plugin match  [default: config.yaml beside MODEL].")  # fmt: skip
+        help="File with the places, from 'plugin match'  [default: config.yaml beside MODEL].")  # fmt: skip
 @option("--output", "-o", type=WRITTEN_FILE, metavar="OUT", heading=FILES,
         help="ONNX file to write  [default: replaced.onnx beside MODEL].")  # fmt: skip
 @common

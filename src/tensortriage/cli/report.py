@@ -26,12 +26,14 @@ Examples:
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("case", type=READ, default="triage-case")
 @option("--format", "-f", "format_name", metavar="FORMAT", heading="Result",
-        help="console, html, json, markdown or model-explorer; else as -o ends, else console.")  # fmt: skip
+        help="console, html, json, markdown or model-explorer  [default: by the ending of -o, else "
+             "console].")  # fmt: skip
 @option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading="Result",
-        help="Where to write, - for stdout; else html and model-explorer go into CASE, others to stdout.")  # fmt: skip
+        help="File to write, - for stdout  [default: html and model-explorer go into CASE, others to "
+             "stdout].")  # fmt: skip
 @common
 def report(case: Path, format_name: str | None, output: Path | None, as_json: bool) -> None:
-    """Render CASE, the directory that 'triage diagnose' wrote, again.
+    """Render CASE, a directory that 'triage diagnose' wrote, once more.
 
     Exits with 0 whatever the verdict: the exit code of the verdict is that of 'triage diagnose'. With --json, stdout
     holds the report as JSON, whatever else is written.

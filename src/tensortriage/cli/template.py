@@ -111,7 +111,7 @@ _ENUMS = {
 def output_option() -> Adds:
     """Declare where the file is written."""
     return option("--output", "-o", type=WRITTEN_FILE, required=True, metavar="FILE.py", heading=RESULT,
-                  help="What to write; a file is replaced.")  # fmt: skip
+                  help="File to write; an existing one is replaced.")  # fmt: skip
 
 
 @click.command("onnx-gs", cls=GuideCommand, epilog="""\b
@@ -133,7 +133,9 @@ Examples:
   triage template trt-network model.onnx -o network.py
 """)  # fmt: skip
 @click.argument("model", type=READ, required=False, metavar="[MODEL]")
-@option("--strongly-typed", is_flag=True, heading=RESULT, help="The types of the model decide.")
+@option(
+    "--strongly-typed", is_flag=True, heading=RESULT, help="Every layer computes in the type that the model declares."
+)
 @model_type_option(RESULT)
 @output_option()
 @common

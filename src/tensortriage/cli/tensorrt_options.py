@@ -44,34 +44,34 @@ _CALIBRATORS = {
 }  # fmt: skip
 _FLAGS = (
     ("--fp16", "Allow fp16 kernels; in TensorRT 11 the model is converted."),
-    ("--bf16", "Allow bf16 kernels; likewise."),
+    ("--bf16", "Allow bf16 kernels; in TensorRT 11 the model is converted."),
     ("--fp8", "Allow fp8 kernels."),
     ("--int8", "Allow int8 kernels; calibrated with the feeds unless the model has quantizers."),
     ("--tf32", "Let fp32 use TF32."),
-    ("--strongly-typed", "The types of the model decide."),
+    ("--strongly-typed", "Every layer computes in the type that the model declares."),
 )
 _RARE = (
     ("--sparse-weights", "Use sparse weights."),
-    ("--version-compatible", "An engine that later releases load."),
-    ("--refittable", "Weights can be replaced."),
-    ("--error-on-timing-cache-miss", "A tactic that the timing cache does not know is an error."),
-    ("--disable-compilation-cache", "No compiled code in the timing cache."),
-    ("--mark-unfused-tensors-as-debug-tensors", "Show what fusion leaves to the debug listener."),
-    ("--exclude-lean-runtime", "No lean runtime in a version-compatible engine."),
-    ("--strip-plan", "An engine without the weights that can be refitted."),
-    ("--direct-io", "No reformatting at inputs and outputs."),
-    ("--trt-safety-restricted", "Only what the safety scope allows."),
+    ("--version-compatible", "Build an engine that later releases of TensorRT can load."),
+    ("--refittable", "Build an engine whose weights can be replaced."),
+    ("--error-on-timing-cache-miss", "Fail when a tactic is missing from the timing cache."),
+    ("--disable-compilation-cache", "Keep compiled code out of the timing cache."),
+    ("--mark-unfused-tensors-as-debug-tensors", "Show the debug listener all tensors that fusion leaves."),
+    ("--exclude-lean-runtime", "Leave the lean runtime out of a version-compatible engine."),
+    ("--strip-plan", "Build an engine without the weights that can be refitted."),
+    ("--direct-io", "Do not reformat inputs and outputs."),
+    ("--trt-safety-restricted", "Use only what TensorRT's safety scope allows."),
     ("--use-dla", "Run on a deep learning accelerator."),
-    ("--allow-gpu-fallback", "What the accelerator lacks runs on the GPU."),
-    ("--weight-streaming", "Weights may be streamed from the host."),
+    ("--allow-gpu-fallback", "Run on the GPU what the accelerator lacks."),
+    ("--weight-streaming", "Allow weights to be streamed from the host."),
 )
 _LISTED = (
-    ("--trt-min-shapes", "NAME:SHAPE...", "Smallest shapes of dynamic inputs  [default: what is fed]."),
+    ("--trt-min-shapes", "NAME:SHAPE...", "Smallest shapes of dynamic inputs  [default: those of the feeds]."),
     ("--trt-opt-shapes", "NAME:SHAPE...", "Shapes to optimize for."),
     ("--trt-max-shapes", "NAME:SHAPE...", "Largest shapes."),
-    ("--layer-precisions", "NODE:TYPE...", "Nodes that compute in float32."),
-    ("--tactic-sources", "NAME...", "Where tactics may come from; -NAME for all but one; without a name: nowhere."),
-    ("--preview-features", "NAME...", "Preview features to use; without a name: none."),
+    ("--layer-precisions", "NODE:TYPE...", "Nodes that compute in float32, whatever the other flags allow."),
+    ("--tactic-sources", "NAME...", "Sources that tactics may come from; -NAME for all but one; without a name, none."),
+    ("--preview-features", "NAME...", "Preview features to use; without a name, none."),
     ("--quantization-flags", "NAME...", "Quantization flags."),
     ("--plugins", "FILE...", "Plugin libraries."),
 )
@@ -84,9 +84,10 @@ tensorrt_flags = together(
         for name, metavar, text in _LISTED
     ),
     option("--pool-limit", "--memory-pool-limit", "pool_limit", multiple=True, metavar="POOL:BYTES...",
-           heading=HEADING, rare=True, help="Only workspace, e.g. workspace:1G."),
+           heading=HEADING, rare=True, help="Limit of a memory pool; only that of the workspace is offered, e.g. "
+                                            "workspace:1G."),
     option("--precision-constraints", type=click.Choice(("prefer", "obey", "none")), heading=HEADING,
-           rare=True, help="Whether --layer-precisions bind."),
+           rare=True, help="Whether --layer-precisions are binding."),
     option("--builder-optimization-level", type=click.IntRange(0, 5), metavar="LEVEL", heading=HEADING,
            help="How long to look for fast kernels."),
     option("--save-engine", type=WRITTEN_FILE, metavar="FILE", heading=HEADING, help="Write the engine."),
@@ -97,13 +98,13 @@ tensorrt_flags = together(
     option("--save-tactics", "--save-tactic-replay", "save_tactics", type=WRITTEN_FILE, metavar="FILE",
            heading=HEADING, rare=True, help="Write the tactic of every layer."),
     option("--load-tactics", "--load-tactic-replay", "load_tactics", type=READ, metavar="FILE",
-           heading=HEADING, rare=True, help="Give layers the tactics of a file."),
+           heading=HEADING, rare=True, help="Build with the tactics of a file."),
     option("--calibration-cache", type=WRITTEN_FILE, metavar="FILE", heading=HEADING, rare=True,
            help="INT8 scales: read if the file exists, else written."),
     option("--calib-base-cls", "--calibration-base-class", "calibrator", heading=HEADING, rare=True,
            type=click.Choice(tuple(_CALIBRATORS)), help="Calibrator."),
     option("--max-aux-streams", type=click.IntRange(0), metavar="N", heading=HEADING, rare=True,
-           help="Further streams."),
+           help="Largest number of auxiliary streams."),
     *(
         option("--" + name.replace("_", "-"), metavar="NAME", default="", heading=HEADING, rare=True,
                help=f"TensorRT's {name}, a member of its enum.")
@@ -120,7 +121,7 @@ tensorrt_outputs = together(
         for name, text in (
             ("--trt-outputs", "The same as --onnx-outputs."),
             ("--trt-exclude-outputs", "The same as --onnx-exclude-outputs."),
-            ("--mark-debug", "The same as --onnx-outputs: what can be shown by a debug listener is."),
+            ("--mark-debug", "The same as --onnx-outputs; a tensor that the debug listener can show is read from it."),
         )
     )
 )

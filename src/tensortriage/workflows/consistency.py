@@ -39,7 +39,7 @@ class ConsistencyRequest:
         batch_dimension: Name of the open dimension that is the batch; empty to find it.
         streams: Whether two sessions are run at the same time as well.
         limits: Time and memory limits of isolated engines.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
     """
 
     model: Path

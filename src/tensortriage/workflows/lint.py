@@ -39,7 +39,7 @@ class LintRequest:
         formats: Number formats the model is meant for, besides the one that the target computes in.
         feeding: Where inputs come from; the first sample is used.
         limits: Time and memory limits of isolated engines.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
     """
 
     model: Path

@@ -90,18 +90,18 @@ class ReduceRequest:
         input_shapes: Shapes that the inputs of the model get.
         shape_source: How shapes become known when a command or a person is asked.
         artifact: The model of the current iteration, for the command or the person.
-        keep_artifact: Leave the last one there.
+        keep_artifact: Do not remove the last one.
         jobs: Checks at once.
         premise: Runs of the whole before anything else; more of them meet a fault that comes and goes.
         save_replay: Where verdicts are written as they come.
         load_replay: Verdicts of an earlier run.
-        case: Directory of the case; an earlier one is resumed.
+        case: Directory of the case; a case that is already there is resumed.
         tolerance: The user's own tolerance for the model's outputs; None to judge by the noise floor.
         limits: Time and memory limits of isolated engines.
         budget: What the search may cost.
         shrink_seconds: Time for making smaller what is left after the nodes; None for a minute with engines, and none
             with a check, of which every step takes one.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
     """
 

@@ -60,7 +60,7 @@ class BuildRequest:
         check: Command that judges; None to compare with the reference.
         reference: Spec of the engine taken as right.
         feeding: Where the samples come from.
-        case: Directory of the case; an earlier one is resumed.
+        case: Directory of the case; a case that is already there is resumed.
         tolerance: The user's own; None to judge by the noise floor.
         limits: Time and memory limits of isolated engines.
         artifact: Where the check finds the engine of a build.
@@ -69,7 +69,7 @@ class BuildRequest:
         save_tactics: Where the tactics of every build go for the check, and those of the good engine at the end.
         load_tactics: Tactics that every build is given.
         record: Whether builds tell their tactics, where the engine can: some engines then build differently.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
     """
 
     model: Path

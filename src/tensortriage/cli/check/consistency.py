@@ -28,8 +28,8 @@ Examples:
   triage check consistency model.onnx --target script:my_engine.py --json
 
 \b
-Exit codes: 0 the engine is at one with itself; 1 it is not; 4 nothing about rows could be claimed: the model takes
-one row, or mixes rows itself.
+Exit codes: 0 the engine is consistent; 1 it is not; 4 nothing about rows could be tested: the model takes one row,
+or mixes rows itself.
 """
 ENGINE, ROWS = "Engine", "Rows"
 
@@ -40,9 +40,9 @@ options = together(
     option("--no-streams", is_flag=True, heading=ENGINE, rare=True, help="Do not run two sessions at the same time."),
     external_data_option(ENGINE),
     option("--rows", type=click.IntRange(2), metavar="N", heading=ROWS,
-           help="Rows of a batch  [default: 8, or those of the first feed if more]."),
+           help="Number of rows in a batch  [default: 8, or that of the first feed if larger]."),
     option("--batch-dimension", default="", metavar="NAME", heading=ROWS,
-           help="Open dimension that is the batch  [default: the first axis]."),
+           help="Dynamic dimension that is the batch  [default: the first axis]."),
 )  # fmt: skip
 """The options of ``check consistency``."""
 
@@ -54,10 +54,11 @@ options = together(
 @limit_options
 @common
 def check_consistency(model: Path, target: str | None, as_json: bool, **given: Unpack[ConsistencyValues]) -> None:
-    """Find out whether an engine contradicts itself on MODEL: equal rows must give equal results, whatever is right.
+    """Find out whether an engine contradicts itself on MODEL: equal rows must give equal results.
 
-    The same row several times in a batch, rows at other places, batches of other sizes, rows of padding, positions that
-    a mask hides, the same feed again and in two streams. What MODEL itself does not keep is not asked of the engine.
+    Tried are the same row several times in a batch, rows in other places, batches of other sizes, rows of padding,
+    positions that a mask hides, and the same feed again and in two streams. The engine need not keep what MODEL itself
+    does not keep.
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import feed_request, limits_of

@@ -35,23 +35,23 @@ Examples:
   triage check lint model.onnx --no-engine --json
 
 \b
-Exit codes: 0 nothing, or hints only; 1 a problem, or something refuses the model.
+Exit codes: 0 nothing, or hints only; 1 a problem, or a check that refuses the model.
 """
 ENGINE, AIMS, FILES = "Engine", "Aims", "Files"
 
 
 options = together(
     option("--target", "-t", metavar="ENGINE", heading=ENGINE,
-           help="Engine that every node is put to  [default: onnxruntime]."),
-    option("--no-engine", is_flag=True, heading=ENGINE, help="Run nothing: only the rules and onnx.checker."),
+           help="Engine on which every node is tried alone  [default: onnxruntime]."),
+    option("--no-engine", is_flag=True, heading=ENGINE, help="Run no engine: only the rules and onnx.checker."),
     option("--providers", "--execution-providers", "providers", multiple=True, metavar="NAME...", heading=ENGINE,
            rare=True, help="Execution providers of ONNX Runtime, when no --target is given."),
     option("--graph-optimization-level", default="", metavar="LEVEL", heading=ENGINE, rare=True,
            help="Optimization level of ONNX Runtime, e.g. ORT_DISABLE_ALL, when no --target is given."),
     option("--precision", "precisions", multiple=True, metavar="WORD...", heading=AIMS,
-           help="Formats the model is meant for (fp16, bf16, ...): their traps are problems, not hints."),
+           help="Formats that the model is meant for (fp16, bf16, ...); their traps are problems, not hints."),
     option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=FILES,
-           help="Write the report there, in Polygraphy's JSON."),
+           help="File for the report, in Polygraphy's JSON."),
     external_data_option(FILES),
 )  # fmt: skip
 """The options of ``check lint``."""
@@ -69,9 +69,10 @@ options = together(
 def check_lint(
     context: click.Context, /, model: Path, as_json: bool, output: Path | None, **given: Unpack[LintValues]
 ) -> None:
-    """Find what is known to go wrong with MODEL: onnx.checker, every node on an engine, and the traps of the field.
+    """Find known problems of MODEL: by onnx.checker, by every node alone on an engine, and by rules for common traps.
 
-    Traps of a number format are hints, and problems when the model is meant for it (--precision, or the target's).
+    Traps of a number format are hints, or problems if the model is meant for that format (--precision, or the
+    target's).
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.workflows.lint import lint_model

@@ -55,7 +55,7 @@ options = together(
         default="",
         metavar="FORMAT",
         heading=FORMAT,
-        help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16 and the like say the same.",
+        help="fp16 or bf16; int8 or fp8e4m3 with Q/DQ pairs. --fp16, --bf16, --int8 and --fp8 do the same.",
     ),
     option("--fp-to-fp16", "to_fp16", is_flag=True, heading=FORMAT, rare=True, help="The same as --precision fp16."),
     option(
@@ -63,7 +63,7 @@ options = together(
         multiple=True,
         metavar="NAME...",
         heading=FORMAT,
-        help="Nodes that stay fp32: names and patterns, also of modules.",
+        help="Nodes that stay fp32: names and patterns of nodes or modules.",
     ),
     option("--keep-op-types", multiple=True, metavar="OP...", heading=FORMAT, help="Op types that stay fp32."),
     option(
@@ -80,13 +80,19 @@ options = together(
         help="Inputs and outputs get the format too  [default: they stay fp32].",
     ),
     option("--opset", type=click.IntRange(1), metavar="N", heading=FORMAT, help="Raise the opset of the model."),
-    option("--embed-weights", is_flag=True, heading=FORMAT, help="Put weights of data files into the model file."),
+    option(
+        "--embed-weights",
+        is_flag=True,
+        heading=FORMAT,
+        help="Move the weights of external data files into the model file.",
+    ),
     option(
         "--convert-to",
         type=click.Choice(TARGETS),
         heading=FORMAT,
         rare=True,
-        help="onnx or trt: an engine, built but not run  [default: trt for .engine and .plan, else onnx].",
+        help="onnx, or trt for an engine that is built but not run  [default: trt if OUT ends in .engine or .plan, "
+        "else onnx].",
     ),
     option(
         "--onnx-outputs",
@@ -95,7 +101,7 @@ options = together(
         metavar="NAME...",
         heading=OUTPUTS,
         rare=True,
-        help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
+        help="New outputs, instead of the model's own: names, patterns, '*' or 'mark all'.",
     ),
     option(
         "--onnx-exclude-outputs",
@@ -131,14 +137,14 @@ options = together(
 @proof_options
 @feed_option()
 @option("--inputs", "mixed", multiple=True, metavar="PATH...", heading=PROOF,
-        help="The same; Polygraphy's NAME:[SHAPE] is understood as --input-shapes.")  # fmt: skip
+        help="The same as --load-inputs; Polygraphy's NAME:[SHAPE] is understood as --input-shapes.")  # fmt: skip
 @common
 def convert(model: Path, as_json: bool, **given: Unpack[ConvertValues]) -> None:
     """Write MODEL in another number format, of a later opset, or with its weights elsewhere.
 
     Shape computations, sizes of Resize and quantizers are never lowered; a value beyond the range of the format becomes
-    an infinity, not the nearest number. The result is run against MODEL before it is written: it may move by what the
-    format costs, no more.
+    an infinity, not the nearest number. The result is run against MODEL before it is written: its outputs may move by
+    the rounding of the format, and no more.
     """
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.cutting.node_selection import NodeChoice

@@ -36,26 +36,30 @@ def quantize_options(function: F) -> F:
     """Add the options of a conversion to int8 or fp8."""
     for add in (
         option("--metric-script", default="", metavar="FILE.py[:FUNCTION]", heading=HEADING,
-               help="Task metric of outputs and feed, larger is better; the calibration with the best one is taken."),
+               help="Task metric of outputs and feed, larger is better; the calibration with the best metric is "
+                    "taken."),
         option("--metric-min", type=float, metavar="X", heading=HEADING,
-               help="Least mean of the metric; the fewest nodes that prevent it stay float."),
+               help="Smallest mean of the metric; the fewest nodes that prevent it stay float."),
         option("--sqnr", type=float, metavar="DB", heading=HEADING,
-               help="Least signal to noise ratio of every output, likewise."),
+               help="Signal-to-noise ratio that every output must reach, in dB; the fewest nodes that prevent it "
+                    "stay float."),
         option("--holdout", multiple=True, metavar="PATH...", heading=HEADING,
-               help="Samples that judge the calibrations  [default: every fourth of --inputs]."),
+               help="Samples by which the calibrations are judged  [default: every fourth of --inputs]."),
         option("--float-weights", is_flag=True, heading=HEADING, rare=True,
-               help="Weights stay float behind a Q/DQ pair  [default: stored in 8 bits]."),
+               help="Keep weights in float behind a Q/DQ pair  [default: stored in 8 bits]."),
         option("--per-tensor", is_flag=True, heading=HEADING, rare=True,
-               help="One scale for a whole weight  [default: one for every output channel]."),
+               help="Use one scale per weight  [default: one per output channel]."),
         option("--reduce-range", is_flag=True, heading=HEADING,
-               help="int8 weights in 7 bits, for x86 processors without VNNI, where sums of 8-bit products overflow."),
+               help="Quantize int8 weights to 7 bits, for x86 processors without VNNI, on which sums of 8-bit "
+                    "products overflow."),
         option("--percentile", type=click.FloatRange(50.0, 100.0), default=99.99, show_default=True, metavar="P",
-               heading=HEADING, rare=True, help="Share of the values, in percent, that a percentile range holds."),
+               heading=HEADING, rare=True, help="Share of the values, in percent, that a percentile range covers."),
         option("--modelopt-python", default="", metavar="PYTHON", heading=HEADING, rare=True,
-               help="A Python that has TensorRT-Model-Optimizer  [default: this one, where it is installed]."),
+               help="A Python interpreter with TensorRT-Model-Optimizer  [default: this one, if it is installed "
+                    "here]."),
         option("--calibrate", type=click.Choice(WORDS), default="auto", show_default=True, heading=HEADING,
-               help="How ranges are chosen, modelopt by TensorRT-Model-Optimizer; auto tries all that is installed and "
-               "takes the best."),
+               help="How ranges are calibrated; modelopt is TensorRT-Model-Optimizer, and auto tries every installed "
+                    "way and takes the best."),
     ):  # fmt: skip
         function = add(function)
     return function

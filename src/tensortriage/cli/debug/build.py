@@ -51,18 +51,19 @@ ENGINES, STOPPING, RESULT = "Engines", "Stopping", "Result"
 
 stopping_options = together(
     option("--until", default="sure", show_default=True, metavar="WHEN", heading=STOPPING,
-           help="good or bad: the first such build; N: that many builds; sure: enough is known."),
+           help="When to stop. good or bad: at the first such build; N: after N builds; sure: when enough is known."),
     option("--rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.2, show_default=True,
            metavar="SHARE", heading=STOPPING,
-           help="sure, with all builds alike: the share of other builds to exclude with 95 % confidence."),
+           help="For --until sure, when all builds are alike: stop once a share of other builds of this size is "
+                "excluded with 95 % confidence."),
     option("--max-builds", type=click.IntRange(1), default=50, show_default=True, metavar="N",
-           heading=STOPPING, help="Most builds that choose freely, whatever --until says."),
+           heading=STOPPING, help="Largest number of builds with free choice of tactics, whatever --until says."),
     option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=STOPPING,
            help="Time after which no new build begins."),
     option("--no-tactics", is_flag=True, heading=STOPPING,
            help="Build exactly as deployed: recording tactics may change what an engine builds."),
     option("--no-pin", is_flag=True, heading=STOPPING,
-           help="Do not look for the guilty choice by giving tactics to builds."),
+           help="Do not search for the guilty tactic by giving tactics to builds."),
 )  # fmt: skip
 """When enough is known."""
 
@@ -71,7 +72,7 @@ engine_options = together(
     option("--target", "-t", metavar="ENGINE", heading=ENGINES, help="Engine to build, NAME[:key=value,...]."),
     reference_option(ENGINES, "Engine taken as right (without --check)."),
     tolerance_options(ENGINES, "Absolute tolerance instead of the noise floor."),
-    samples_option(ENGINES, 2, "Most feeds to run every build on."),
+    samples_option(ENGINES, 2, "Largest number of feeds to run every build on."),
     model_type_option(ENGINES),
     inference_accepted(ENGINES),
     external_data_option(ENGINES),
@@ -81,9 +82,9 @@ engine_options = together(
 
 result_options = together(
     option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=RESULT,
-           help="The good engine that can be built again."),
+           help="File for the good engine, which can be built again."),
     case_option(),
-    artifact_options(RESULT, "polygraphy_debug.engine", "The engine that the check is to judge."),
+    artifact_options(RESULT, "polygraphy_debug.engine", "File in which the check finds the engine to judge."),
 )  # fmt: skip
 """Where things go."""
 
@@ -101,11 +102,13 @@ result_options = together(
 def debug_build(model: Path, target: str | None, as_json: bool, **given: Unpack[BuildValues]) -> None:
     """Build MODEL again and again, sort good builds from bad ones, and find the choice that makes the difference.
 
-    A build is judged by what it computes, against the reference; with --check by a command. Where the engine tells its
-    tactics and takes them back, the guilty one is found by giving it to a good build, and a good build is made again.
+    A build is judged by its outputs, against the reference, or by the command of --check. Where the engine reports its
+    tactics and accepts given ones, the guilty tactic is found by giving it to a good build, and a good build is
+    reproduced.
 
-    Without --target, Polygraphy's TensorRT flags say what is built. --save-tactics FILE tells the check the tactics of
-    the build before it, and ends as those of a good one; every build is given those of --load-tactics FILE.
+    Without --target, Polygraphy's TensorRT flags say what is built. --save-tactics FILE holds the tactics of the build
+    that the check judges, and in the end those of a good build; every build is given the tactics of --load-tactics
+    FILE.
     """
     from tensortriage.cli.debug.build_request import build_and_show, target_of
 

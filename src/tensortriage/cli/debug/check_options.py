@@ -60,8 +60,8 @@ check_options = together(
         metavar="CMD...",
         expose_value=False,
         heading=CHECK,
-        help="Command that judges; exit code 0 is a pass. All words up to a lone -- are its own; quoted as "
-        "one text it is run by a shell. Without it engines judge, or you do.",
+        help="Command that judges; exit code 0 is a pass. All words up to a lone -- belong to it; in one pair of "
+        "quotes it is run by a shell. Without --check, engines judge, or you do.",
     ),
     option(
         "--fail-code",
@@ -70,7 +70,7 @@ check_options = together(
         multiple=True,
         metavar="N...",
         heading=CHECK,
-        help="Only these exit codes fail.",
+        help="Only these exit codes of the check are failures.",
     ),
     option(
         "--ignore-fail-code",
@@ -79,32 +79,34 @@ check_options = together(
         multiple=True,
         metavar="N...",
         heading=CHECK,
-        help="These exit codes pass.",
+        help="These exit codes of the check are passes.",
     ),
     option(
         "--fail-regex",
         multiple=True,
         metavar="RE...",
         heading=CHECK,
-        help="Fails only if its output contains one of these; without --fail-code the exit code then counts "
-        "for nothing.",
+        help="The check fails only if its output contains one of these; without --fail-code its exit code is then "
+        "ignored.",
     ),
     option(
         "--ignore-fail-regex",
         multiple=True,
         metavar="RE...",
         heading=CHECK,
-        help="Passes if its output contains one of these.",
+        help="The check passes if its output contains one of these.",
     ),
     option(
         "--check-timeout",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
         heading=CHECK,
-        help="Longest check; one that takes longer is killed and tells nothing.",
+        help="Time limit of a check; one that takes longer is killed and counts as neither pass nor failure.",
     ),
-    option("--show-output", is_flag=True, heading=CHECK, rare=True, help="Show what passing checks print too."),
-    option("--hide-fail-output", is_flag=True, heading=CHECK, rare=True, help="Show no output of checks."),
+    option("--show-output", is_flag=True, heading=CHECK, rare=True, help="Show the output of passing checks as well."),
+    option(
+        "--hide-fail-output", is_flag=True, heading=CHECK, rare=True, help="Do not show the output of failing checks."
+    ),
     option(
         "--artifacts",
         multiple=True,
@@ -132,7 +134,7 @@ check_options = together(
         metavar="FILE",
         heading=ARTIFACTS,
         rare=True,
-        help="JSON file that tells the check the number of its iteration.",
+        help="JSON file in which the check finds the number of its iteration.",
     ),
     option(
         "--save-debug-replay",
@@ -165,7 +167,7 @@ def artifact_options(heading: str, default: str, text: str) -> Adds:
     return together(
         option("--iter-artifact", "--intermediate-artifact", "iter_artifact", type=WRITTEN_FILE, default=default,
                show_default=True, metavar="FILE", heading=heading, help=text),
-        option("--no-remove-intermediate", is_flag=True, heading=heading, rare=True, help="Leave the last one there."),
+        option("--no-remove-intermediate", is_flag=True, heading=heading, rare=True, help="Do not remove that file."),
     )  # fmt: skip
 
 

@@ -52,24 +52,27 @@ RESULT, ENGINES, GOAL, SEARCH = "Result", "Engines (instead of --check)", "Good 
 
 result_options = together(
     option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=RESULT,
-           help="The mixed model; precision.json is written beside it."),
+           help="File for the mixed-precision model; precision.json is written beside it."),
     case_option(),
-    option("--latency", is_flag=True, heading=RESULT, help="Time the engine too, for the curve."),
-    option("--remedies", is_flag=True, heading=RESULT, help="Also try other ways out than fp32."),
+    option("--latency", is_flag=True, heading=RESULT,
+           help="Also measure the latency of the engine at every point of the curve."),
+    option("--remedies", is_flag=True, heading=RESULT,
+           help="Also try fixes other than fp32, such as equivalent rewrites and other formats."),
 )  # fmt: skip
 """Where results go."""
 
 
 engine_options = together(
     option("--target", "-t", default="", metavar="ENGINE", heading=ENGINES,
-           help="Engine that has to do with less, NAME:precision=FORMAT[,key=value...]."),
+           help="Engine that computes in the lower format, NAME:precision=FORMAT[,key=value...]."),
     reference_option(ENGINES),
     option("--fp16", "low", flag_value="fp16", heading=SEARCH,
-           help="The lower format, when --target does not say."),
-    option("--bf16", "low", flag_value="bf16", heading=SEARCH, help="Likewise."),
+           help="Compute in fp16, if --target names no format."),
+    option("--bf16", "low", flag_value="bf16", heading=SEARCH, help="Compute in bf16, likewise."),
     option("--int8", "low", flag_value="int8", heading=SEARCH,
-           help="Likewise: Q/DQ pairs, calibrated on feeds; with --sqnr, --atol, --metric or --check."),
-    option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Likewise."),
+           help="Compute in int8, with Q/DQ pairs that are calibrated on the feeds; needs --sqnr, --atol, --metric "
+                "or --check."),
+    option("--fp8", "low", flag_value="fp8e4m3", heading=SEARCH, help="Compute in fp8, likewise."),
     option("--precision", "-p", "higher", type=click.Choice(["float32", "fp32"]), default="float32",
            show_default=True, heading=SEARCH, rare=True, help="The higher precision."),
 )  # fmt: skip
@@ -79,13 +82,13 @@ engine_options = together(
 goal_options = together(
     tolerance_options(GOAL, "Absolute tolerance of the outputs  [default: 10 roundings to the format]."),
     option("--sqnr", type=float, metavar="DB", heading=GOAL,
-           help="Least signal to noise ratio of every output."),
+           help="Signal-to-noise ratio that every output must reach, in dB."),
     option("--floor-factor", type=click.FloatRange(0, min_open=True), metavar="N", heading=GOAL,
-           help="Most error, as a multiple of the noise floor of fp32."),
+           help="Largest error, as a multiple of the fp32 noise floor."),
     option("--metric", "--metric-script", "metric", default="", metavar="FILE.py[:FN]", heading=GOAL,
-           help="Task metric FN(outputs, feed) -> number, higher is better; its mean over the samples counts."),
+           help="Task metric FN(outputs, feed) -> number, higher is better; its mean over the samples is judged."),
     option("--metric-min", type=float, metavar="X", heading=GOAL,
-           help="Least mean of it  [default: the reference's own]."),
+           help="Smallest mean of the metric  [default: that of the reference]."),
     samples_option(GOAL, 8),
 )  # fmt: skip
 """What is asked of the outputs."""
@@ -93,15 +96,16 @@ goal_options = together(
 
 search_options = together(
     option("--mode", type=click.Choice(["auto", "bisect", "linear"]), default="auto", show_default=True,
-           heading=SEARCH, help="auto: as few nodes as possible; bisect, linear: Polygraphy's, the first N."),
+           heading=SEARCH, help="auto: as few nodes as possible; bisect, linear: the first N nodes, as Polygraphy "
+                                "does."),
     option("--direction", "--dir", "direction", type=click.Choice(["forward", "reverse"]), default="forward",
            show_default=True, heading=SEARCH, help="For bisect and linear: the first nodes, or the last."),
     option("--max-builds", type=click.IntRange(1), default=10, show_default=True, metavar="N", heading=SEARCH,
-           help="Builds after which nothing further is improved."),
+           help="Number of builds after which the result is no longer improved."),
     option("--budget", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
            heading=SEARCH,
-           help="Time for measuring what each node does, in emulation."),
-    artifact_options(SEARCH, "polygraphy_debug.onnx", "The typed model that the check is to judge."),
+           help="Time for measuring the influence of each node, in emulation."),
+    artifact_options(SEARCH, "polygraphy_debug.onnx", "File in which the check finds the typed model to judge."),
     model_type_option(ENGINES),
     inference_accepted(ENGINES),
     external_data_option(SEARCH),

@@ -54,9 +54,9 @@ RESULT, ENGINES, SEARCH, SHAPES = "Result", "Engines (instead of --check)", "Sea
 
 result_options = together(
     option("--output", "-o", type=WRITTEN_FILE, metavar="FILE", heading=RESULT,
-           help="The smallest piece that fails."),
+           help="ONNX file for the smallest piece that fails."),
     option("--min-good", "--minimal-good", "min_good", type=WRITTEN_FILE, metavar="FILE",
-           heading=RESULT, help="A passing piece of about that size."),
+           heading=RESULT, help="ONNX file for a passing piece of about that size."),
     case_option(),
 )  # fmt: skip
 """Where results go."""
@@ -69,8 +69,8 @@ engine_options = together(
     tolerance_options(ENGINES, "Absolute tolerance of the model's outputs instead of the noise floor."),
     samples_option(ENGINES, 8),
     option("--shrink-budget", type=click.FloatRange(0), metavar="SECONDS", heading=ENGINES,
-           help="Time for making sizes, inputs and weights smaller as well; 60, and 0 with --check, where it "
-           "takes a check for every step, and inputs are the check's own."),
+           help="Time for shrinking sizes, inputs and weights as well  [default: 60; with --check 0, because every "
+                "step takes a check and the inputs belong to the check]."),
 )  # fmt: skip
 """The way that asks engines."""
 
@@ -78,21 +78,22 @@ engine_options = together(
 search_options = together(
     option("--mode", type=click.Choice(["auto", "blocks", "bisect", "linear"]), default="auto",
            show_default=True, heading=SEARCH,
-           help="auto: no node can be left out; blocks: no block of them; bisect, linear: Polygraphy's."),
+           help="auto: until no single node can be left out; blocks: until no block of nodes can; bisect, linear: as "
+                "Polygraphy does."),
     option("--no-reduce-inputs", is_flag=True, heading=SEARCH, help="Keep the inputs; cut at the end only."),
     option("--no-reduce-outputs", is_flag=True, heading=SEARCH,
            help="Keep the outputs; cut at the beginning only."),
     option("--jobs", "-j", type=click.IntRange(1), default=1, show_default=True, metavar="N", heading=SEARCH,
-           help="Checks at once; commands each in a folder of its own."),
+           help="Number of checks at once; each command then runs in a folder of its own."),
     option("--premise", type=click.IntRange(1), default=3, show_default=True, metavar="N", heading=SEARCH,
-           help="Runs of the whole before the search; more for a fault that seldom shows."),
+           help="Runs of the whole model before the search; give more for a fault that shows seldom."),
     option("--max-checks", type=click.IntRange(1), metavar="N", heading=SEARCH,
-           help="End with the smallest so far after N checks."),
+           help="End after N checks, with the smallest piece so far."),
     option("--budget", type=click.FloatRange(0), metavar="SECONDS", heading=SEARCH,
-           help="End with the smallest so far after this time."),
-    artifact_options(SEARCH, "polygraphy_debug.onnx", "The piece that the check, or you, are to judge."),
+           help="End after this time, with the smallest piece so far."),
+    artifact_options(SEARCH, "polygraphy_debug.onnx", "File in which the check, or you, find the piece to judge."),
     option("--model-input-shapes", "--model-inputs", "model_input_shapes", multiple=True,
-           metavar="NAME:SHAPE...", heading=SHAPES, help="Shapes that the model's inputs get."),
+           metavar="NAME:SHAPE...", heading=SHAPES, help="Shapes to give to the model's inputs."),
     option("--force-fallback-shape-inference", is_flag=True, heading=SHAPES, rare=True,
            help="Take shapes from running the model in ONNX Runtime; nothing stays dynamic."),
     option("--no-shape-inference", is_flag=True, heading=SHAPES, rare=True,
@@ -115,7 +116,7 @@ search_options = together(
 def debug_reduce(model: Path, as_json: bool, **given: Unpack[ReduceValues]) -> None:
     """Find the smallest piece of MODEL that still fails the same way, and write it with inputs and expected outputs.
 
-    Who says what fails: an engine (--target), a command (--check), or you.
+    What counts as a failure is decided by an engine (--target), by a command (--check), or by you.
     """
     from tensortriage.cli.debug.reduce_request import reduce_and_show
 

@@ -46,7 +46,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     default="",
     metavar="ENGINE",
     heading="Engines",
-    help="Another version, precision or engine: what changed first between the two, and which is wrong?",
+    help="A second version, precision or engine: where do the two part first, and which of them is wrong?",
 )
 @reference_option("Engines")
 @option(
@@ -54,14 +54,15 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     type=READ,
     metavar="FILE",
     heading="Engines",
-    help="ONNX file that the target runs, when it is another.",
+    help="ONNX file that the target runs, if it is not MODEL.",
 )
 @option(
     "--torch",
     default="",
     metavar="FILE.py:FUNCTION",
     heading="Engines",
-    help="PyTorch network that MODEL was exported from: is it the export or the engine? Without MODEL, it is exported.",
+    help="PyTorch network that MODEL was exported from, to tell a fault of the export from one of the engine. Without "
+    "MODEL, the network is exported first.",
 )
 @option(
     "--exporter",
@@ -74,20 +75,20 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
 )
 @external_data_option("Engines")
 @data_options
-@samples_option("Inputs", 8, "Most feeds to look at.")
+@samples_option("Inputs", 8, "Largest number of feeds to run.")
 @option(
     "--sweep",
     multiple=True,
     metavar="DIM=SIZE,SIZE...",
     heading="Inputs",
-    help="At which shapes does it fail? Sizes of an open dimension, e.g. batch=1,2,8.",
+    help="Sizes of a dynamic dimension to run as well, to learn at which shapes the target fails, e.g. batch=1,2,8.",
 )
 @option(
     "--no-random-data",
     is_flag=True,
     heading="Inputs",
     rare=True,
-    help="Leave random data alone when real data pass.",
+    help="Do not try random data when real data pass.",
 )
 @case_option("--output", "-o")
 @option(
@@ -95,7 +96,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     type=WRITTEN_FILE,
     metavar="FILE",
     heading="Result",
-    help="Write the model whose fusion breakers are outputs, when that cures it.",
+    help="Write the model with the extra outputs that keep the engine from fusing, if they cure the fault.",
 )
 @tolerance_options("Judgement", "Absolute tolerance instead of the noise floor.")
 @option(
@@ -110,10 +111,10 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     type=WRITTEN_FILE,
     metavar="FILE",
     heading="Result",
-    help="Write the model with a remedy that was seen to work on the target.",
+    help="Write the model with a fix that was verified on the target.",
 )
 @option(
-    "--no-repro", is_flag=True, heading="Result", rare=True, help="Do not cut the culprit out as a case of its own."
+    "--no-repro", is_flag=True, heading="Result", rare=True, help="Do not write the culprit as a reproducer of its own."
 )
 @limit_options
 @option(
@@ -121,7 +122,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     heading="Limits",
-    help="Time the whole may take; what is not asked for lack of it is said.",
+    help="Time limit of the whole diagnosis; questions that are left out for lack of time are listed.",
 )
 @option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
 @common

@@ -27,9 +27,10 @@ Exit codes: 0 the engine builds the whole model, 1 it does not.
 @engine_options
 @inference_accepted("Pieces")
 @option("--output", "-o", type=WRITTEN_FOLDER, metavar="DIR", heading="Pieces",
-        help="Write what builds and what does not there, an ONNX file each, with results.json.")  # fmt: skip
+        help="Directory for the pieces that build and those that do not, one ONNX file each, with "
+             "results.json.")  # fmt: skip
 @option("--with-partitioning", "partition", is_flag=True, heading="Pieces",
-        help="Find the largest ranges of nodes that build as one model (-o does too).")  # fmt: skip
+        help="Find the largest ranges of nodes that build as one model; implied by -o.")  # fmt: skip
 @common
 def inspect_capability(
     model: Path,
@@ -41,10 +42,10 @@ def inspect_capability(
     partition: bool,
     as_json: bool,
 ) -> None:
-    """Find out which nodes of MODEL an engine can build, in its own words why not, and the largest pieces it can.
+    """Find out which nodes of MODEL an engine can build, why it refuses others, and the largest pieces it can build.
 
-    When the whole model builds, all nodes do. A crash or a hang of the engine is an answer, not the end. TensorRT is
-    asked by its parser alone, which says less: a node that it takes may still find no kernel.
+    When the whole model builds, all nodes do. A crash or a hang of the engine counts as an answer. Of TensorRT only the
+    parser is asked, which proves less: a node that it accepts may still lack a kernel.
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import limits_of

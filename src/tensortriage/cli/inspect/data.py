@@ -19,9 +19,9 @@ SHOWN = "What to show"
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("path", type=READ)
-@option("--all", "-a", "everything", is_flag=True, heading=SHOWN, help="Every iteration, not only the first.")
-@option("--show-values", "-s", is_flag=True, heading=SHOWN, help="The values of every tensor.")
-@option("--histogram", is_flag=True, heading=SHOWN, help="How the values of every tensor are distributed.")
+@option("--all", "-a", "everything", is_flag=True, heading=SHOWN, help="Show every iteration, not only the first.")
+@option("--show-values", "-s", is_flag=True, heading=SHOWN, help="Show the values of every tensor.")
+@option("--histogram", is_flag=True, heading=SHOWN, help="Show the distribution of the values of every tensor.")
 @option("--num-items", "-n", type=click.IntRange(-1), default=3, metavar="N", heading=SHOWN,
         help="Values at each end of a dimension, -1 for all  [default: 3].")  # fmt: skip
 @option("--line-width", type=click.IntRange(-1), default=75, metavar="N", heading=SHOWN,

@@ -16,7 +16,7 @@ Examples:
   triage inspect diff-tactics --good good_replays --bad bad_replays --json
 
 \b
-Exit codes: 0 no choice is found in bad builds alone, 1 some are.
+Exit codes: 0 no tactic occurs in bad builds alone, 1 some do.
 """
 HEADING = "Builds"
 
@@ -27,12 +27,12 @@ HEADING = "Builds"
 @option("--good", type=READ, metavar="PATH", heading=HEADING,
         help="File of a good build's tactics, or a directory of such files.")  # fmt: skip
 @option("--bad", type=READ, metavar="PATH", heading=HEADING,
-        help="The same of bad builds.")  # fmt: skip
+        help="File of a bad build's tactics, or a directory of such files.")  # fmt: skip
 @common
 def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | None, as_json: bool) -> None:
-    """Compare the tactics of good and bad builds, and rank those that speak for failure.
+    """Compare the tactics of good and bad builds, and rank those that go with failure.
 
-    Files may be records of --save-tactics, replays of Polygraphy, or verbose logs of TensorRT; others are passed over.
+    Files may be records of --save-tactics, replays of Polygraphy, or verbose logs of TensorRT; other files are ignored.
     """
     if folder is not None:
         good, bad = good or folder / "good", bad or folder / "bad"

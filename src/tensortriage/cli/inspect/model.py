@@ -50,12 +50,13 @@ class Details(TypedDict, total=False):
 @click.command(cls=GuideCommand, value_lists=("--show",), epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--show", multiple=True, type=click.Choice(PARTS), metavar="PART...", heading=SHOWN,
-        help="layers: every node; attrs: with their attributes; weights: the numbers of every constant.")  # fmt: skip
+        help="layers: every node; attrs: nodes with their attributes; weights: the values of every "
+             "constant.")  # fmt: skip
 @option("--list-unbounded-dds", "unbounded", is_flag=True, heading=SHOWN,
-        help="Tensors that decide a size, depend on data and are not bounded.")  # fmt: skip
+        help="List the tensors that decide a size, depend on data and are not bounded.")  # fmt: skip
 @external_data_option(FILES, rare=False)
 @option("--ignore-external-data", "unseen", is_flag=True, heading=FILES, rare=True,
-        help="Read no weights outside the file, not even for --show weights.")  # fmt: skip
+        help="Do not read weights outside the file, not even for --show weights.")  # fmt: skip
 @model_type_option(FILES)
 @option("--shape-inference", "--do-shape-inference", "infer_shapes", is_flag=True, heading=SHOWN, rare=True,
         help="Infer types and shapes, and show them too.")  # fmt: skip

@@ -16,14 +16,14 @@ Examples:
   triage inspect plan model.onnx --target openvino --findings
 
 \b
-Exit codes: 0 every region computes in what was asked for, 1 some do not.
+Exit codes: 0 every region computes in the type that was asked for, 1 some do not.
 """
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--findings", is_flag=True, heading="What to show",
-        help="Only the regions that compute in another type than asked for.")  # fmt: skip
+        help="Show only the regions that compute in another type than was asked for.")  # fmt: skip
 @engine_options
 @common
 def inspect_plan(
@@ -37,8 +37,8 @@ def inspect_plan(
 ) -> None:
     """Show what an engine really runs for MODEL: fused regions, their ONNX nodes, implementations, precision.
 
-    Asked for is what the engine's options say; without a precision there, the types of the model. A region that
-    computes in anything else (fp32 where fp16 was asked for, bf16 unasked) is a finding, marked with "!".
+    The precision asked for is that of the engine's options, else the types of the model. A region that computes in
+    another one (fp32 where fp16 was asked for, bf16 where nobody asked for it) is a finding, marked with "!".
     """
     from tensortriage.cli.requests import limits_of
     from tensortriage.workflows.engines import engine_inspection

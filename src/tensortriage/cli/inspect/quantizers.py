@@ -34,7 +34,7 @@ MOST_SHOWN = 20
 @click.command(cls=GuideCommand, value_lists=DATA_LISTS, epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--original", type=READ, metavar="MODEL", heading="Model",
-        help="The float model that MODEL was made from: what its stored weights were.")  # fmt: skip
+        help="The float model that MODEL was made from, for the original values of stored weights.")  # fmt: skip
 @samples_option("Inputs", 8)
 @external_data_option("Model")
 @data_options
@@ -49,8 +49,9 @@ def inspect_quantizers(
 ) -> None:
     """Judge every pair of QuantizeLinear and DequantizeLinear of MODEL, calibrated or learned in training.
 
-    The model without its pairs is the yardstick: what a pair costs at the outputs alone, and what is left without it;
-    what it can represent against the numbers that reach it, its error divided into clipping and rounding.
+    The model without its pairs is the reference. For each pair: the error at the outputs with this pair alone, and
+    without only this pair; the range it represents against the values that reach it; and its error, divided into
+    clipping and rounding.
     """
     from tensortriage.cli.progress import Teller
     from tensortriage.cli.requests import feed_request

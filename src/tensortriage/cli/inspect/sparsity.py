@@ -28,7 +28,7 @@ Exit codes: 0 the weights were looked at (--json says what was found), 2 none co
 def inspect_sparsity(model: Path, external_data_dir: Path | None, as_json: bool) -> None:
     """Say whether the Conv, Gemm and MatMul weights of MODEL are 2:4 sparse.
 
-    Of every four numbers along the axis that is summed over, at most two may differ from zero.
+    Of every four weights along the axis that is summed over, at most two may differ from zero.
     """
     from tensortriage.model.inspect.sparsity_report import check_sparsity
     from tensortriage.model.model import Model

@@ -63,15 +63,15 @@ def log_parameters(make: Callable[..., click.Option] = click.Option, **more: Any
         return make(names, expose_value=False, callback=remembered(key), help=text, **{**more, **kwargs})
 
     return [
-        one("--verbose", "-v", key="more", count=True, text="Log lines on stderr: -v what is done, -vv in detail."),
+        one("--verbose", "-v", key="more", count=True, text="Log to stderr: -v every step, -vv every detail."),
         one("--quiet", "-q", key="less", count=True, text="No progress and no warnings; results stay."),
         one("--verbosity", key="named", multiple=True, metavar="[MODULE:]LEVEL...",
-            text="Level of log lines, of everything or of a part of the package: INFO runs:VERBOSE."),
+            text="Log level, of everything or of one part of the package, e.g. INFO runs:VERBOSE."),
         one("--silent", key="silent", is_flag=True, text="Print nothing but errors (and a JSON document)."),
         one("--log-format", key="formats", multiple=True, type=click.Choice(FORMATS), metavar="FORMAT...",
             text="Add timestamp or line-info to log lines; no-colors."),
         one("--log-file", key="file", type=click.Path(path_type=Path), metavar="FILE",
-            text="Write log lines and what is printed to a file too."),
+            text="Write log lines and everything that is printed to a file as well."),
         one("--no-colors", key="plain", is_flag=True, text="No colours."),
     ]  # fmt: skip
 

@@ -79,7 +79,7 @@ options = together(
         type=READ,
         metavar="FILE",
         heading=ENGINES,
-        help="ONNX file that the targets run, when it is another.",
+        help="ONNX file that the targets run, if it is not MODEL.",
     ),
     option("--runner", "runners", multiple=True, hidden=True, heading=ENGINES),
     option(
@@ -87,7 +87,7 @@ options = together(
         is_flag=True,
         expose_value=False,
         heading=ENGINES,
-        help="Shorthand: ONNX Runtime; the reference among shorthands.",
+        help="Shorthand for ONNX Runtime; among shorthands it is the reference.",
     ),
     option(
         "--pluginref",
@@ -95,15 +95,15 @@ options = together(
         expose_value=False,
         heading=ENGINES,
         rare=True,
-        help="Shorthand: the engine 'reference', which computes every operator in float64.",
+        help="Shorthand for the engine 'reference', which computes every operator in float64.",
     ),
-    option("--openvino", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand: OpenVINO."),
+    option("--openvino", is_flag=True, expose_value=False, heading=ENGINES, help="Shorthand for OpenVINO."),
     option(
         "--trt",
         is_flag=True,
         expose_value=False,
         heading=ENGINES,
-        help="Shorthand: TensorRT, with the flags under TensorRT.",
+        help="Shorthand for TensorRT, with the flags under the heading TensorRT.",
     ),
     option(
         "--providers",
@@ -141,7 +141,7 @@ options = together(
         is_flag=True,
         heading=MODEL,
         rare=True,
-        help="Convert the model to fp16 first, inputs and outputs apart; every engine runs that.",
+        help="Convert the model to fp16 first, except its inputs and outputs; every engine runs the result.",
     ),
     option(
         "--save-onnx",
@@ -185,7 +185,7 @@ options = together(
         default=0,
         heading=RUNS,
         rare=True,
-        help="Runs before the one that counts.",
+        help="Warm-up runs before the run that counts.",
     ),
     option(
         "--sequential-runners",
@@ -193,7 +193,7 @@ options = together(
         expose_value=False,
         heading=RUNS,
         rare=True,
-        help="Accepted; runners never overlap in time.",
+        help="Accepted; runners always run one after the other.",
     ),
     option(
         "--use-subprocess",
@@ -201,7 +201,7 @@ options = together(
         expose_value=False,
         heading=RUNS,
         rare=True,
-        help="Accepted; untrusted engines always run in one.",
+        help="Accepted; untrusted engines always run in a subprocess.",
     ),
     option("--low-memory", is_flag=True, heading=RUNS, help="Capture and compare tensors in small batches."),
     option(
@@ -220,7 +220,7 @@ options = together(
         type=WRITTEN,
         metavar="PATH",
         heading=FILES,
-        help="Save the outputs: .json as Polygraphy, .store, .npz, .safetensors, or a directory of JSON.",
+        help="Save the outputs: .json as Polygraphy writes it, .store, .npz, .safetensors, or a directory of JSON.",
     ),
     option(
         "--save-input-blob",
@@ -250,7 +250,7 @@ options = together(
         metavar="FILE",
         heading=FILES,
         rare=True,
-        help="Write a Python script that does the same, and run nothing; - prints it.",
+        help="Write a Python script that does what this command line does, and run nothing; - prints it.",
     ),
     option(
         "--save-accuracy-results",

@@ -28,7 +28,9 @@ JUDGEMENT_LISTS = (
 
 judgement_options = together(
     tolerance_options(
-        JUDGE, "Absolute tolerance; an element passes within either tolerance. Without any: the noise floor."
+        JUDGE,
+        "Absolute tolerance; an element passes within either tolerance. Without a tolerance the noise floor is "
+        "the limit.",
     ),
     option(
         "--check-error-stat",
@@ -36,14 +38,14 @@ judgement_options = together(
         multiple=True,
         metavar="[OUT:]STAT...",
         heading=JUDGE,
-        help="Judge elemwise, max, mean, median or quantile.",
+        help="Error statistic that is judged: elemwise, max, mean, median or quantile.",
     ),
     option(
         "--check-average",
         is_flag=True,
         heading=JUDGE,
         rare=True,
-        help="Judge the mean of each number over all feeds instead of every feed.",
+        help="Judge the mean of each metric over all feeds instead of every feed by itself.",
     ),
     option(
         "--error-quantile",
@@ -51,7 +53,7 @@ judgement_options = together(
         metavar=NUMBERS,
         heading=JUDGE,
         rare=True,
-        help="Quantile of that statistic (0.99).",
+        help="Which quantile is judged by --check-error-stat quantile  [default: 0.99].",
     ),
     option(
         "--compare",
@@ -60,7 +62,8 @@ judgement_options = together(
         multiple=True,
         metavar="FUNC...",
         heading=JUDGE,
-        help="simple, indices, l2, cosine_similarity, psnr, snr, distance_metrics, quality_metrics.",
+        help="Comparison functions: simple, indices, l2, cosine_similarity, psnr, snr, distance_metrics, "
+        "quality_metrics.",
     ),
     option(
         "--l2-threshold",
@@ -106,7 +109,7 @@ judgement_options = together(
         is_flag=True,
         heading=JUDGE,
         rare=True,
-        help="Equal infinities are no error.",
+        help="Infinities of the same sign are equal.",
     ),
     option(
         "--compare-func-script",
@@ -147,7 +150,7 @@ judgement_options = together(
         is_flag=True,
         heading=JUDGE,
         rare=True,
-        help="Compare equal-sized outputs of other shape, flattened.",
+        help="Compare outputs of equal size and different shape as flat arrays.",
     ),
     option(
         "--index-tolerance",
@@ -155,7 +158,7 @@ judgement_options = together(
         metavar=NUMBERS,
         heading=JUDGE,
         rare=True,
-        help="How far apart equal indices may lie, for --compare indices.",
+        help="How many places an index may have moved, for --compare indices.",
     ),
 )
 """The judgement options, listed in this order."""

@@ -49,7 +49,7 @@ options = together(
         multiple=True,
         metavar="NAME:TYPE...",
         heading=CUT,
-        help="Values at which it ends, e.g. y:float32 or y:auto  [default: the outputs].",
+        help="Values at which the cut ends, e.g. y:float32 or y:auto  [default: the outputs].",
     ),
     option("--nodes", multiple=True, metavar="NAME...", heading=CUT, help="Nodes to cut out: names and patterns."),
     option(
@@ -82,8 +82,8 @@ options = together(
         multiple=True,
         metavar="PATH...",
         heading=CUT,
-        help="Run MODEL on these feeds ('random': made-up ones); write what enters the cut and what it must "
-        "give as test_data_set_0 beside it.",
+        help="Run MODEL on these feeds ('random' for random ones), and write the inputs and the expected outputs of "
+        "the cut as test_data_set_0 beside it.",
     ),
     shapes_option("--model-input-shapes", "--model-inputs", heading=SHAPES, rare=True),
     option(
@@ -110,7 +110,7 @@ options = together(
         is_flag=True,
         heading=SHAPES,
         rare=True,
-        help="Take types and shapes from a run; all become static.",
+        help="Take types and shapes from a run of the model; all become static.",
     ),
     OWN_INFERENCE,
 )

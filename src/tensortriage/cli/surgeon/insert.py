@@ -35,9 +35,17 @@ LISTS = (*FEED_LISTS, "--inputs", "--outputs", "--attrs")
 @click.command(cls=GuideCommand, value_lists=LISTS, epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--op", required=True, metavar="[DOMAIN::]OP", heading=NODE, help="Operator.")
-@option("--inputs", multiple=True, required=True, metavar="NAME...", heading=NODE, help="Values it takes, in order.")
+@option(
+    "--inputs",
+    multiple=True,
+    required=True,
+    metavar="NAME...",
+    heading=NODE,
+    help="Values that the node takes, in order.",
+)
 @option("--outputs", multiple=True, required=True, metavar="NAME...", heading=NODE,
-        help="Values it makes from now on, in order; an input among them: behind that value.")  # fmt: skip
+        help="Values that the node produces from now on, in order. If one of --inputs is among them, the "
+             "node is put behind that value.")  # fmt: skip
 @option("--name", default="", metavar="NAME", heading=NODE, help="Name of the node.")
 @option("--attrs", multiple=True, metavar="NAME=VALUE...", heading=NODE,
         help="Attributes: 1 is an int, 1.0 a float, '1' or text a string, [0,1] a list.")  # fmt: skip
@@ -48,7 +56,7 @@ LISTS = (*FEED_LISTS, "--inputs", "--outputs", "--attrs")
 @feed_option()
 @common
 def insert(model: Path, as_json: bool, **given: Unpack[InsertValues]) -> None:
-    """Insert one node into MODEL between values that exist; what was between them and serves nothing else goes.
+    """Insert one node into MODEL between existing values; nodes between them that become unused are removed.
 
     The result must run, and outputs that do not depend on the node must not move.
     """

@@ -42,8 +42,8 @@ def layout_options(heading: str) -> Adds:
             flag_value="",
             metavar="[FILE]",
             heading=heading,
-            help="Weights go into one file beside the model  [default name: OUT.data]. Without it they stay as "
-            "they are: embedded, or in their files when OUT lies in the same directory.",
+            help="Write the weights to one file beside the model  [default name: OUT.data]. Without this option they "
+            "stay where they are: embedded, or in their files when OUT lies in the same directory.",
         ),
         option(
             "--external-data-size-threshold",
@@ -52,7 +52,7 @@ def layout_options(heading: str) -> Adds:
             metavar="BYTES",
             heading=heading,
             rare=True,
-            help="Weights below it stay in the model file, e.g. 1K  [default: 1024].",
+            help="Smaller weights stay in the model file, e.g. 1K  [default: 1024].",
         ),
         option(
             "--no-save-all-tensors-to-one-file",
@@ -83,8 +83,8 @@ file_options = together(
         is_flag=True,
         heading=FILES,
         rare=True,
-        help="Never look for external data; OUT refers to them as MODEL did. Numbers are not known then, and "
-        "nothing is proven.",
+        help="Do not read external data; OUT refers to them as MODEL does. The weights are then unknown, and nothing "
+        "is verified.",
     ),
     model_type_option(FILES),
 )
@@ -102,7 +102,7 @@ def feed_option(*names: str) -> Adds:
         metavar="PATH...",
         heading=PROOF,
         type=READ_WORD,
-        help=f"Real data for it: {FEED_FORMATS}",
+        help=f"Real data for the verification: {FEED_FORMATS}",
     )
 
 
@@ -112,8 +112,8 @@ proof_options = together(
         "verify",
         default=None,
         heading=PROOF,
-        help="Run before and after on ONNX Runtime and refuse when outputs moved beyond the noise floor  "
-        "[default: when the model can be run and its weights are below 2 GiB].",
+        help="Run the model before and after the edit on ONNX Runtime, and refuse the edit if outputs moved beyond "
+        "the noise floor  [default: when the model can be run and its weights are below 2 GiB].",
     ),
     made_up_options(PROOF),
 )

@@ -31,9 +31,9 @@ Example:
 @feed_option("--inputs")
 @common
 def prune(model: Path, as_json: bool, **given: Unpack[EditValues]) -> None:
-    """Zero the two smallest of every four weights of MODEL, so that engines can use 2:4 sparsity. Accuracy is lost.
+    """Set the two smallest of every four weights of MODEL to zero, for 2:4 sparsity of engines. Accuracy is lost.
 
-    This is for testing that an engine uses sparsity, not for deploying.
+    This is meant for testing whether an engine uses sparsity, not for deployment.
     """
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData

@@ -52,7 +52,7 @@ options = together(
         default="",
         metavar="BYTES",
         heading=FOLDING,
-        help="Leave results larger than this alone, e.g. 16M  [default: 1G].",
+        help="Do not fold results larger than this, e.g. 16M  [default: 1G].",
     ),
     option(
         "--num-passes",
@@ -69,7 +69,7 @@ options = together(
         is_flag=True,
         heading=FOLDING,
         rare=True,
-        help="Leave Shape nodes and what follows alone.",
+        help="Do not fold Shape nodes and what depends on them.",
     ),
     option(
         "--no-per-pass-shape-inference",
@@ -93,7 +93,7 @@ options = together(
         multiple=True,
         metavar="NAME:SHAPE...",
         heading=EDITS,
-        help="Other shapes of inputs, e.g. x:[1,3,224,224] ids:[batch,128].",
+        help="New shapes of the inputs, e.g. x:[1,3,224,224] ids:[batch,128].",
     ),
     option(
         "--outputs",
@@ -101,7 +101,7 @@ options = together(
         multiple=True,
         metavar="NAME...",
         heading=EDITS,
-        help="The outputs instead of the model's: names, patterns, '*' or 'mark all'.",
+        help="New outputs, instead of the model's own: names, patterns, '*' or 'mark all'.",
     ),
     option(
         "--exclude-outputs",
@@ -119,7 +119,7 @@ options = together(
         heading=EDITS,
         help="Results of every node of these op types become outputs.",
     ),
-    option("--cleanup", is_flag=True, heading=EDITS, help="Remove nodes and weights without effect."),
+    option("--cleanup", is_flag=True, heading=EDITS, help="Remove nodes and weights that no output depends on."),
     option("--toposort", is_flag=True, expose_value=False, heading=EDITS, help="Accepted; nodes are always sorted."),
     option(
         "--set-unbounded-dds-upper-bound",
@@ -128,7 +128,7 @@ options = together(
         metavar="[NAME:]N...",
         heading=EDITS,
         rare=True,
-        help="Bound sizes that depend on data by a Min; without NAME all those that inspect model lists.",
+        help="Limit data-dependent sizes by a Min node; without NAME all those that 'inspect model' lists.",
     ),
     option(
         "--fp-to-fp16",
@@ -145,7 +145,7 @@ options = together(
         is_flag=True,
         heading=SHAPES,
         rare=True,
-        help="Run the model and declare every shape as found; all become static.",
+        help="Run the model and declare the shapes of that run; all become static.",
     ),
     OWN_INFERENCE,
     shapes_option("--input-shapes", heading=SHAPES, rare=True),

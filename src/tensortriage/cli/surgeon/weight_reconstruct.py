@@ -19,8 +19,8 @@ Example:
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--seed", type=click.IntRange(0), default=0, metavar="N", heading="Numbers",
-        help="Seed: the same one gives the same numbers  [default: 0].")  # fmt: skip
-@option("--verify/--no-verify", "verify", default=None, heading=PROOF, help="Whether to prove that the result runs.")
+        help="Seed of the made-up weights  [default: 0].")  # fmt: skip
+@option("--verify/--no-verify", "verify", default=None, heading=PROOF, help="Whether to verify that the result runs.")
 @file_options
 @common
 def weight_reconstruct(model: Path, as_json: bool, **given: Unpack[ReconstructValues]) -> None:

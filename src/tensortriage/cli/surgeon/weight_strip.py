@@ -20,13 +20,13 @@ Examples:
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--exclude-list", type=READ, metavar="FILE", heading="What to strip",
-        help="Text file of initializers to leave alone, one per line.")  # fmt: skip
+        help="Text file with the names of initializers to keep, one per line.")  # fmt: skip
 @file_options
 @common
 def weight_strip(model: Path, as_json: bool, **given: Unpack[StripValues]) -> None:
-    """Write MODEL without the numbers of its weights: small, and with no secrets; fold its constants first.
+    """Write MODEL without the values of its weights: small, and free of secrets. Fold its constants first.
 
-    TensorRT builds an engine from it that is filled with the real weights later.
+    TensorRT can build an engine from the result and fill in the real weights later.
     """
     from tensortriage.cli.surgeon.show import show
     from tensortriage.model.model import ExternalData

@@ -1,6 +1,6 @@
 """Take the numbers of the weights out of a model, and make up others in their place.
 
-A stripped model is small and says nothing secret, and TensorRT builds an engine from it that is filled with the real
+A stripped model is small and says nothing secret, and TensorRT can build an engine from the result and fill in the real
 weights later. Before that it needs numbers of the right type, shape and sparsity: the reconstructed ones. What counts
 as a weight, and the marks in doc_string, are Polygraphy's (``surgeon weight-strip``, ``weight-reconstruct``). Unlike
 there, indices of a Gather are never stripped, and the made-up numbers depend on a seed and the weight's name only.

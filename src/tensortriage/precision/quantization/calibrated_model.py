@@ -62,7 +62,7 @@ class QuantizeOptions:
     Attributes:
         precision: int8 or fp8e4m3.
         calibration: How ranges are chosen.
-        percentile: Share of the values, in percent, that a percentile range holds.
+        percentile: Share of the values, in percent, that a percentile range covers.
         per_channel: Whether weights have a scale per output channel.
         float_weights: Whether weights stay float with a Q/DQ pair of their own; else they are stored in 8 bits.
         reduce_range: Whether int8 weights use 7 bits, so that sums of two products fit in int16, which is what kernels

@@ -90,17 +90,17 @@ class PrecisionRequest:
         reverse: Whether Polygraphy's modes keep the last nodes instead of the first.
         goal: What is asked of the outputs.
         feeding: Where samples come from.
-        case: Directory of the case; an earlier one is resumed.
+        case: Directory of the case; a case that is already there is resumed.
         limits: Time and memory limits of isolated engines.
         max_builds: Builds of the target after which no further improvement is tried.
         budget_seconds: Time for the emulation; None for no limit.
         latency: Whether to time the engine.
         remedies: Whether to look for other ways out.
         artifact: The model of the current iteration, for the command.
-        keep_artifact: Leave the last one there.
+        keep_artifact: Do not remove the last one.
         save_replay: Where verdicts of the command are written as they come.
         load_replay: Verdicts of an earlier run.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
     """
 

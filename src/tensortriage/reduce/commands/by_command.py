@@ -76,7 +76,7 @@ class StagedRequest:
         ends: Which ends of the model may be cut off.
         shape_source: How shapes become known.
         artifact: The file that holds the piece.
-        keep_artifact: Leave the last one there.
+        keep_artifact: Do not remove the last one.
         jobs: Checks at once.
         phases: What the search is about, and the numbers of its checks.
         save_replay: Where verdicts are written as they come.

@@ -31,13 +31,13 @@ class CompareRequest:
         tolerances: All must accept; none means the noise floor.
         validate: Whether a NaN or Inf is a failure.
         fail_fast: Whether to stop at the first failure.
-        warm_up: Runs before the one that counts.
+        warm_up: Warm-up runs before the run that counts.
         postprocess: Applied to every participant's outputs before they are compared.
         metric: Task metric of outputs and feed, larger is better.
         flatten: Whether outputs of equal size and other shape are compared flattened.
         batch_bytes: Largest amount of captured values held at once per participant; None for no limit.
         limits: For isolated engines.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
         strict: Whether a tolerance for an output that is not compared is an error; else it is warned about.
     """
 

@@ -63,7 +63,7 @@ class Live:
         model: What it runs.
         workspace: For marked model files.
         limits: For isolated engines.
-        warm_up: Runs before the one that counts.
+        warm_up: Warm-up runs before the run that counts.
         marked: Whether values other than the model's outputs are wanted.
     """
 

@@ -42,12 +42,12 @@ class DiagnoseRequest:
         model: ONNX file taken as right.
         target: Spec of the engine under suspicion.
         reference: Spec of the engine taken as right.
-        target_model: ONNX file that the target runs, when it is another.
+        target_model: ONNX file that the target runs, if it is not MODEL.
         feeding: Where the samples come from.
-        case: Directory of the case; an earlier one is resumed.
+        case: Directory of the case; a case that is already there is resumed.
         tolerance: The user's own tolerance; None to judge by the noise floor.
         limits: Time and memory limits of isolated engines.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
         budget_seconds: Wall time that the diagnosis may take; what is not asked for lack of it is said. None for any.
         sweep: Sizes by open dimension; every combination is looked at too.

@@ -22,7 +22,7 @@ class Source:
 
     Attributes:
         path: ONNX file.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
         ignore_external_data: Whether external data are never looked for; what is written refers to them as before.
         mend_names: Whether values that several nodes make under one name are told apart.
     """

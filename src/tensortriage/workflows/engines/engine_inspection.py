@@ -28,7 +28,7 @@ def inspect_plan(
         path: ONNX file.
         target: Spec of the engine.
         limits: Time and memory limits of isolated engines.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
 
     Raises:
         ModelError: When the file is no sound model.
@@ -68,7 +68,7 @@ def inspect_capability(
         output: Directory for these ranges and for the nodes that do not build, an ONNX file each, and for
             ``results.json`` and ``results.txt``; what an earlier call left there is removed. Implies `partition`.
         limits: Time and memory limits of isolated engines.
-        external_data_dir: Where external data are when not beside the model.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
         say: Told what is being built.
 
     Raises:
