@@ -203,7 +203,7 @@ def test_modules_in_the_current_folder_do_not_get_in_the_way(tmp_path, model, mo
     script.parent.mkdir()
     script.write_text("import os\nprint(os.getcwd())\n" + ECHO.replace("return self", "os.abort()"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(EngineCrashed, match=f"its last words: {tmp_path} "):
+    with pytest.raises(EngineCrashed, match=f"it last printed: {tmp_path} "):
         ScriptEngine(limits=LIMITS).compile(model, {"file": str(script)})
 
 

@@ -257,5 +257,5 @@ def _call(script: Script, action: Callable[[], Any]) -> Any:
             AdapterFailure.DATA,
             "{}{}: {}: {}".format(script, ", line {}".format(line) if line else "", type(error).__name__, error),
             "script-failed",
-            "mend the script; it runs alone with: python -c 'import runpy; runpy.run_path(FILE)'",
+            "correct the script; it runs alone with: python -c 'import runpy; runpy.run_path(FILE)'",
         ) from error

@@ -127,9 +127,9 @@ def check_ability(spec: EngineSpec, *, takes_tactics: bool, saves: bool) -> None
     """
     engine = create(spec)
     if takes_tactics and not isinstance(engine, PinsTactics):
-        raise UsageError(f"{spec} takes no tactics", slug="tactics-not-taken", cure="leave --load-tactics away")
+        raise UsageError(f"{spec} takes no tactics", slug="tactics-not-taken", cure="leave out --load-tactics")
     if saves and not isinstance(engine, SavesEngines):
-        raise UsageError(f"{spec} writes no engine file", slug="engine-not-saved", cure="leave -o away")
+        raise UsageError(f"{spec} writes no engine file", slug="engine-not-saved", cure="leave out -o")
 
 
 class EngineBench:

@@ -195,9 +195,9 @@ def check_written(context: click.Context, parameters: Sequence[click.Parameter])
             check_output(path, *() if parameter.type.read_too else inputs, place=parameter.type.place)
             if path.absolute() in seen:
                 raise UsageError(
-                    f"{path} is to be written by {seen[path.absolute()]} and by {parameter.opts[0]}",
+                    f"{path} would be written both by {seen[path.absolute()]} and by {parameter.opts[0]}",
                     slug="output-twice",
-                    cure="name a place for each",
+                    cure="name a different place for each",
                 )
             seen[path.absolute()] = parameter.opts[0]
 

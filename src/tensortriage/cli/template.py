@@ -203,8 +203,8 @@ def config_lines(words: Mapping[str, str]) -> Iterator[str]:
                 yield f"config.{setting} = trt.{_ENUMS[setting]}.{member}"
         else:
             raise UsageError(
-                f"'{name}' is no part of a builder configuration", slug="template-option",
-                cure="leave it out; triage run MODEL --trt takes it",
+                f"'{name}' does not belong into a builder configuration", slug="template-option",
+                cure="leave it out; triage run MODEL --trt accepts it",
             )  # fmt: skip
 
 

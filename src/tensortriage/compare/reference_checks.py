@@ -28,7 +28,8 @@ def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> 
                 raise DataError(
                     f"output '{name}' of the reference holds NaN on {feed}: nothing can be judged by it",
                     slug="reference-nan",
-                    cure="look at the numbers that go in: triage inspect data; triage diagnose says where it is born",
+                    cure="look at the inputs with triage inspect data; triage diagnose finds the node that makes the "
+                    "NaN",
                 )
     if not elements:
         raise DataError(

@@ -50,7 +50,8 @@ def run_failed(engine: str, reason: object) -> RunFailed:
     return RunFailed(
         f"{engine} failed to run: {one_line(reason) or 'no reason given'}",
         slug="run-failed",
-        cure="see that the feed fits the model (triage inspect data, inspect model); triage debug reduce cuts it down",
+        cure="check that the feed fits the model (triage inspect data, inspect model); triage debug reduce finds the "
+        "smallest model that fails",
     )
 
 

@@ -97,7 +97,7 @@ def concat(files: Sequence[DataFile]) -> Combined:
         raise DataError(
             f"{files[0].path} holds {files[0].kind.value}, {odd.path} holds {odd.kind.value}",
             slug="concat-kinds",
-            cure="append files of one kind; triage data merge makes inputs of outputs",
+            cure="append files of one kind; triage data merge turns outputs into inputs",
         )
     parts: dict[tuple[str, int], list[Series]] = {}
     notices = []

@@ -82,7 +82,7 @@ def _check_names(feed: Feed, specs: Sequence[ValueSpec]) -> None:
         raise DataError(
             f"{feed.name}: '{unknown[0]}' is not an input of the model{near(unknown[0], missing)}",
             slug="feed-input-unknown",
-            cure=f"name the arrays after the model's inputs: {_listed(wanted)}; leave out what it does not take",
+            cure=f"name the arrays after the model's inputs: {_listed(wanted)}; leave out all others",
         )
     if missing:
         raise DataError(

@@ -61,6 +61,6 @@ def _inputs_only(file: DataFile) -> DataFile:
         raise DataError(
             f"{file.path} holds saved outputs, not inputs",
             slug="feed-is-outputs",
-            cure=f"make inputs of them: triage data merge {file.path} -o inputs.json",
+            cure=f"turn them into inputs: triage data merge {file.path} -o inputs.json",
         )
     return file

@@ -175,9 +175,9 @@ def parse_metadata(words: Iterable[str]) -> dict[str, ValueSpec]:
         name, shape = split_name(rest)
         if not name:
             raise UsageError(
-                f"'{word}' does not say name, shape and type",
+                f"'{word}' lacks a name, a shape or a type",
                 slug="shape-malformed",
-                cure="write NAME:[1,3,224,224]:float32, or auto for what is not known",
+                cure="write NAME:[1,3,224,224]:float32, or auto for an unknown shape or type",
             )
         specs[name] = ValueSpec(
             name,

@@ -68,7 +68,9 @@ def patterns(folder: Path, *, include: Collection[str] = (), exclude: Collection
     found = {path.parent.name: path for path in sorted(folder.glob(f"*/{PATTERN_FILE}"))}
     if not found:
         raise UsageError(
-            f"{folder} has no plugin", slug="pattern-missing", cure=f"give a directory with PLUGIN/{PATTERN_FILE} in it"
+            f"{folder} has no plugin",
+            slug="pattern-missing",
+            cure=f"give a directory that contains PLUGIN/{PATTERN_FILE}",
         )
     for name in (*include, *exclude):
         if name not in found:
@@ -94,7 +96,7 @@ def matches(model: Model, pattern: Path) -> PluginMatch | None:
         return msgspec.convert(_plain(answer), PluginMatch)
     except msgspec.ValidationError as error:
         raise DataError(
-            f"{pattern} answers what is no match: {error}", slug="pattern-answer",
+            f"{pattern} returns something that is not a match: {error}", slug="pattern-answer",
             cure="return a list of {inputs: [NAME], outputs: [NAME], attributes: {}}, and the plugin's name and op",
         ) from error  # fmt: skip
 
@@ -141,7 +143,8 @@ def _in_its_own_way(model: Model, match: PluginMatch, pattern: "_Pattern") -> Mo
         if not done:
             raise DataError(
                 f"{pattern.path} did not replace {', '.join(place.inputs)} -> {', '.join(place.outputs)}",
-                slug="pattern-failed", cure="let replace_with_plugin return what is true when it is done",
+                slug="pattern-failed", cure="let replace_with_plugin return a true value when it has replaced the "
+                                            "match",
             )  # fmt: skip
     return Model.from_ir(ir.from_proto(surgeon.export_onnx(graph)))
 
@@ -186,7 +189,7 @@ class _Pattern:
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             raise DataError(
                 f"{self.path}: {type(error).__name__}: {error}", slug="pattern-failed",
-                cure=f"install it: pip install {missing}" if missing else "mend the pattern",
+                cure=f"install it: pip install {missing}" if missing else "correct the pattern",
             ) from error  # fmt: skip
         finally:
             sys.path.remove(str(self.path.parent))
@@ -197,7 +200,7 @@ def _surgeon() -> Any:
         return importlib.import_module("onnx_graphsurgeon")
     except ImportError as error:
         raise UsageError(
-            "patterns of plugins are over graphs of ONNX GraphSurgeon, which is not installed",
+            "patterns of plugins need ONNX GraphSurgeon, which is not installed",
             slug="graphsurgeon-missing",
             cure=INSTALL,
         ) from error

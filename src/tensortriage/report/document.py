@@ -60,7 +60,7 @@ class Report:
             raise StoreError(
                 f"{folder} is not a case directory",
                 slug="case-missing",
-                cure="give the directory that 'triage diagnose' wrote (default ./triage-case)",
+                cure="give a directory that 'triage diagnose' wrote (default: ./triage-case)",
             )
         if not (folder / "verdict.json").is_file():
             raise StoreError(

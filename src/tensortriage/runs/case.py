@@ -176,7 +176,7 @@ def _refuse_links(folder: Path) -> None:
         for name in (*folders, *files):
             if os.path.islink(os.path.join(place, name)):
                 raise UsageError(
-                    f"{os.path.join(place, name)} is a link; a case holds none",
+                    f"{os.path.join(place, name)} is a symbolic link, which a case must not contain",
                     slug="case-has-link",
                     cure="remove it, or give another --case; the case directory itself may be a link",
                 )
@@ -186,7 +186,7 @@ def _lock(folder: Path) -> IO[bytes]:
     """Return an open file that keeps every other command out of the case until it is closed; a kill closes it too.
 
     Raises:
-        UsageError: When another command is at work in the case (``case-in-use``).
+        UsageError: When another command is using the case (``case-in-use``).
         StoreError: When the file cannot be made (``case-unwritable``).
     """
     try:
@@ -201,9 +201,9 @@ def _lock(folder: Path) -> IO[bytes]:
             if time.monotonic() > patience:
                 file.close()
                 raise UsageError(
-                    f"another command is at work in the case {folder}",
+                    f"another command is using the case {folder}",
                     slug="case-in-use",
-                    cure="wait for it, or give this one a directory of its own: --case DIR",
+                    cure="wait for it, or choose another directory: --case DIR",
                 ) from None
             time.sleep(0.05)
         except OSError:
@@ -216,7 +216,7 @@ def _unwritable(folder: Path, error: OSError) -> StoreError:
     return StoreError(
         f"case directory {folder} cannot be written: {error.strerror or error}",
         slug="case-unwritable",
-        cure="give --case a directory that you may write",
+        cure="give --case a directory that you can write to",
     )
 
 

@@ -47,7 +47,9 @@ class ScriptFunction:
     def __init__(self, script: str, default: str, limits: Limits | None = None) -> None:
         self.path, self.name = parse_script(script, default)
         if self.path.suffix != ".py" or not self.path.is_file():
-            raise DataError(f"{self.path} is no Python script", slug="script-unusable", cure="give FILE.py[:FUNCTION]")
+            raise DataError(
+                f"{self.path} is not a Python script", slug="script-unusable", cure="give FILE.py[:FUNCTION]"
+            )
         self._lock = threading.Lock()
         where = self.path.absolute()
         worker = lease(sys.executable, f"function {where}")
@@ -136,9 +138,9 @@ class _Translated:
     """Turns what happens to the script's process into errors of the script."""
 
     _SLUGS = (
-        (EngineHung, "script-hung", "raise --timeout if it may need longer"),
+        (EngineHung, "script-hung", "raise --timeout if it needs longer"),
         (EngineOutOfMemory, "script-out-of-memory", "raise --memory-limit, or let the script hold less"),
-        (EngineCrashed, "script-crashed", "mend the script: raise an exception instead of ending the process"),
+        (EngineCrashed, "script-crashed", "correct the script: raise an exception instead of ending the process"),
     )
 
     def __init__(self, path: Path) -> None:
@@ -152,7 +154,7 @@ class _Translated:
         for ending, slug, cure in self._SLUGS:
             if isinstance(error, ending):
                 raise DataError(error.message, slug=slug, cure=cure) from error
-        raise DataError(f"{self._path}: {error.message}", slug="script-failed", cure="mend the script") from error
+        raise DataError(f"{self._path}: {error.message}", slug="script-failed", cure="correct the script") from error
 
 
 def script_feeds(script: str, specs: Sequence[ValueSpec], limits: Limits | None = None) -> Iterator[Feed]:

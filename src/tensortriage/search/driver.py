@@ -110,7 +110,7 @@ def _stop(error: StoppedError | KeyboardInterrupt, interview: Interview[T]) -> S
     if isinstance(error, StoppedError):
         if interview.best is None:
             raise UsageError(
-                f"the budget ended before the whole was seen to fail ({len(interview.history)} checks)",
+                f"the budget ended before the whole model failed once ({len(interview.history)} checks)",
                 slug="search-budget-too-small",
                 cure="allow more checks or more time",
             ) from error

@@ -35,7 +35,7 @@ def check_output(path: Path | None, *inputs: Path | None, place: Place = Place.F
     if place is Place.FOLDER and path.exists() and not path.is_dir():
         raise UsageError(f"{path} is not a directory", slug="output-not-a-directory", cure="name a directory")
     if path.exists() and not path.is_dir() and not path.is_file():
-        raise UsageError(f"{path} is no file", slug="output-is-device", cure="name a file; it appears when complete")
+        raise UsageError(f"{path} is not a file", slug="output-is-device", cure="name a regular file")
     if path.exists() and any(one is not None and one.exists() and path.samefile(one) for one in inputs):
         raise UsageError(
             f"{path} is read by the same command and would be overwritten",
@@ -56,5 +56,5 @@ def _check_writable(path: Path, folder: Path) -> None:
         raise UsageError(
             f"{path} cannot be written: {folder}: {error.strerror or error}",
             slug="output-unwritable",
-            cure="name another place, or see to its permissions and free space",
+            cure="name another place, or check its permissions and free space",
         ) from error

@@ -59,7 +59,7 @@ def from_json(text: str | bytes, kind: type[T], *, source: str = "") -> T:
         raise StoreError(
             f"{source or 'this text'} has format {found!r}, expected '{expected}'",
             slug="format-unknown",
-            cure="use the version of TensorTriage that wrote it, or make the file anew",
+            cure="use the version of TensorTriage that wrote it, or create the file again",
         )
     try:
         return msgspec.convert(data, kind, strict=False, dec_hook=_decode_hook)

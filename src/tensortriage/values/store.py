@@ -134,7 +134,7 @@ class ShardWriter:
                 counterpart (``tensor-unstorable``), or the disk refuses (``store-unwritable``).
         """
         if self._closed:
-            raise StoreError(f"store {self._folder} is closed", slug="store-unwritable", cure="open another one")
+            raise StoreError(f"store {self._folder} is closed", slug="store-unwritable", cure="open it again")
         if name in self._items:
             raise StoreError(
                 f"tensor '{name}' was already written to {self._folder}",
@@ -290,7 +290,7 @@ def _spec(item: _Item, path: Path) -> ValueSpec:
 
 
 def _absent(name: str, place: str) -> StoreError:
-    return StoreError(f"no tensor '{name}' in {place}", slug="tensor-missing", cure="list its names first")
+    return StoreError(f"no tensor '{name}' in {place}", slug="tensor-missing", cure="list the names in it first")
 
 
 def _damaged(path: Path, reason: str) -> StoreError:

@@ -130,15 +130,15 @@ def _rows(model: Model, samples: tuple[Feed, ...], request: ConsistencyRequest, 
     own = axes.rows_in(samples[0])
     if not own:
         raise DataError(
-            f"the inputs of {samples[0].name} have no common number of rows",
+            f"the inputs of {samples[0].name} do not have one number of rows in common",
             slug="batch-sizes-differ",
-            cure="name the open dimension that is the batch with --batch-dimension",
+            cure="name the dynamic dimension that is the batch with --batch-dimension",
         )
     if axes.fixed is not None and request.rows not in (None, axes.fixed):
         raise UsageError(
             f"the model takes {axes.fixed} rows, not {request.rows}",
             slug="batch-fixed",
-            cure="leave --rows out",
+            cure="leave out --rows",
         )
     found = gather_rows(model, samples, axes, axes.fixed or request.rows or max(ROWS, own))
     if len(found.rows) < 2:

@@ -57,7 +57,7 @@ def _check_formats(request: PrecisionRequest) -> None:
     raise UsageError(
         f"--{request.low.value} contradicts {request.target}",
         slug="precision-formats-many",
-        cure="name one format, best in --target",
+        cure="name one format, preferably in --target",
     )
 
 
@@ -109,7 +109,7 @@ def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListen
     assert request.check is not None
     if request.low is None:
         raise UsageError(
-            "which format are the nodes that are not kept to compute in?",
+            "no lower format is named for the nodes that are not kept in fp32",
             slug="precision-low-missing",
             cure="add --fp16, --bf16, --int8 or --fp8",
         )

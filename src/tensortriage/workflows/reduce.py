@@ -134,15 +134,19 @@ class ReduceRequest:
     def __post_init__(self) -> None:
         if self.output is None and self.min_good is None:
             raise UsageError(
-                "there is nowhere to write the result",
+                "no file is named for the result",
                 slug="reduce-no-output",
                 cure="give -o FILE, --min-good FILE or both",
             )
         if not self.target and self.check is None and self.person is None:
-            raise UsageError("nobody to ask what fails", slug="reduce-no-judge", cure="give --target or --check")
+            raise UsageError(
+                "neither an engine nor a command is named to judge the pieces",
+                slug="reduce-no-judge",
+                cure="give --target or --check",
+            )
         if self.target and self.check is not None:
             raise UsageError(
-                "--target and --check exclude each other: an engine or a command says what fails",
+                "--target and --check exclude each other: either an engine or a command judges the pieces",
                 slug="reduce-two-judges",
                 cure="give one of them",
             )

@@ -206,7 +206,9 @@ def wanted_by(output: Path) -> str:
         return "trt"
     if output.suffix != ".onnx" and click.get_current_context().meta.get(COMPATIBLE):
         raise UsageError(
-            f"{output} does not say what is to be written", slug="convert-target-unknown", cure="add --convert-to onnx"
+            f"{output} does not show which kind of file to write",
+            slug="convert-target-unknown",
+            cure="add --convert-to onnx",
         )
     return "onnx"
 
@@ -223,8 +225,8 @@ def _precision(given: ConvertValues) -> "Precision | None":
     found = list(dict.fromkeys(Precision.parse(word) for word in [given["precision"], *words] if word))
     if len(found) > 1:
         raise UsageError(
-            f"several formats for one model: {', '.join(one.value for one in found)}",
+            f"several formats are named for one model: {', '.join(one.value for one in found)}",
             slug="convert-formats-many",
-            cure="name one; --convert-to trt lets an engine choose among several",
+            cure="name one; only an engine (--convert-to trt) can choose among several",
         )
     return found[0] if found else None

@@ -26,7 +26,7 @@ def build_and_show(model: Path, given: ConvertValues, feeding: FeedRequest, *, a
     values: Mapping[str, object] = given
     if any(values[name] for name in ONNX_ONLY):
         raise UsageError(
-            "an engine is built from the model as it is", slug="engine-not-edited",
+            "--convert-to trt builds an engine from the model as it is, without edits", slug="engine-not-edited",
             cure="edit the model first: triage convert MODEL -o edited.onnx",
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="triage-") as folder:

@@ -92,7 +92,7 @@ def _refuse_what_cannot_be(given: ConvertValues, precision: "Precision") -> None
     values: Mapping[str, object] = given
     if any(values[name] for name in ONNX_ONLY):
         raise UsageError(
-            "quantizing changes nothing but formats", slug="quantize-not-edited",
+            "a conversion to 8 bits changes formats and nothing else", slug="quantize-not-edited",
             cure="edit the model first: triage convert MODEL -o edited.onnx",
         )  # fmt: skip
     if given["metric_min"] is not None and not given["metric_script"]:

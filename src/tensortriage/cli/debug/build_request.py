@@ -134,7 +134,7 @@ def goal_of(given: BuildValues) -> BuildGoal:
     found = until_of(given["until"], given["max_builds"])
     if found is None:
         raise UsageError(
-            f"--until {given['until']} means nothing",
+            f"--until {given['until']} is not understood",
             slug="build-until-unknown",
             cure="give good, bad, sure, or a number of builds of at least 1",
         )

@@ -109,7 +109,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) ->
         raise UsageError(
             "--no-reduce-inputs and --no-reduce-outputs exclude each other",
             slug="reduce-nothing-left",
-            cure="keep one of both ends",
+            cure="give only one of them",
         )
     ends = Ends.KEEP_INPUTS if given["no_reduce_inputs"] else Ends.BOTH
     ends = Ends.KEEP_OUTPUTS if given["no_reduce_outputs"] else ends

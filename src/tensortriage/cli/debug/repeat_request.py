@@ -69,7 +69,7 @@ def goal_of(given: RepeatValues) -> RepeatGoal:
     found = until_of(given["until"], given["max_runs"])
     if found is None:
         raise UsageError(
-            f"--until {given['until']} means nothing",
+            f"--until {given['until']} is not understood",
             slug="repeat-until-unknown",
             cure="give good, bad, sure, or a number of runs of at least 1",
         )

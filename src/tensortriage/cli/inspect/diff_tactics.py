@@ -38,9 +38,9 @@ def inspect_diff_tactics(folder: Path | None, good: Path | None, bad: Path | Non
         good, bad = good or folder / "good", bad or folder / "bad"
     if good is None or bad is None:
         raise UsageError(
-            "two kinds of builds are needed",
+            "the tactics of good and of bad builds are needed",
             slug="tactics-one-sided",
-            cure="give --dir DIR that has good/ and bad/, or --good PATH and --bad PATH",
+            cure="give --dir DIR with the folders good/ and bad/, or --good PATH and --bad PATH",
         )
     from tensortriage.workflows.engines.recorded_tactics import diff_tactics
 

@@ -127,7 +127,7 @@ def as_polygraphy(
             return array
         click.echo("[E] Failed to load weights.\n    Note: Error was: external data are ignored")
         raise ModelError(
-            "external data are ignored", slug="external-data-missing", cure="leave --ignore-external-data out"
+            "external data are ignored", slug="external-data-missing", cure="leave out --ignore-external-data"
         )
 
     specs = value_specs(loaded[0], refine=True).values() if infer_shapes else ()

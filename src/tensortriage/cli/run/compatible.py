@@ -28,7 +28,7 @@ def check_words(words: Sequence[str]) -> None:
         if given and "--sequential-runners" not in words:
             raise UsageError(
                 f"{name} requires --sequential-runners", slug="option-needs-another",
-                cure="add it; triage run without the word polygraphy does without",
+                cure="add it; 'triage run' does not require it, only 'triage polygraphy run' does",
             )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def model_to_run(model: Path, given: RunValues, outputs: OutputChoice, folder: P
     source = Source(model, given["external_data_dir"])
     if given["save_onnx"] is None and given["external_location"] is not None:
         raise UsageError(
-            "--save-external-data says how a model is written, and none is",
+            "--save-external-data has no effect: no model is written",
             slug="option-needs-another",
             cure="add --save-onnx FILE",
         )

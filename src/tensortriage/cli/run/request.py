@@ -143,7 +143,7 @@ def check_saved_alone(given: RunValues, context: click.Context) -> None:
     for name, option in NEED_MODEL.items():
         if values[name]:
             raise UsageError(
-                f"{option} needs the model, and saved outputs alone are given",
+                f"{option} needs the model, but only saved outputs are given",
                 slug="option-needs-model", cure="name the MODEL, or leave the option out",
             )  # fmt: skip
 

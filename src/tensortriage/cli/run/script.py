@@ -77,7 +77,8 @@ class _Source:
         raise UsageError(
             f"{type(value).__name__} cannot be written into a script",
             slug="script-inexpressible",
-            cure="leave out options that name scripts of your own, and call your functions in the one that is written",
+            cure="leave out options that name your own scripts, and call your functions from the script that is "
+            "written",
         )
 
     def _call(self, value: Any, indent: str) -> str:

@@ -98,7 +98,7 @@ def parse_places(text: str) -> float:
     """
     number = parse_number(text)
     if number < 0 or number != int(number):
-        raise UsageError(f"{text} is no number of places", slug="index-tolerance-invalid", cure="give 0, 1, 2, ...")
+        raise UsageError(f"{text} is not a number of places", slug="index-tolerance-invalid", cure="give 0, 1, 2, ...")
     return number
 
 

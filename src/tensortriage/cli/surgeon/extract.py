@@ -173,7 +173,7 @@ def output(word: str) -> tuple[str, Any]:
     name, dtype = split_name(word)
     if not name or not dtype:
         raise UsageError(
-            f"'{word}' does not say name and type",
+            f"'{word}' lacks a name or a type",
             slug="output-malformed",
             cure=f"write {word.rstrip(':') or 'NAME'}:auto",
         )

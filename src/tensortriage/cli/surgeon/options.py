@@ -139,8 +139,8 @@ def layout_of(given: LayoutValues, default: "ExternalData") -> "ExternalData | E
     if given["external_location"] is None:
         if threshold is not None or given["apart"]:
             raise UsageError(
-                "--external-data-size-threshold and --no-save-all-tensors-to-one-file say how weights are saved apart "
-                "from the model, which is not asked for",
+                "--external-data-size-threshold and --no-save-all-tensors-to-one-file apply only to weights that are "
+                "saved in files of their own",
                 slug="option-needs-another",
                 cure="add --save-external-data",
             )

@@ -90,7 +90,7 @@ class PolygraphyTolerance:
         for setting in (self.atol, self.rtol, self.error_quantile):
             if any(math.isnan(number) for number in (setting.values() if isinstance(setting, Mapping) else [setting])):
                 raise UsageError(
-                    "nan is no tolerance: nothing is within it, and nothing beyond it",
+                    "nan cannot be a tolerance: no error is within it, and none beyond it",
                     slug="tolerance-nan",
                     cure="give a number, or inf to allow everything",
                 )

@@ -267,7 +267,7 @@ def _asked(given: Options, model: "Model") -> Precision:
     quantized = any(node.op_type in _QUANTIZERS for node in model.graph.nodes)
     if precision is Precision.INT8 and "precision" in given and not quantized:
         raise BuildFailed(
-            "this provider takes int8 from quantizers in the model, and there are none",
+            "this provider computes in int8 only where the model has Q/DQ pairs, and it has none",
             slug="quantizers-missing",
             cure="quantize the model first: triage convert MODEL --int8 --inputs DATA -o OUT",
         )
@@ -293,10 +293,11 @@ def _check_placement(
         return
     ops = sorted({node["op_type"] for nodes in working.values() for node in nodes})
     raise BuildFailed(
-        f"{provider} takes no node of the model ({', '.join(ops[:8])}): all would run on the CPU, not in "
+        f"{provider} runs no node of the model ({', '.join(ops[:8])}): all would run on the CPU, not in "
         f"{precision.value}",
         slug="provider-unused",
-        cure="fix open dimensions, see which nodes it takes with triage inspect capability, or see what it logs",
+        cure="give dynamic dimensions a fixed size, list the nodes that it can run with triage inspect capability, or "
+        "read its log",
     )
 
 
@@ -312,7 +313,7 @@ def _is_fixed(spec: ValueSpec) -> bool:
 def _smallest(spec: ValueSpec) -> tuple[int, ...]:
     if spec.shape is None:
         raise BuildFailed(
-            f"the rank of input '{spec.name}' is open, and nothing has been fed",
+            f"the rank of input '{spec.name}' is not declared, and no feed shows it",
             slug="build-failed",
             cure="declare it: triage surgeon sanitize MODEL --override-input-shapes NAME:[...]",
         )

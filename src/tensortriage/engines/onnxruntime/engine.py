@@ -151,7 +151,7 @@ class OnnxRuntimeEngine(InSteps):
         given = read_options(options, self.options)
         if _elsewhere(given):
             raise UsageError(
-                "a worker builds no model in place", slug="engine-option-value", cure="leave out worker and ep"
+                "a worker cannot use this option", slug="engine-option-value", cure="leave out worker and ep"
             )
         given.precision("precision", [p for p in PRECISIONS if p not in CONVERTED], Precision.FP32)
         return OnnxRuntimeSession(model, read_settings(given, library()))

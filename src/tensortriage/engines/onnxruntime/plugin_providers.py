@@ -67,9 +67,7 @@ def plugin_words(given: Options) -> Mapping[str, object] | None:
     if "ep" not in given:
         for word in ("ep_name", "fallback", *(f"ep_option.{key}" for key in own)):
             if word in given:
-                raise UsageError(
-                    f"option {word} has no meaning without ep", slug="engine-option-value", cure="add ep=qnn"
-                )
+                raise UsageError(f"option {word} needs the option ep", slug="engine-option-value", cure="add ep=qnn")
         return None
     if "providers" in given:
         raise UsageError(

@@ -87,7 +87,7 @@ def read_settings(given: Options, known: ProviderList) -> SessionSettings:
         own["use_tf32"] = "1" if precision is Precision.TF32 else "0"
     elif precision is Precision.TF32 and names[0] not in _TF32_PROVIDERS:
         raise UsageError(
-            f"precision=tf32 has no meaning for {names[0]}", slug="engine-option-value", cure="add providers=cuda"
+            f"precision=tf32 has no effect on {names[0]}", slug="engine-option-value", cure="add providers=cuda"
         )
     return SessionSettings(
         level=given.choice("optimization", _LEVELS, _LEVELS["all"]),
@@ -151,7 +151,7 @@ def _providers(words: Sequence[str], known: ProviderList) -> tuple[str, ...]:
             )
         else:
             raise UsageError(
-                f"'{word}' names no execution provider", slug="provider-unknown", cure=f"use one of {', '.join(every)}"
+                f"'{word}' is not an execution provider", slug="provider-unknown", cure=f"use one of {', '.join(every)}"
             )
     return tuple(dict.fromkeys([*names, _CPU]))
 

@@ -175,7 +175,7 @@ class Conversation:
         """Turn the end of the process into an error, and remember it."""
         if self._over:
             raise EngineCrashed(
-                f"the {self.title} session is over: {self._over}", slug="session-dead", cure="compile the model again"
+                f"the {self.title} session has ended: {self._over}", slug="session-dead", cure="compile the model again"
             )
         try:
             yield
@@ -184,7 +184,7 @@ class Conversation:
             raise EngineHung(
                 f"{self.title} was still {_DOING[operation]} after {seconds:g} s",
                 slug="engine-hung",
-                cure="raise --timeout if it may need longer",
+                cure="raise --timeout if it needs longer",
             ) from None
         except WorkerDied as error:
             self._over = "its process died"
@@ -202,7 +202,7 @@ class Conversation:
             return _out_of_memory(f"{self.title} ran out of memory while {doing}")
         words = _last_words(tail)
         return EngineCrashed(
-            f"{self.title} crashed while {doing}: {_ending(death)}" + (f"; its last words: {words}" if words else ""),
+            f"{self.title} crashed while {doing}: {_ending(death)}" + (f"; it last printed: {words}" if words else ""),
             slug="engine-crashed",
             cure="compile again for a fresh process; triage debug reduce finds the smallest model that crashes it",
         )

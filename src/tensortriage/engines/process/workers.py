@@ -129,7 +129,7 @@ class Worker:
         """
         if memory_bytes is not None and not self._watches_memory:
             raise UsageError(
-                "memory can be limited on Linux only", slug="memory-limit-unsupported", cure="leave --memory-limit out"
+                "memory can be limited on Linux only", slug="memory-limit-unsupported", cure="leave out --memory-limit"
             )
         try:
             if not self.alive:
@@ -344,9 +344,9 @@ def _behind_ssh(word: str) -> tuple[str, str]:
     address = _ADDRESS.fullmatch(word)
     if address is None or int(address["port"] or 22) > MAX_PORT:
         raise UsageError(
-            f"'{word}' is no address of a worker",
+            f"'{word}' is not the address of a worker",
             slug="worker-address",
-            cure="write ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]; what else ssh needs belongs into ~/.ssh/config",
+            cure="write ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]; put other ssh options into ~/.ssh/config",
         )
     port = f"-p {address['port']} " if address["port"] else ""
     python = shlex.quote(address["python"]) if (address["python"] or "").strip("/") else "python3"
@@ -370,7 +370,7 @@ def _package_texts() -> Mapping[str, str]:
 def _unusable(interpreter: str, reason: str) -> EngineMissing:
     lines = reason.splitlines()
     return EngineMissing(
-        f"no worker can be run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",
+        f"no worker can run with {interpreter}: {lines[-1] if lines else 'it ended at once'}",
         slug="worker-unusable",
         cure="name a Python >= 3.8 that has numpy and the engine: worker=/path/to/python",
     )

@@ -85,7 +85,7 @@ class Prepared:
             return self._converted(_CONVERTED[precision]), words
         if precision in _QUANTIZED and not is_quantized(self._loaded):
             raise UsageError(
-                f"this TensorRT takes {precision} from quantizers in the model, and there are none",
+                f"this TensorRT computes in {precision} only where the model has Q/DQ pairs, and it has none",
                 slug="quantizers-missing",
                 cure="quantize the model first (QuantizeLinear and DequantizeLinear), or use TensorRT 8.5 to 10",
             )
@@ -145,7 +145,7 @@ def converting(model: Path, settings: BuildSettings, words: Mapping[str, str]) -
 def no_weak(precision: str) -> UsageError:
     """Return the error for a format without weak typing."""
     return UsageError(
-        f"this TensorRT has no weak typing for {precision}",
+        f"this TensorRT cannot compute a weakly typed model in {precision}",
         slug="typing-unavailable",
-        cure="leave typing out: the model is converted instead",
+        cure="leave out typing: the model is then converted",
     )

@@ -156,7 +156,7 @@ def _widened(known: Range | None, shape: tuple[int, ...]) -> Range:
     low, best, high = known
     if len(low) != len(shape):
         raise RunFailed(
-            f"TensorRT needs inputs of one rank, fed were {list(low)} and {list(shape)}",
+            f"TensorRT needs feeds of equal rank, but got shapes {list(low)} and {list(shape)}",
             slug="profile-rank",
             cure="give feeds whose inputs have the same number of dimensions",
         )

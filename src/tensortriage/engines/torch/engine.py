@@ -119,9 +119,9 @@ class TorchEngine:
         network = noted_outputs(loaded.ir.graph.metadata_props, own)
         if not network or any(value.startswith(_CHANGED) for value in loaded.graph.values):
             raise BuildFailed(
-                "PyTorch runs the whole network: this model is a part of one, or computes something else",
+                "the engine torch runs whole networks, and this model is a part of one or computes something else",
                 slug="torch-model-changed",
-                cure="compare whole models with it",
+                cure="use it on the whole model only",
             )
         names = json.dumps({"inputs": [spec.name for spec in loaded.inputs], "outputs": network})
         session = self._isolated.compile(
@@ -176,7 +176,7 @@ class TorchSession:
         if missing := [name for name in wanted if name not in found]:
             why = f": {self.reason}" if self.reason else ""
             raise RunFailed(
-                f"'{missing[0]}' ({len(missing)} in all) is no value that the network is known to have{why}",
+                f"'{missing[0]}' ({len(missing)} in all) is not known to be a value of the network{why}",
                 slug="torch-value-unknown",
                 cure="compare the model's outputs, or module outputs by their path",
             )

@@ -146,7 +146,7 @@ def open_npz(file: Path | io.BytesIO, where: str) -> dict[str, Stored]:
             raise DataError(
                 f"{where} would expand from {size} to {expanded} bytes",
                 slug="npz-expands-too-much",
-                cure="if it is meant to, save it uncompressed with numpy.savez",
+                cure="if that is intended, save it uncompressed with numpy.savez",
             )
         return members
 

@@ -93,7 +93,7 @@ def detect(path: Path) -> DataFormat:
         return DataFormat.POLYGRAPHY  # Polygraphy writes JSON whatever a file is called
     if suffix not in _SUFFIXES:
         raise DataError(
-            f"{path} is {_FOREIGN.get(suffix, 'of no format that is read here')}",
+            f"{path} is {_FOREIGN.get(suffix, 'in no format that can be read')}",
             slug="feed-format-unknown",
             cure=_HELP,
         )

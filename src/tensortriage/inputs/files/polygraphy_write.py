@@ -119,7 +119,7 @@ def require_new(path: Path) -> None:
     """
     if path.exists() and (not path.is_dir() or any(not _is_iteration(entry) for entry in path.iterdir())):
         raise DataError(
-            f"{path} is there already, and is no directory that is empty or holds nothing but iterations",
+            f"{path} exists and is not a directory that is empty or holds only iterations",
             slug="output-not-empty",
             cure="name a new directory, or remove its contents; with a suffix (.json, .npz, ...) a file is written",
         )
@@ -133,7 +133,7 @@ def require_ours(path: Path) -> None:
     """
     if path.is_file() and (head := _head(path)) and head[0] not in b"{[":
         raise DataError(
-            f"{path} is there already and holds no data of this kind",
+            f"{path} exists and holds no data of this kind",
             slug="output-not-data",
             cure="name another file, or remove it",
         )

@@ -96,8 +96,8 @@ def format_for(path: Path, wanted: DataFormat | None = None) -> DataFormat:
         raise UsageError(
             f"'{path}' does not name a file" + (f" of format {wanted.value}" if wanted else " of a known format"),
             slug="output-format",
-            cure="end it in .json, .npz, .safetensors or .store; without suffix a directory is written "
-            "(--to json, npy or test-data-set)",
+            cure="end it in .json, .npz, .safetensors or .store; without a suffix, a directory is written (--to json, "
+            "npy or test-data-set)",
         )
     return wanted
 
@@ -152,7 +152,7 @@ def check_place(path: Path, runners: Sequence[str], *, kind: Kind, wanted: DataF
     many = found is DataFormat.STORE or (found is DataFormat.POLYGRAPHY and kind is Kind.OUTPUTS)
     if not many and len(runners) != 1:
         raise DataError(
-            f"{len(runners)} runners do not fit into {path}: its format holds one",
+            f"{len(runners)} runners cannot be saved in {path}: its format holds one",
             slug="several-runners",
             cure="end it in .json or .store, or choose one with triage data --runner NAME: "
             + ", ".join(f"'{name}'" for name in runners),
@@ -294,7 +294,7 @@ def _write_npy(file: IO[bytes], name: str, array: np.ndarray, path: Path) -> Non
     dtype = DType.from_numpy(array.dtype)
     if dtype.numpy.num >= 256:  # A type of ml_dtypes, which the .npy format does not know.
         raise DataError(
-            f"'{name}' is {dtype.label}, which {path} cannot say",
+            f"'{name}' is {dtype.label}, which cannot be stored in {path}",
             slug="format-lacks-dtype",
             cure="write .safetensors, .json, .store or a test data set instead",
         )

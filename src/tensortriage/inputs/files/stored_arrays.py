@@ -135,7 +135,7 @@ def _is_stacked(stored: Mapping[str, Stored], known: Mapping[str, ValueSpec], pa
         lengths[name] = array.shape[0]
     if len(set(lengths.values())) > 1:
         raise DataError(
-            f"{path}: a leading axis on every input holds the samples, but its lengths differ: "
+            f"{path}: the first axis of every input counts the samples, but the lengths differ: "
             + ", ".join(f"'{name}' {length}" for name, length in lengths.items()),
             slug="samples-unequal",
             cure="store the same number of samples for every input",

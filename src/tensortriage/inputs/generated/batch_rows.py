@@ -81,9 +81,9 @@ def batch_axes(specs: Sequence[ValueSpec], name: str = "") -> BatchAxes | None:
         if not found:
             opened = dict.fromkeys(size for spec in specs for size in spec.shape or () if isinstance(size, str))
             raise UsageError(
-                f"no open dimension of the model is '{name}'",
+                f"no dynamic dimension of the model is called '{name}'",
                 slug="batch-unknown",
-                cure=f"use one of: {', '.join(opened)}" if opened else "leave --batch-dimension out",
+                cure=f"use one of: {', '.join(opened)}" if opened else "leave out --batch-dimension",
             )
         return BatchAxes(found, None)
     first = Counter(spec.shape[0] for spec in specs if spec.shape and not isinstance(spec.shape[0], int))

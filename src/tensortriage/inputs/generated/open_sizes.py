@@ -78,10 +78,10 @@ def require_room(
     if sum(needed.values()) > free:
         largest = max(needed, key=needed.__getitem__)
         raise UsageError(
-            f"the numbers of input '{largest}', {show_shape(shapes[largest])}, would need {needed[largest] >> 20} MB; "
+            f"the values of input '{largest}', {show_shape(shapes[largest])}, would need {needed[largest] >> 20} MB; "
             f"{free >> 20} MB may be used",
             slug="feed-too-large",
-            cure="give its open dimensions smaller sizes with --input-shapes, or real data with --inputs",
+            cure="give its dynamic dimensions smaller sizes with --input-shapes, or give real data with --inputs",
         )
 
 
@@ -97,7 +97,7 @@ def _merged(spec: ValueSpec, given: Shape) -> Shape:
         raise UsageError(
             f"shape {show_shape(concrete.shape)} does not fit input '{spec.name}', which is {show_shape(spec.shape)}",
             slug="shape-contradicts-model",
-            cure="give the known dimensions as the model has them",
+            cure="give declared dimensions the sizes that the model declares",
         )
     return tuple(g if isinstance(g, int) else w for g, w in zip(given, spec.shape, strict=True))
 

@@ -141,7 +141,7 @@ def _polygraphy_shape(spec: ValueSpec, shapes: Mapping[str, Shape]) -> tuple[int
         raise UsageError(
             f"shape {show_shape(given)} does not fit input '{spec.name}', which is {show_shape(declared)}",
             slug="shape-contradicts-model",
-            cure="give the known dimensions as the model has them",
+            cure="give declared dimensions the sizes that the model declares",
         )
     return tuple(d if isinstance(d, int) else 1 for d in declared)
 
@@ -253,7 +253,8 @@ def _is_convolved(graph: Graph, name: str) -> bool:
 def _element_type(spec: ValueSpec) -> DType:
     if spec.dtype is None:
         raise UsageError(
-            f"input '{spec.name}' is no tensor, or has no declared element type, so its numbers cannot be made up",
+            f"input '{spec.name}' is not a tensor, or has no declared element type, so that no random values "
+            "can be drawn",
             slug="random-unsupported",
             cure="declare its type in the model; sequence and optional inputs are not supported",
         )
@@ -262,7 +263,7 @@ def _element_type(spec: ValueSpec) -> DType:
 
 def _unsupported(name: str, dtype: DType) -> UsageError:
     return UsageError(
-        f"no range can be drawn for input '{name}' of type {dtype.label}",
+        f"no random values can be drawn for input '{name}' of type {dtype.label}",
         slug="random-unsupported",
         cure="give real data with --inputs",
     )

@@ -107,7 +107,9 @@ def _axes(name: str, specs: Sequence[ValueSpec]) -> dict[str, int]:
         if not isinstance(size, int)
     )
     raise UsageError(
-        f"'{sums[0]}' depends on '{name}', so it cannot be swept alone" if sums else f"no open dimension is '{name}'",
+        f"'{sums[0]}' depends on '{name}', so that '{name}' cannot be swept alone"
+        if sums
+        else f"no dynamic dimension is called '{name}'",
         slug="sweep-unknown",
         cure=f"sweep one of: {', '.join(open_ones)}"
         if open_ones and not sums

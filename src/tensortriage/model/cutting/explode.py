@@ -89,7 +89,7 @@ def explode(
                     outputs.append(made[value.name])
     if not outputs:
         raise ModelError(
-            "no node of the model makes a tensor, apart from constants",
+            "no node of the model computes a tensor; there are only constants",
             slug="nothing-to-explode",
             cure="compare the outputs of the whole model instead",
         )
@@ -150,7 +150,7 @@ def _named_groups(model: Model, units: Sequence[Collection[str]]) -> list[tuple[
     unit_of: dict[str, int] = {}
     for number, unit in enumerate(units):
         if not unit:
-            raise UsageError(f"unit {number} names no node", slug="unit-empty", cure="leave empty units out")
+            raise UsageError(f"unit {number} names no node", slug="unit-empty", cure="leave out empty units")
         for name in unit:
             if unit_of.setdefault(name, number) != number:
                 raise UsageError(

@@ -64,7 +64,7 @@ def check_sparsity(model: Model) -> SparsityReport:
         raise ModelError(
             f"{model.path or 'the model'} has no weight that could be 2:4 sparse",
             slug="no-sparse-candidates",
-            cure="these are float32, float16 and bfloat16 constants of Conv, Gemm and MatMul whose summed axis has a "
-            "length that four divides",
+            cure="only float32, float16 and bfloat16 constants of Conv, Gemm and MatMul can be, if the length of the "
+            "summed axis is a multiple of four",
         )
     return SparsityReport(str(model.path or ""), tuple(found))

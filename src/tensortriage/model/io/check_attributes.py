@@ -57,7 +57,7 @@ def _check_reference(attribute: onnx.AttributeProto, where: str, *, in_function:
         raise _invalid(f"{at} names an attribute of a function, but is in none", slug="attribute-invalid")
     if attribute.type in _BODIES:
         raise ModelError(
-            f"{at} is a graph that the caller of the function gives, which is not supported",
+            f"{at} takes a graph as an argument of a function, which is not supported",
             slug="function-not-inlined",
             cure="export without functions, or inline them: onnx.inliner.inline_local_functions",
         )

@@ -51,7 +51,7 @@ def check_rank(rank: int, where: str) -> None:
         raise ModelError(
             f"{where} has {rank} dimensions; {MAX_RANK} is the limit",
             slug="rank-too-high",
-            cure="the file is damaged or made to do harm: export the model again",
+            cure="the file is damaged or malicious: export the model again",
         )
 
 

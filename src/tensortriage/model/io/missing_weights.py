@@ -46,9 +46,9 @@ class AbsentTensor(ir.ExternalTensor):
 
     def _refuse(self) -> NoReturn:
         raise ModelError(
-            f"the numbers of {quoted(self.name)} are needed, and external data are ignored",
+            f"the values of {quoted(self.name)} are needed, but external data are ignored",
             slug="weight-ignored",
-            cure="leave --ignore-external-data out",
+            cure="leave out --ignore-external-data",
         )
 
 

@@ -46,9 +46,9 @@ class Hollow(ir.LazyTensor):
 
 def _no_numbers() -> NoReturn:
     raise ModelError(
-        "the numbers of a weight of this model were stripped",
+        "the values of a weight of this model were stripped",
         slug="weight-stripped",
-        cure="use the model as it was before, or make numbers up: triage surgeon weight-reconstruct",
+        cure="use the original model, or fill in made-up weights: triage surgeon weight-reconstruct",
     )
 
 

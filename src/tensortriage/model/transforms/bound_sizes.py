@@ -42,7 +42,7 @@ def bound(model: Model, bounds: Mapping[str, int], *, specs: Mapping[str, ValueS
         producer = value.producer()
         if value.is_initializer() or (producer is not None and is_standard(producer, "Constant")):
             raise UsageError(
-                f"{name!r} is a constant, which has a bound already",
+                f"{name!r} is a constant, whose size is bounded already",
                 slug="value-constant",
                 cure="list the sizes without a bound: triage inspect model MODEL --list-unbounded-dds",
             )

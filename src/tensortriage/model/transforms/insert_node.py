@@ -95,9 +95,9 @@ def _take_over(graph: ir.Graph, old: ir.Value, made: ir.Value, node: ir.Node, na
     name = old.name or ""
     if not is_input and old.producer() is None:
         raise UsageError(
-            f"{name!r} is an input of the model or a constant, which no node can make",
+            f"{name!r} is an input of the model or a constant, so that no node can produce it",
             slug="value-not-made",
-            cure=f"name it in --inputs as well: then what used it uses the result (--inputs {name} --outputs {name})",
+            cure=f"name it in --inputs too: nodes that used it then use the result (--inputs {name} --outputs {name})",
         )
     for user, index in tuple(old.uses()):
         if user is not node:

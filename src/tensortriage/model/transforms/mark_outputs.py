@@ -134,7 +134,7 @@ def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec
     for name, value in find_values(clone, dict.fromkeys(values)).items():
         if f"{INJECT_PREFIX}{name}" in taken:
             raise UsageError(
-                f"value {name!r} can be replaced already", slug="value-injected", cure="inject into the original model"
+                f"value {name!r} is replaced already", slug="value-injected", cure="inject into the original model"
             )
         spec = specs.get(name)
         free = None if spec is None or spec.shape is None else ValueSpec(name, spec.dtype, (None,) * len(spec.shape))
@@ -169,7 +169,7 @@ def _with_outputs(model: Model, names: Collection[str], *, prune: bool = False) 
     for name, value in found.items():
         if value.producer() is None and value not in before:
             raise UsageError(
-                f"{name!r} is an input or an initializer: no node makes it",
+                f"{name!r} is an input or an initializer, not the result of a node",
                 slug="value-not-markable",
                 cure="mark outputs of nodes; the value of an input or initializer is known without running the model",
             )

@@ -99,7 +99,7 @@ def reconstruct_weights(model: Model, *, seed: int = 0, needs_weights: bool = Tr
             names.append(name)
     if not names and needs_weights:
         raise UsageError(
-            "no weight of the model was stripped", slug="nothing-stripped", cure="name a model from weight-strip"
+            "no weight of the model was stripped", slug="nothing-stripped", cure="give a model that weight-strip wrote"
         )
     return Model.from_ir(clone.ir), tuple(names)
 

@@ -83,7 +83,7 @@ class QuantizeOptions:
     def __post_init__(self) -> None:
         if self.precision not in (Precision.INT8, Precision.FP8E4M3):
             raise UsageError(
-                f"nothing is quantized to {self.precision.value} by scales",
+                f"{self.precision.value} is not a format for quantization by scales",
                 slug="quantize-precision",
                 cure="use int8 or fp8e4m3",
             )
@@ -132,7 +132,7 @@ class OnnxRuntimeQuantizer:
             raise ModelError(
                 f"the model has no {', '.join(options.op_types)} to quantize",
                 slug="quantize-nothing",
-                cure="there is nothing to gain from 8 bits in it",
+                cure="8 bits would gain nothing in this model",
             )
 
     def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:

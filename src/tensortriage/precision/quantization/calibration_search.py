@@ -201,7 +201,7 @@ def quantizer_of(model: Model, samples: Sequence[Feed], options: QuantizeOptions
 def _require_choice(quantizer: ModelQuantizer, kept: Collection[str]) -> None:
     if set(quantizer.nodes) <= set(kept):
         raise ModelError(
-            f"all {len(quantizer.nodes)} nodes that could be quantized are to stay float",
+            f"all {len(quantizer.nodes)} nodes that could be quantized were asked to stay float",
             slug="quantize-nothing",
             cure="keep fewer nodes: --keep-nodes, --keep-op-types, --keep-scopes",
         )
@@ -213,7 +213,7 @@ def _require_ranges(quantizer: ModelQuantizer) -> None:
             raise ModelError(
                 f"the calibrated range of '{name}' is {low:g} to {high:g}",
                 slug="quantize-failed",
-                cure="calibrate on samples on which it is finite",
+                cure="calibrate on samples on which this value is finite",
             )
 
 

@@ -121,7 +121,7 @@ class ModelOptQuantizer:
             raise ModelError(
                 "TensorRT-Model-Optimizer quantizes no node of the model",
                 slug="quantize-nothing",
-                cure="calibrate in another way: --calibrate minmax",
+                cure="choose another calibration: --calibrate minmax",
             )
 
     def quantized(self, kept: Collection[str] = (), *, float_weights: bool | None = None) -> Model:
@@ -168,15 +168,15 @@ def _quantized(
         raise ModelError(
             f"TensorRT-Model-Optimizer refuses the model: {last[-_MOST_WORDS:]}",
             slug="quantize-failed",
-            cure="calibrate in another way: --calibrate minmax; or fold and clean the model first: "
-            "triage surgeon sanitize MODEL --fold-constants -o clean.onnx",
+            cure="choose another calibration: --calibrate minmax; or fold and clean the model first: triage surgeon "
+            "sanitize MODEL --fold-constants -o clean.onnx",
         )
     return Model.load(result)
 
 
 def _missing(why: str) -> EngineMissing:
     return EngineMissing(
-        f"TensorRT-Model-Optimizer cannot be used: {why}; --calibrate minmax, percentile and entropy need nothing more",
+        f"TensorRT-Model-Optimizer cannot be used: {why}; --calibrate minmax, percentile and entropy work without it",
         slug="modelopt-missing",
         cure=CURE,
     )

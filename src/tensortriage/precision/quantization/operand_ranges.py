@@ -109,7 +109,7 @@ def _not_finite(what: str, array: np.ndarray, feed: Feed) -> DataError:
         f"{what} holds {array[tuple(first)]} at {first} on {feed.name}, {int(bad.sum())} such elements in all: "
         "no range holds it",
         slug="quantize-not-finite",
-        cure="look at the numbers that go in: triage inspect data; leave that sample out, or mend it",
+        cure="look at the inputs with triage inspect data; leave that sample out, or correct it",
     )
 
 

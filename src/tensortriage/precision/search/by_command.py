@@ -159,7 +159,7 @@ class CommandSearch:
                 raise NotPrecisionError(
                     "the check fails with every node in fp32 too: the fault is not precision",
                     slug="precision-not-the-cause",
-                    cure="find it with triage debug reduce and the same --check",
+                    cure="find the fault with triage debug reduce and the same --check",
                 )
             if self._request.mode is PrecisionMode.AUTO:
                 found = self._influences()

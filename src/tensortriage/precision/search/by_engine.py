@@ -85,9 +85,9 @@ class EngineSearch:
         self._quantized = written and precision in QUANTIZED
         if written and not typed and not self._quantized:
             raise UsageError(
-                f"a model cannot be typed in {precision.value}: that takes Q/DQ nodes",
+                f"a model cannot be written in {precision.value} by types alone: that takes Q/DQ nodes",
                 slug="precision-not-typed",
-                cure=f"leave -o away and use --target emulate:precision={precision.value} to learn the nodes",
+                cure=f"leave out -o and use --target emulate:precision={precision.value} to find the nodes",
             )
         feed = source.question.feeds[0]
         listener.progress("recording the reference")

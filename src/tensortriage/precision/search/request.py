@@ -67,7 +67,7 @@ class GoalRequest:
         given = [self.tolerance is not None, self.sqnr_db is not None, self.floor_factor is not None, bool(self.metric)]
         if sum(given) > 1:
             raise UsageError(
-                "several goals for the outputs",
+                "several goals are given for the outputs",
                 slug="precision-goals-many",
                 cure="give one of --atol/--rtol, --sqnr, --floor-factor and --metric",
             )
@@ -130,7 +130,7 @@ class PrecisionRequest:
     def __post_init__(self) -> None:
         if bool(self.target) == (self.check is not None):
             raise UsageError(
-                "who judges the outputs? An engine (--target) or a command (--check), one of them",
+                "either an engine (--target) or a command (--check) must judge the outputs",
                 slug="precision-judge",
                 cure="add --target ENGINE, e.g. --target openvino:precision=bf16; or --check CMD with --fp16",
             )
@@ -157,9 +157,9 @@ def low_precision(request: PrecisionRequest, target: EngineSpec | None) -> Preci
     found = request.low or (precision_of(target) if target is not None else None)
     if found is None or found in (Precision.FP32, Precision.TF32, Precision.FP64):
         raise UsageError(
-            f"{target} computes in {found.value}: there is no lower format to keep nodes out of"
+            f"{target} computes in {found.value}, which is no lower format than fp32"
             if target is not None and found is not None
-            else "which format are the nodes that are not kept to compute in?",
+            else "no lower format is named for the nodes that are not kept in fp32",
             slug="precision-low-missing",
             cure="name it: --target ENGINE:precision=fp16, or --fp16, --bf16, --int8, --fp8",
         )

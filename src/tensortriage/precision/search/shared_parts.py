@@ -65,7 +65,7 @@ def goal_of(
             raise DataError(
                 f"{request.metric_words} is NaN on the reference's outputs",
                 slug="script-not-number",
-                cure="look at the samples, or let the metric return a number for them",
+                cure="check the samples, or let the metric return a number for them",
             )
         least = own if request.metric_min is None else request.metric_min
         if own < least:
@@ -82,9 +82,9 @@ def goal_of(
         return ErrorGoal(dict.fromkeys(names, limit), f"SQNR >= {request.sqnr_db:g} dB")
     if precision is Precision.INT8 and request.floor_factor is None:
         raise UsageError(
-            "what is good enough? The error of int8 follows from the scales, so there is none to expect of it",
+            "no goal is given, and int8 has no expected error: it depends on the scales",
             slug="precision-goal-missing",
-            cure="say it: --sqnr DB, --atol, --rtol, or --metric SCRIPT",
+            cure="give a goal: --sqnr DB, --atol, --rtol, or --metric SCRIPT",
         )
     floors = _floors(floors_of, samples, names)
     if request.floor_factor is not None:

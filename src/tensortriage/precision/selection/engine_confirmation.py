@@ -167,7 +167,7 @@ def not_precision(everything: GoalReading, where: str) -> NotPrecisionError:
     return NotPrecisionError(
         f"with every node in fp32 the outputs are not good enough {where} either ({how}): the fault is not precision",
         slug="precision-not-the-cause",
-        cure="find it with triage diagnose, or its smallest case with triage debug reduce",
+        cure="find the fault with triage diagnose, or the smallest case with triage debug reduce",
     )
 
 

@@ -237,6 +237,6 @@ def _feed(sample: GoldenSample, inputs: Sequence[ValueSpec]) -> dict[str, np.nda
         raise DataError(
             f"there is no golden value of '{missing[0]}'",
             slug="golden-missing",
-            cure="the reference did not tell it: name another --reference",
+            cure="this reference does not show it: choose another --reference",
         )
     return {spec.name: sample[spec.name] for spec in inputs}

@@ -149,10 +149,9 @@ class Search:
                 return
         if verdict is not None:
             raise UsageError(
-                f"the check fails on everything, also on single nodes that have nothing to do with each other "
-                f"({verdict.detail})",
+                f"the check fails on every piece, even on single nodes that have nothing in common ({verdict.detail})",
                 slug="check-always-fails",
-                cure="run the check by hand on a model that is fine, and make it pass there",
+                cure="run the check by hand on a correct model, and make it pass there",
             )
 
 

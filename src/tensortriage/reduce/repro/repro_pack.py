@@ -57,7 +57,9 @@ def write_pack(
     foreign = _foreign(folder)
     if foreign is not None:
         raise StoreError(
-            f"{foreign} is in the way of the repro", slug="repro-folder-foreign", cure="move it, or give another -o"
+            f"{foreign} already exists where the repro would be written",
+            slug="repro-folder-foreign",
+            cure="move it, or give another -o",
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

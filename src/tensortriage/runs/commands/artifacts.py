@@ -46,7 +46,7 @@ class Artifacts:
                 raise StoreError(
                     f"{source} cannot be moved to {self.folder / verdict}: {error.strerror or error}",
                     slug="artifact-not-moved",
-                    cure="give --artifacts-dir a directory that you may write",
+                    cure="give --artifacts-dir a directory that you can write to",
                 ) from error
         return moved
 

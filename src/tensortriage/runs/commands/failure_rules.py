@@ -54,7 +54,7 @@ class Rules:
             raise UsageError(
                 "--fail-code and --ignore-fail-code exclude each other",
                 slug="check-rules-conflict",
-                cure="name the codes that fail, or those that do not",
+                cure="name either the codes that fail or those that pass",
             )
         self.patterns()
 
@@ -95,7 +95,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         raise UsageError(
             f"'{pattern}' is not a regular expression: {error}",
             slug="check-pattern-invalid",
-            cure="write it in Python's syntax; special characters are escaped by a backslash",
+            cure="write it in Python's syntax; escape special characters with a backslash",
         ) from error
 
 

@@ -110,7 +110,9 @@ class Processes:
         with self._lock:
             if self._closed:
                 raise UsageError(
-                    "commands are no longer run", slug="check-program-missing", cure="start the search again"
+                    "the search is ending, and starts no more commands",
+                    slug="check-program-missing",
+                    cure="start the search again",
                 )
             try:
                 process = subprocess.Popen(

@@ -106,7 +106,7 @@ def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[En
             cure="give --load-debug-replay the file that --save-debug-replay wrote",
         ) from error
     except StoreError as error:
-        raise DataError(error.message, slug="replay-unreadable", cure="remove it and check anew") from error
+        raise DataError(error.message, slug="replay-unreadable", cure="remove it and run the checks again") from error
     binding = content.pop(BINDING, None)
     if unbound and binding is None:
         return _entries(content, path)
@@ -114,7 +114,7 @@ def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[En
         raise DataError(
             f"replay {path} does not say which model and command it belongs to",
             slug="replay-foreign",
-            cure="only replays that triage wrote can be loaded; check anew, with --save-debug-replay",
+            cure="only replays that triage wrote can be loaded; run the checks again with --save-debug-replay",
         )
     if binding.get("bound_to") != bound_to:
         raise DataError(
@@ -124,9 +124,9 @@ def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[En
         )
     if binding.get("crc32") != _checksum(content):
         raise DataError(
-            f"replay {path} is damaged: its checksum does not fit",
+            f"replay {path} is damaged: its checksum is wrong",
             slug="replay-unreadable",
-            cure="remove it and check anew",
+            cure="remove it and run the checks again",
         )
     return _entries(content, path)
 
@@ -136,7 +136,7 @@ def _entries(content: Mapping[str, Any], path: Path) -> tuple[Entry, ...]:
         return tuple(_decoded(key, value) for key, value in content.items())
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"replay {path} is damaged: {error!r}", slug="replay-unreadable", cure="remove it and check anew"
+            f"replay {path} is damaged: {error!r}", slug="replay-unreadable", cure="remove it and run the checks again"
         ) from error
 
 

@@ -55,7 +55,7 @@ def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
     first = next(found, None)
     if first is None:
         raise DataError(
-            "there is no sample to run on", slug="no-samples", cure="give --inputs with at least one sample"
+            "the inputs contain no sample", slug="no-samples", cure="give --inputs with at least one sample"
         )
     for number, feed in enumerate(itertools.chain([first], found)):
         for name, array in feed.tensors.items():

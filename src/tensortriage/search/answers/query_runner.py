@@ -277,12 +277,12 @@ def _premise_error(runs: Sequence[OracleVerdict]) -> UsageError:
     detail = next((f" ({verdict.detail})" for verdict in runs if verdict.detail), "")
     if all(verdict.outcome is CandidateOutcome.UNRESOLVED for verdict in runs):
         return UsageError(
-            f"whether the whole fails could not be told in {len(runs)} runs{detail}",
+            f"it is not clear whether the whole model fails after {len(runs)} runs{detail}",
             slug="premise-unresolved",
-            cure="make the check work on the whole first",
+            cure="make the check decide on the whole model first",
         )
     return UsageError(
-        f"the whole does not fail in {len(runs)} runs{detail}; there is nothing to reduce",
+        f"the whole model does not fail in {len(runs)} runs{detail}; there is nothing to reduce",
         slug="premise-not-failing",
-        cure="see that the whole fails; if the fault comes and goes, let the premise have more runs (--premise 20)",
+        cure="make sure that the whole model fails; if the fault comes and goes, allow more runs (--premise 20)",
     )

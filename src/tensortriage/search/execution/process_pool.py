@@ -157,7 +157,7 @@ class ProcessPool(Generic[T]):
         _kill(worker)
         if not worker.ready:
             raise EngineCrashed(
-                f"a process for checks never came to its first question: it {reason}",
+                f"a process for checks did not get to its first check: it {reason}",
                 slug="check-worker-died",
                 cure="run the check in this process to see why",
             )

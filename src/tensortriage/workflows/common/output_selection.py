@@ -54,7 +54,7 @@ def chosen_values(model: Model, choice: OutputChoice) -> tuple[str, ...]:
         picked |= set(own)
     picked -= _results(model, choice.exclude, candidates)
     if not picked:
-        raise UsageError("no tensor is left to compare", slug="outputs-empty", cure="exclude less")
+        raise UsageError("no tensor is left to compare", slug="outputs-empty", cure="exclude fewer tensors")
     return tuple(name for name in candidates if name in picked)
 
 

@@ -104,7 +104,11 @@ def rejudge(saved: SavedAccuracy, tolerances: Sequence[Tolerance], *, aggregatio
         for pair in limited.pairs:
             rows += _average_rows(limited, pair) if limited.aggregation == AVERAGE else _rows(limited, pair)
     if not rows:
-        raise DataError("the file holds no compared output", slug="nothing-compared", cure="compare on a feed first")
+        raise DataError(
+            "the file holds no compared output",
+            slug="nothing-compared",
+            cure="save a file from a run with at least one feed",
+        )
     judged = [id(result) for result, _ in chosen]
     ignored = tuple(WORDS[result.kind] for result in saved.results if tolerances and id(result) not in judged)
     return Rejudged(tuple(rows), ignored, tuple(results))
@@ -129,7 +133,7 @@ def _result_for(tolerance: Tolerance, results: Sequence[AccuracyResult]) -> Accu
 
 def _needs_tensors(what: str) -> UsageError:
     return UsageError(
-        f"{what} needs the tensors, of which only numbers were saved",
+        f"{what} needs the tensors, but only their metrics were saved",
         slug="tensors-not-saved",
         cure="choose --check-error-stat max, mean or median; or compare saved outputs: triage run MODEL --load-outputs "
         "FILE FILE",
@@ -181,7 +185,7 @@ def _average_rows(result: AccuracyResult, pair: AccuracyPair) -> Iterator[Rejudg
         entries = [iteration[name] for iteration in pair.iterations if name in iteration]
         if not all(entry.kind for entry in entries):
             raise DataError(
-                f"'{name}' has no numbers in some iteration (its shapes differed), so there is no mean to judge",
+                f"'{name}' has no metrics in some iteration (its shapes differed), so that there is no mean to judge",
                 slug="accuracy-not-averageable",
                 cure="leave out --check-average",
             )

@@ -69,7 +69,7 @@ def load_accuracy(path: Path, *, infinities_equal: bool = False) -> SavedAccurac
         StoreError: When a document of ours is damaged (``json-invalid``).
     """
     if not path.is_file():
-        raise DataError(f"{path} is no file", slug="accuracy-missing", cure="give a file of --save-accuracy-results")
+        raise DataError(f"{path} is not a file", slug="accuracy-missing", cure="give a file of --save-accuracy-results")
     text = read_regular(path)
     if RUN_FORMAT.encode() not in text[:4096] + text[-4096:]:
         results = read_accuracy(path)

@@ -36,7 +36,7 @@ class SavedComparison:
     def __init__(self, request: CompareRequest, record: Recorder | None) -> None:
         if request.targets or request.reference or not request.saved:
             raise UsageError(
-                "an engine runs a model, and none was given", slug="model-needed",
+                "an engine is named, but no model to run", slug="model-needed",
                 cure="name the MODEL, or give saved outputs alone: --load-outputs FILE FILE",
             )  # fmt: skip
         self._request = request
@@ -56,7 +56,8 @@ class SavedComparison:
         """
         if self._request.outputs.by_type:
             raise UsageError(
-                "--onnx-outputs-by-type asks for operators, and no model was given", slug="choice-needs-model",
+                "--onnx-outputs-by-type needs the operators of a model, and no model is given",
+                slug="choice-needs-model",
                 cure="name the MODEL, or name the outputs: --onnx-outputs NAME...",
             )  # fmt: skip
         count = self._iterations()

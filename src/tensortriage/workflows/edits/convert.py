@@ -73,7 +73,7 @@ def convert(request: ConvertRequest) -> SurgeryResult:
     """
     if request.kept and request.precision is None:
         raise UsageError(
-            "nodes to keep in float32, but nothing to convert the others to",
+            "nodes are kept in float32, but no format is named for the others",
             slug="kept-without-precision",
             cure="add --precision fp16 or bf16",
         )
@@ -193,10 +193,10 @@ class FormatJudge:
         word = self._precision.value
         what = "becomes NaN or Inf" if math.isinf(cost) else f"is off by {say(cost)} (relative RMS)"
         return ModelError(
-            f"in {word}, output '{name}' {what} on {feed.name}: the format cannot hold a value on the way",
+            f"in {word}, output '{name}' {what} on {feed.name}: the format cannot represent a value on the way",
             slug="verify-failed",
             cure=f"find the nodes to keep in fp32: triage diagnose MODEL --target emulate:precision={word}; "
-            "or write the model unverified with --no-verify",
+            "or write the model without verification: --no-verify",
         )
 
 

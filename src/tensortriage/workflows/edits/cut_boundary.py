@@ -55,9 +55,9 @@ def boundary_of(
     if chosen is not None:
         if inputs is not None:
             raise UsageError(
-                "nodes and --inputs both say where the cut starts",
+                "nodes and --inputs both define the start of the cut",
                 slug="cut-overdetermined",
-                cure="choose nodes alone, or name --inputs and --outputs",
+                cure="give either nodes, or --inputs and --outputs",
             )
         leaving = tuple(outputs) if outputs else leaving_values(model, chosen)
         return Boundary(tuple(chosen), _entering(graph, chosen), leaving)
@@ -66,7 +66,7 @@ def boundary_of(
     for name in starts:
         if name in graph.constants:
             raise UsageError(
-                f"'{name}' is a constant and comes along by itself",
+                f"'{name}' is a constant, which is included without being named",
                 slug="cut-input-constant",
                 cure="leave it out of --inputs",
             )
@@ -85,7 +85,7 @@ def boundary_of(
         raise UsageError(
             f"none of the outputs {_list(ends)} depends on {_list(unused)}",
             slug="cut-input-unused",
-            cure="leave it out of --inputs, or name outputs behind it",
+            cure="leave it out of --inputs, or name outputs that depend on it",
         )
     return Boundary(nodes, tuple(name for name in starts if name in entering), ends)
 
@@ -139,7 +139,7 @@ def _dangling(found: Sequence[Dangling], starts: Sequence[str], ends: Sequence[s
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     words = " ".join(f"{branch.value}:auto:auto" for branch in found)
     return UsageError(
-        f"between {_list(starts)} and {_list(ends)} other values enter: {shown}{more}",
+        f"between {_list(starts)} and {_list(ends)} other values enter the cut: {shown}{more}",
         slug="cut-dangling",
         cure=f"add to --inputs: {words}",
     )

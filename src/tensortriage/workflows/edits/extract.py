@@ -201,7 +201,7 @@ class _Extracting:
         if reason and (verify is Verify.ALWAYS or self.request.keep_data):
             raise UsageError(
                 f"the cut cannot be verified: {reason}", slug="verify-impossible",
-                cure="give data with --load-inputs, or write it unverified with --no-verify",
+                cure="give data with --load-inputs, or write it without verification: --no-verify",
             )  # fmt: skip
         return Proof(False, reason) if reason else self._compare(boundary, result)
 
@@ -262,9 +262,11 @@ def _check_room(folder: Path) -> None:
     if found.exists() and any(found.iterdir()):
         raise DataError(
             f"{found} holds test data already", slug="output-not-empty",
-            cure="write into a directory of its own, e.g. -o cut/model.onnx",
+            cure="write into another directory, e.g. -o cut/model.onnx",
         )  # fmt: skip
 
 
 def _failed(message: str) -> ModelError:
-    return ModelError(message, slug="verify-failed", cure="report the model; --no-verify writes the cut all the same")
+    return ModelError(
+        message, slug="verify-failed", cure="please report this model; --no-verify writes the cut nevertheless"
+    )

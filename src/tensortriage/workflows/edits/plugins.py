@@ -62,7 +62,9 @@ def read_matches(path: Path) -> list[PluginMatch]:
         return [msgspec.convert(document, PluginMatch) for document in documents]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
         raise DataError(
-            f"{path} is no file of matches: {error}", slug="matches-unreadable", cure="give one of: triage plugin match"
+            f"{path} is not a file of matches: {error}",
+            slug="matches-unreadable",
+            cure="give a file that 'triage plugin match' wrote",
         ) from error
 
 

@@ -119,9 +119,9 @@ def with_bounds(model: Model, bounds: Mapping[str, int]) -> Model:
         wanted = {size.value: bounds[""] for size in sizes if model.graph.producer(size.value)} | wanted
         if not wanted:
             raise UsageError(
-                "no size of the model depends on data without a bound",
+                "every data-dependent size of the model is bounded already",
                 slug="nothing-unbounded",
-                cure="leave --set-unbounded-dds-upper-bound out",
+                cure="leave out --set-unbounded-dds-upper-bound",
             )
     return bound(model, wanted, specs=value_specs(model))
 

@@ -53,8 +53,8 @@ def prune(source: Source, target: Target, *, request: ProofRequest) -> SurgeryRe
     if not candidates:
         raise DataError(
             f"{source.path} has no weight that could be 2:4 sparse", slug="nothing-to-prune",
-            cure="these are floating-point constants of Conv, Gemm and MatMul whose summed axis has a length that four "
-            "divides; fold constants first",
+            cure="only floating-point constants of Conv, Gemm and MatMul can be, if the length of the summed axis is "
+                 "a multiple of four; fold constants first",
         )  # fmt: skip
     stages = [EditStage("load", model), EditStage("prune", pruned)]
     proof = prove(stages, dataclasses.replace(request, outputs=()))

@@ -154,7 +154,7 @@ def prove(stages: Sequence[EditStage], request: ProofRequest) -> Proof:
             raise UsageError(
                 f"the edit cannot be verified: {error}",
                 slug="verify-impossible",
-                cure="give data with --load-inputs, or write the model unverified with --no-verify",
+                cure="give data with --load-inputs, or write the model without verification: --no-verify",
             ) from error
         return Proof(False, str(error))
 
@@ -236,9 +236,9 @@ class _Proving:
         assert refusal is not None
         culprit = self._first(lambda model: self._fails(model))
         raise ModelError(
-            f"after the pass '{culprit}' the model does not run any more: {refusal.message}",
+            f"after the pass '{culprit}' the model no longer runs: {refusal.message}",
             slug="verify-failed",
-            cure=f"leave out '{culprit}', or write the model unverified with --no-verify",
+            cure=f"leave out '{culprit}', or write the model without verification: --no-verify",
         ) from refusal
 
     def _run(self, engine: EngineSpec, model: Model) -> list[Arrays]:
@@ -283,7 +283,7 @@ class _Proving:
             f"the pass '{culprit}' moves output '{name}' by {say(error)} (relative RMS on {feed.name}); "
             f"allowed is {judgement.limit}",
             slug="verify-failed",
-            cure=f"leave out '{culprit}', or write the model unverified with --no-verify",
+            cure=f"leave out '{culprit}', or write the model without verification: --no-verify",
         )
 
     def _moves(self, feed: Feed, before: Arrays, model: Model) -> bool:

@@ -42,7 +42,7 @@ def inspect_plan(
         plan = runner.plan()
         if plan is None:
             raise UsageError(
-                f"engine '{spec.name}' cannot tell what it runs for {path}",
+                f"engine '{spec.name}' cannot report what it runs for {path}",
                 slug="plan-unknown",
                 cure="inspect the plan of an engine that can: onnxruntime, openvino",
             )

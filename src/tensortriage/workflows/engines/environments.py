@@ -93,7 +93,7 @@ def data_folder() -> Path:
         home = os.path.expanduser("~/.local/share")
     if not Path(home).is_absolute():
         raise UsageError(
-            "no folder is known for the data of this user, who has no home",
+            "there is no data folder, because this user has no home directory",
             slug="home-missing",
             cure="set XDG_DATA_HOME to a folder",
         )
@@ -158,11 +158,13 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         raise UsageError(
             f"there is no environment for an engine '{engine}'",
             slug="environment-unknown",
-            cure=f"use one of: {', '.join(RECIPES)}; others say how they are installed in: triage engines",
+            cure=f"use one of: {', '.join(RECIPES)}; 'triage engines' shows how to install the others",
         )
     if pinned and not _VERSION.fullmatch(version):
         raise UsageError(
-            f"'{version}' is no version of a package", slug="environment-version", cure="write e.g. openvino==2024.0.0"
+            f"'{version}' is not a version of a package",
+            slug="environment-version",
+            cure="write e.g. openvino==2024.0.0",
         )
     name = f"{engine}-{version}" if version else engine
     recipe = RECIPES[engine]
@@ -170,7 +172,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
     around = data_folder()
     if "," in str(around):
         raise UsageError(
-            f"{around} has a comma, and no engine spec can name a Python there",
+            f"{around} contains a comma, so that no engine spec can name a Python in it",
             slug="environment-path",
             cure="set XDG_DATA_HOME to another folder",
         )

@@ -45,9 +45,9 @@ def locked(folder: Path) -> Iterator[int]:
         yield handle
     except BlockingIOError as error:
         raise UsageError(
-            f"another command, or a pip that it left, is making an environment in {folder}",
+            f"another command, or a pip process that it left behind, is making an environment in {folder}",
             slug="environment-busy",
-            cure="wait for it; 'fuser -v FOLDER' tells which process it is",
+            cure="wait for it; 'fuser -v FOLDER' names the process",
         ) from error
     finally:
         os.close(handle)
@@ -68,7 +68,7 @@ def clear(folder: Path, note: str) -> None:
         names = {entry.name for entry in folder.iterdir()} if ours else set()
         if not ours or (names and not names & {MARK, note}):
             raise UsageError(
-                f"{folder} is none of the environments that are made here",
+                f"{folder} is not an environment that triage made",
                 slug="environment-foreign",
                 cure="move it away, or set XDG_DATA_HOME",
             )
@@ -148,5 +148,5 @@ def failed(reason: str) -> EngineMissing:
     return EngineMissing(
         f"the environment cannot be made: {reason}",
         slug="environment-failed",
-        cure="see what pip says; without network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
+        cure="read what pip printed; without a network, point pip at your packages (PIP_INDEX_URL, PIP_FIND_LINKS)",
     )

@@ -236,14 +236,14 @@ def _sensitive(
         found = nodes.fewest()
     if found is None:
         raise ModelError(
-            f"the float model itself does not reach {goal.words}", slug="quantize-goal-unreachable",
-            cure="ask for less",
+            f"even the float model does not reach {goal.words}", slug="quantize-goal-unreachable",
+            cure="lower the goal",
         )  # fmt: skip
     if len(found.kept) == len(nodes.items):
         raise NothingQuantizedError(
             f"{goal.words} leaves none of {len(nodes.items)} nodes in {request.options.precision.value}",
             slug="quantize-none-left",
-            cure="ask for less, or keep the float model",
+            cure="lower the goal, or keep the float model",
         )
     return found.kept
 
@@ -275,7 +275,7 @@ def _check(request: QuantizeRequest, best: Tried, grown: Sequence[Outgrown]) -> 
         slug="quantize-lossy",
         cure="calibrate on samples like those of the task (--inputs)"
         if grown
-        else "leave the sensitive nodes float: --sqnr DB, or --metric-script with --metric-min; or --no-verify",
+        else "keep the sensitive nodes in float: --sqnr DB, or --metric-script with --metric-min; or --no-verify",
     )
 
 

@@ -71,7 +71,7 @@ def test_float32_on_cuda_says_what_it_means(word, flag):
 
 
 def test_tf32_needs_a_gpu():
-    with pytest.raises(UsageError, match="tf32 has no meaning for CPUExecutionProvider"):
+    with pytest.raises(UsageError, match="tf32 has no effect on CPUExecutionProvider"):
         settings(precision="tf32")
 
 

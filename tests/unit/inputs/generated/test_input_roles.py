@@ -222,5 +222,5 @@ def test_wrong_options_are_refused(options, slug):
 
 def test_what_is_no_tensor_is_refused():
     model = ir.from_onnx_text(OLD + "g (seq(float[4]) s) => (int64 n) { n = SequenceLength(s) }")
-    with pytest.raises(UsageError, match="'s' is no tensor"):
+    with pytest.raises(UsageError, match="'s' is not a tensor"):
         next(random_feeds(Model.from_ir(model)))
