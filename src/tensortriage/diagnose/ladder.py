@@ -3,9 +3,11 @@
 Each rung is a question to the investigation and the evidence so far that gives a verdict, or None to go on.
 """
 
+import dataclasses
+from collections.abc import Collection, Sequence
+
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import above_the_floor, compare_outputs, noise_of
-from tensortriage.diagnose.measurements.soundness import reference_is_sound, says_nothing
+from tensortriage.diagnose.measurements.outputs import noise_of
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation, with_cure
@@ -20,7 +22,13 @@ from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elem
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
-from tensortriage.diagnose.rungs.premises.changed import model_changed
+from tensortriage.diagnose.rungs.premises.changed import model_changed, other_model
+from tensortriage.diagnose.rungs.premises.comparable_outputs import (
+    above_the_floor,
+    compare_outputs,
+    reference_is_sound,
+    says_nothing,
+)
 from tensortriage.diagnose.rungs.premises.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.premises.network import network_changed
 from tensortriage.diagnose.rungs.premises.own_rows import contradictions
@@ -41,8 +49,22 @@ from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
-from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.budget import BudgetSpent
+
+BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound)
+"""What is asked first."""
+
+OF_ANOTHER_MODEL: tuple[Rung, ...] = (other_model, quantized_model, typed_file, model_changed)
+"""What is asked where the target runs another model; then that model is looked into."""
+
+OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, scan_ranges, check_quantizers)
+"""What is asked before the target's outputs are."""
+
+OF_THE_OUTPUTS: tuple[Rung, ...] = (second_reference, contradictions, above_the_floor, run_to_run, build_to_build)
+"""What is asked of outputs that are there."""
+
+ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, unexplained_format)
+"""What may be said of a target that does not fail."""
 
 RUNGS: tuple[Rung, ...] = (
     outputs_in_place,
@@ -69,73 +91,90 @@ BESIDE_ROUNDING: tuple[Rung, ...] = (local_fault, freedoms_taken)
 """What is asked where rounding explains the outputs and not what is seen inside."""
 
 
-def climb(inv: Investigation, evidence: Evidence) -> Verdict:
-    """Ask the questions in order and return the verdict of the first decisive answer.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a diagnosis came to.
 
-    Args:
-        inv: The investigation.
-        evidence: Filled on the way; complete as far as the ladder was climbed, also when an error ends it.
+    Attributes:
+        verdict: The verdict.
+        evidence: All that was found out.
+        investigation: The question that it is the verdict on, which may be another than the user's: about the target's
+            own model, or about an emulated format.
     """
-    try:
-        verdict = first_decisive(inv, evidence)
-    except BudgetSpent:
-        verdict = evidence.rounded or out_of_budget(inv, evidence)
-    if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
+
+    verdict: Verdict
+    evidence: Evidence
+    investigation: Investigation
+
+
+def climb(inv: Investigation) -> Conclusion:
+    """Ask the questions in order until an answer is decisive."""
+    climber = _Climber(inv)
+    verdict = climber.climb()
+    return Conclusion(verdict, climber.evidence, climber.inv)
+
+
+class _Climber:
+    """Where a climb has come to: the only place at which evidence is merged, or another question taken up."""
+
+    def __init__(self, inv: Investigation) -> None:
+        self.inv = inv
+        self.evidence = Evidence()
+        self.answered: set[Rung] = set()
+
+    def ask(self, rung: Rung) -> Verdict | None:
+        """Ask a question, and take up what it gives."""
+        answer = rung(self.inv, self.evidence)
+        self.answered.add(rung)
+        self.evidence = self.evidence.with_(**answer.findings)
+        if answer.question is not None:
+            self.inv = self.inv.about(answer.question)
+        return answer.verdict
+
+    def first_of(self, rungs: Sequence[Rung]) -> Verdict | None:
+        """Ask questions in order, until an answer is decisive."""
+        return next(filter(None, map(self.ask, rungs)), None)
+
+    def climb(self) -> Verdict:
+        """Return the verdict, as far as the budget allows."""
         try:
-            verdict = random_data(inv, evidence) or verdict
+            verdict = self.first_decisive()
         except BudgetSpent:
-            inv.unasked(random_data.title)
-    verdict = with_shapes(inv.refreshed(verdict), evidence.shapes)
-    return with_training(evidence, with_two_targets(evidence, verdict))
+            verdict = self.evidence.rounded or out_of_budget(self.inv, self.evidence, self.answered)
+        if verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING):
+            try:
+                verdict = self.ask(random_data) or verdict
+            except BudgetSpent:
+                self.inv.unasked(random_data.title)
+        verdict = with_shapes(self.inv.refreshed(verdict), self.evidence.shapes)
+        return with_training(self.evidence, with_two_targets(self.evidence, verdict))
 
+    def first_decisive(self) -> Verdict:
+        """Climb until an answer is decisive.
 
-def first_decisive(inv: Investigation, evidence: Evidence) -> Verdict:
-    """Climb until an answer is decisive.
-
-    Raises:
-        BudgetSpent: When the time is over before.
-    """
-    left_in_training(inv, evidence)
-    if verdict := network_changed(inv, evidence):
-        return verdict
-    if verdict := reference_is_sound(inv):
-        return verdict
-    changed = inv.question.target_model
-    if changed is not None:
-        beside = Correspondence.of(inv.model, changed)
-        if verdict := quantized_model(inv, evidence, beside):
+        Raises:
+            BudgetSpent: When the time is over before.
+        """
+        if verdict := self.first_of(BEFORE):
             return verdict
-        if verdict := typed_file(inv, evidence, beside):
+        if (changed := self.inv.question.target_model) is not None:
+            if verdict := self.first_of(OF_ANOTHER_MODEL):
+                return verdict
+            self.inv = self.inv.about(self.inv.question.on_model(changed))
+        self.first_of(OF_THE_NUMBERS)
+        failure = self.ask(compare_outputs)
+        self.ask(sweep)
+        if verdict := failure or self.first_of(OF_THE_OUTPUTS):
             return verdict
-        same = evidence.quantization or evidence.same_network
-        if not same and (verdict := model_changed(inv, beside)):
-            return verdict
-        inv.focus(changed)
-    changed_between(inv, evidence)
-    scan_ranges(inv, evidence)
-    check_quantizers(inv)
-    evidence.results, verdict = compare_outputs(inv)
-    evidence.shapes, of_shapes = sweep(inv)
-    if verdict:
-        return verdict
-    evidence.results += of_shapes
-    if verdict := second_reference(inv, evidence):
-        return verdict
-    evidence.results += contradictions(inv, evidence)
-    fails = above_the_floor(inv, evidence.results)
-    if verdict := run_to_run(inv, evidence.results) or build_to_build(inv, evidence):
-        return verdict
-    if not fails:
-        verdict = says_nothing(inv) or broken_shape(inv, evidence.shapes)
-        verdict = verdict or sound_quantization(inv, evidence) or unexplained_format(inv, evidence)
-        return verdict or match(inv, evidence)
-    for rung in RUNGS:
-        if evidence.rounded is not None and rung not in BESIDE_ROUNDING:
-            continue
-        evidence.asked = (*evidence.asked, rung.title)
-        if verdict := rung(inv, evidence):
-            return with_cure(inv, evidence, verdict)
-    return evidence.rounded or with_cure(inv, evidence, inconclusive(inv, evidence))
+        if self.evidence.worst.passes:
+            return self.first_of(ONCE_IT_PASSES) or match(self.inv, self.evidence)
+        for rung in RUNGS:
+            if self.evidence.rounded is not None and rung not in BESIDE_ROUNDING:
+                continue
+            if verdict := self.ask(rung):
+                return with_cure(self.inv, self.evidence, verdict)
+        undecided = inconclusive(self.inv, self.evidence)
+        return self.evidence.rounded or with_cure(self.inv, self.evidence, undecided)
 
 
 def match(inv: Investigation, evidence: Evidence) -> Verdict:
@@ -173,10 +212,9 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     )
 
 
-def out_of_budget(inv: Investigation, evidence: Evidence) -> Verdict:
+def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[Rung]) -> Verdict:
     """The time is over: say what is known, and what was not asked any more."""
-    left = [rung.title for rung in RUNGS if rung.title not in evidence.asked[:-1]]
-    inv.unasked(*dict.fromkeys(left))
+    inv.unasked(*dict.fromkeys(rung.title for rung in RUNGS if rung not in answered))
     if evidence.results and not evidence.worst.passes:
         name, _, _ = evidence.worst.worst
         known = f"{inv.question.target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}"

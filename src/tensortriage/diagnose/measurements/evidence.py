@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local
-from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
@@ -22,6 +22,7 @@ from tensortriage.envelope.floors import Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.lint import finding as lint
 from tensortriage.model.model import Model
+from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.runs.ranges import Ranges
 
 
@@ -67,11 +68,40 @@ class WrongPart:
     reason: str
 
 
-@dataclasses.dataclass(slots=True)
+class Findings(TypedDict, total=False):
+    """What a rung adds to the evidence: fields of `Evidence`, and described there."""
+
+    beside: Correspondence | None
+    results: tuple[FeedResult, ...]
+    floors: Floors | None
+    excess: tuple[Excess, ...]
+    ranges: Ranges
+    quantization: str
+    two_targets: str
+    same_network: bool
+    unexplained: str
+    calibrated: Calibrated | None
+    in_context: Mapping[str, Metrics] | None
+    in_context_moved: tuple[str, ...]
+    in_context_judged: Mapping[str, Judgement]
+    rounded: Verdict | None
+    local: Local | None
+    influence: Influence | None
+    configuration: Configuration | None
+    moved: Mapping[str, PatternFinding]
+    kept: tuple[str, ...]
+    shapes: tuple[ShapeRow, ...]
+    wrong_part: WrongPart | None
+    in_training: tuple[lint.LintFinding, ...]
+    builds_compared: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """Findings by rung; None where the ladder has not been.
+    """What is known: the findings of all rungs so far, as they were when none has been asked.
 
     Attributes:
+        beside: The target's model beside the reference's; None when they are one.
         results: Deployed outputs on every feed.
         floors: In-context floors of every value on the worst feed.
         excess: Values the format cannot hold.
@@ -86,18 +116,17 @@ class Evidence:
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
         unexplained: What its format does not explain of the target's error; empty when it does.
-        chosen_in_pieces: Pieces of several ops that are as far off as a freedom of the target's hardware makes them.
         configuration: Options of the target that work, and those that break it.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
         shapes: What happened at each shape of a sweep.
         wrong_part: What of the exported model is not the network; None without a network, or when all of it is.
         in_training: Nodes of the reference's model that are in training mode.
-        asked: Titles of the rungs that were begun.
         two_targets: What changed between two targets, and which is outside the envelope; empty without another one.
         builds_compared: Builds of the deployed model whose outputs were compared.
     """
 
+    beside: Correspondence | None = None
     results: tuple[FeedResult, ...] = ()
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
@@ -113,15 +142,17 @@ class Evidence:
     rounded: Verdict | None = None
     local: Local | None = None
     influence: Influence | None = None
-    chosen_in_pieces: list[Wired] = dataclasses.field(default_factory=list)
     configuration: Configuration | None = None
     moved: Mapping[str, PatternFinding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()
     wrong_part: WrongPart | None = None
     in_training: tuple[lint.LintFinding, ...] = ()
-    asked: tuple[str, ...] = ()
     builds_compared: int = 1
+
+    def with_(self, **findings: Unpack[Findings]) -> "Evidence":
+        """Return what is known once something more was found out."""
+        return dataclasses.replace(self, **findings)
 
     @property
     def worst(self) -> FeedResult:

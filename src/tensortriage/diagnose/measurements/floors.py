@@ -43,7 +43,7 @@ def floors_of(
         specs: Dtypes and shapes of all values.
         what: Said while it takes place, e.g. ``every layer``.
     """
-    if not inv.doubts_float64:
+    if inv.question.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
             return envelope_floors(
                 inv,
@@ -89,7 +89,7 @@ def fp32_floors(
     inv: Investigation, model: Model, feed: Feed, values: Sequence[str], *, golden: TensorStore, what: str
 ) -> tuple[Mapping[str, float], str]:
     """Return fp32 floors and how they were found."""
-    if not inv.doubts_float64:
+    if inv.question.trusts_float64:
         with contextlib.suppress(EngineError, UsageError):
             floors = envelope_floors(inv, model, feed, values, precision=Precision.FP32, what=what)
             return floors.fp32, floors.source

@@ -59,7 +59,7 @@ def _chosen(inv: Investigation, feed: Feed, names: Sequence[str]) -> Mapping[str
     op_types = {node.op_type for node in inv.model.graph.nodes}
     expected = expected_of(Hardware.of(inv.question.target), inv.precision)
     freedoms = [freedom for freedom in expected if freedom.concerns(op_types)]
-    if not names or not freedoms or inv.doubts_float64:
+    if not names or not freedoms or not inv.question.trusts_float64:
         return {}
     try:
         return whole_model(inv, inv.model, feed, list(names), freedoms=freedoms, precision=inv.precision)

@@ -13,32 +13,23 @@ from tensortriage.compare.judgement.relative_error import (
     measure_of,
     ratio_of,
     say,
-    say_ratio,
     sqnr_db,
 )
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all, in_words
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
-from tensortriage.diagnose.measurements.soundness import failed, run_once
-from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED
+from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import Floors
-from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.capture import size_of
-from tensortriage.runs.lab import Mark
-from tensortriage.runs.outcome import Outcome, OutcomeKind
-from tensortriage.search.statistics.repeats import Rate
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
@@ -132,39 +123,6 @@ class FeedResult:
             self.errors, key=lambda n: (not self.within[n], ratio_of(self.errors[n], self.floors.fp32.get(n)) or 0.0)
         )
         return name, self.errors[name], ratio_of(self.errors[name], self.floors.fp32.get(name)) or 0.0
-
-
-def compare_outputs(inv: Investigation) -> tuple[tuple[FeedResult, ...], Verdict | None]:
-    """Run the deployed target on every feed; return the results, or the verdict when it could not be done."""
-    since = inv.mark()
-    question = f"does {inv.question.target} build and run?"
-    measured: list[tuple[Feed, OutputFigures]] = []
-    for feed in inv.question.feeds:
-        try:
-            measured.append((feed, deployed(inv, feed)))
-        except EngineError as error:
-            inv.answered(question, f"no: {error.message}", since=since, feed=feed.name)
-            stumbles = Outcome.of(error).kind is OutcomeKind.RUN_FAILED  # maybe over what an op before made
-            return (), (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error)
-        except Unsound as problem:
-            return (), incomparable(inv, problem, feed, since)
-    repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
-    inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured), **repeat)
-    floors = output_floors(inv)
-    return tuple(judge(inv, feed, found, floors) for feed, found in measured), None
-
-
-def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) -> Verdict:
-    """The outputs cannot be compared as they are; where their values are the right ones in another layout, say so."""
-    places = f"; {problem.places}" if problem.places else ""
-    inv.answered("are the outputs comparable?", f"no: {problem}{places}", since=since, feed=feed.name)
-    if problem.layout:
-        return inv.verdict(
-            VerdictKind.LAYOUT, IN_ANOTHER_LAYOUT, f"{problem.places}; the values are right: give it the model's layout"
-        )
-    if not problem.places and (verdict := behind_the_outputs(inv, feed)):
-        return verdict
-    return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{problem}{places}: nothing to compare")
 
 
 def output_floors(inv: Investigation) -> Floors:
@@ -290,32 +248,6 @@ def with_decided(floors: Floors, decided: Decided) -> Floors:
     target = {**floors.target, **{name: mine.target[name] for name in decided.behind if name in mine.target}}
     judged = {**floors.reference, **{n: mine.reference[n] for n in decided.behind if n in mine.reference}}
     return dataclasses.replace(floors, fp32=fp32, target=target, reference=judged)
-
-
-def above_the_floor(inv: Investigation, results: tuple[FeedResult, ...]) -> bool:
-    """Record whether any output of any feed fails, and return it."""
-    since = inv.mark()
-    worst = worst_result(results)
-    name, error, ratio = worst.worst
-    limit = "the tolerance given" if inv.question.tolerance is not None else f"{MATCH_FACTOR:g}x the fp32 noise floor"
-    fails = not worst.passes
-    failing = sum(not result.passes for result in results)
-    inv.answered(
-        "does it fail above the noise floor?",
-        f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {say_ratio(ratio)}"
-        + (f", on {failing} of {len(results)} feeds" if fails else ""),
-        since=since,
-        output=name,
-        feed=worst.feed.name,
-        relative_error=error,
-        floor_ratio=ratio,
-        limit=limit,
-        failing_feeds=failing,
-        failing_share_95=Rate(failing, len(results)).interval(0.95),
-        feeds=len(results),
-        floor_source=worst.floors.source,
-    )
-    return fails
 
 
 def worst_result(results: tuple[FeedResult, ...]) -> FeedResult:

@@ -74,7 +74,9 @@ def radii_of(
 def _first(inv: Investigation, model: Model, feed: Feed, names: Sequence[str]) -> Mapping[str, np.ndarray]:
     """Return the values in float64, or of moved inputs where float64 is not to be had."""
     moved = Feed(f"{feed.name} jittered", jitter(feed.tensors), feed.origin)
-    ways: list[tuple[EngineSpec, Feed]] = [(PLAIN, moved)] if inv.doubts_float64 else [(FLOAT64, feed), (PLAIN, moved)]
+    ways: list[tuple[EngineSpec, Feed]] = [(PLAIN, moved)]
+    if inv.question.trusts_float64:
+        ways.insert(0, (FLOAT64, feed))
     for spec, tensors in ways if names else ():
         with contextlib.suppress(EngineError, UsageError):
             return dict(inv.capture(spec, model, tensors, names, specs={}))

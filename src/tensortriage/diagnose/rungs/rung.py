@@ -3,11 +3,27 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.verdict import Verdict
 
-Ask = Callable[[Investigation, Evidence], Verdict | None]
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a rung has found out.
+
+    Attributes:
+        verdict: What the diagnosis ends with; None to go on.
+        findings: What is known now.
+        question: What the ladder goes on with; None for what was asked so far.
+    """
+
+    verdict: Verdict | None = None
+    findings: Findings = dataclasses.field(default_factory=Findings)
+    question: Question | None = None
+
+
+Ask = Callable[[Investigation, Evidence], Answer | Verdict | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -16,9 +32,9 @@ class Rung:
 
     Attributes:
         title: The question, for people.
-        ask: Asks it; returns a verdict, or None to go on.
+        ask: Asks it; returns what it found out, or no more than a verdict, or None to go on.
         reads: Fields of `Evidence` that the answer may depend on.
-        gives: Fields of `Evidence` that it may fill.
+        gives: Fields of `Evidence` that are among its findings.
     """
 
     title: str
@@ -26,9 +42,10 @@ class Rung:
     reads: frozenset[str]
     gives: frozenset[str]
 
-    def __call__(self, inv: Investigation, evidence: Evidence) -> Verdict | None:
+    def __call__(self, inv: Investigation, evidence: Evidence) -> Answer:
         """Ask the question."""
-        return self.ask(inv, evidence)
+        answer = self.ask(inv, evidence)
+        return answer if isinstance(answer, Answer) else Answer(answer)
 
 
 def rung(title: str, *, reads: Sequence[str] = (), gives: Sequence[str] = ()) -> Callable[[Ask], Rung]:
@@ -37,6 +54,6 @@ def rung(title: str, *, reads: Sequence[str] = (), gives: Sequence[str] = ()) ->
     Args:
         title: The question.
         reads: Names of the fields of `Evidence` that the function reads.
-        gives: Names of those that it fills.
+        gives: Names of those that it finds out.
     """
     return lambda ask: Rung(title, ask, frozenset(reads), frozenset(gives))

@@ -4,6 +4,7 @@ Every answer of an engine is remembered in the case by content, so the ladder ma
 cost. Golden tensors are stored; the target's tensors are compared as they arrive and only their figures are kept.
 """
 
+import copy
 import dataclasses
 import shlex
 import time
@@ -75,6 +76,7 @@ class Question:
         builds: How often the target is built again; None for what its engine makes sensible.
         kept: Nodes that compute in fp32 on the target, whatever its format.
         against: Another target that the target is held against; None for none.
+        trusts_float64: Whether the envelope may be centred on float64; not where other engines contradict that.
         network: Spec of the PyTorch network that the model was exported from; None when that is not at hand.
     """
 
@@ -94,6 +96,16 @@ class Question:
     kept: tuple[str, ...] = ()
     network: EngineSpec | None = None
     against: EngineSpec | None = None
+    trusts_float64: bool = True
+
+    def on_model(self, model: Model) -> "Question":
+        """Return the same question about another model alone."""
+        feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.feeds)
+        return dataclasses.replace(self, model=model, feeds=feeds, target_model=None)
+
+    def on_target(self, target: EngineSpec, *, kept: tuple[str, ...]) -> "Question":
+        """Return the same question about another target, some nodes of which compute in fp32; not on random data."""
+        return dataclasses.replace(self, target=target, target_model=None, kept=kept, random_too=False)
 
 
 class Investigation(Lab):
@@ -116,7 +128,6 @@ class Investigation(Lab):
         )
         self.question = question
         self.steps: list[Step] = []
-        self.doubts_float64 = False
         self._golden: dict[str, TensorStore] = {}
         self._golden_outputs: dict[str, TensorStore] = {}
 
@@ -153,20 +164,15 @@ class Investigation(Lab):
         recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
         return value_specs(self.model, recorded)
 
-    def focus(self, model: Model) -> None:
-        """Go on with the model that the target runs, once both models are known to compute the same."""
-        feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.question.feeds)
-        self.question = dataclasses.replace(self.question, model=model, feeds=feeds, target_model=None)
-        self._golden.clear()
-        self._golden_outputs.clear()
-        self.__dict__.pop("values", None)
-
-    def retarget(self, target: EngineSpec, kept: tuple[str, ...]) -> None:
-        """Go on with another target on the same model, of which some nodes compute in fp32; not on random data."""
-        self.question = dataclasses.replace(
-            self.question, target=target, target_model=None, kept=kept, random_too=False
-        )
-        self.__dict__.pop("precision", None)
+    def about(self, question: Question) -> "Investigation":
+        """Return an investigation of another question, with the same lab and on the same record."""
+        other = copy.copy(self)
+        other.question = question
+        for name in ("values", "precision"):
+            other.__dict__.pop(name, None)
+        if question.model is not self.model:
+            other._golden, other._golden_outputs = {}, {}
+        return other
 
     def adopt(self, feed: Feed, golden: TensorStore, tally: Tally | None = None) -> None:
         """Take another investigation's golden values of a feed as the truth, and count on its account."""

@@ -8,7 +8,6 @@ from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.diagnose.ladder import climb
 from tensortriage.diagnose.measurements.culprit_origins import with_origins
 from tensortriage.diagnose.measurements.dissection import with_anatomy
-from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
@@ -116,9 +115,11 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))
-        investigation, evidence = Investigation(question, case, listener=listener), Evidence()
+        investigation = Investigation(question, case, listener=listener)
         try:
-            verdict = with_anatomy(investigation, evidence, climb(investigation, evidence))
+            end = climb(investigation)
+            investigation, evidence = end.investigation, end.evidence
+            verdict = with_anatomy(investigation, evidence, end.verdict)
             verdict = with_remedy(investigation, evidence, verdict, request.fix)
             if request.repro:
                 verdict = with_repro(investigation, evidence, verdict)

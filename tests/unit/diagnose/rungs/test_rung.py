@@ -27,6 +27,7 @@ class Touched:
         return Touched(self.reads | other.reads, self.gives | other.gives)
 
 
+@cache
 def tree_of(function):
     return ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
 
@@ -50,21 +51,26 @@ def takes_evidence(argument):
     return argument.annotation is not None and "Evidence" in ast.unparse(argument.annotation)
 
 
+def named(node):
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
 def touched(function, seen=None):
-    """Return what a function, and every function of ours that it names, does to the evidence that it is given."""
+    """Return what a function, and every function of ours that it names, reads of the evidence, and its findings."""
     seen = set() if seen is None else seen
     if function in seen:
         return Touched()
     seen.add(function)
     tree = tree_of(function)
     names = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg) and takes_evidence(each)}
-    if not names:
-        return Touched()
     found = Touched()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and is_name(node.value, names):
-            fills = isinstance(node.ctx, ast.Store)
-            found |= Touched(gives=frozenset({node.attr})) if fills else Touched(behind(node.attr))
+        if isinstance(node, ast.Attribute) and is_name(node.value, names) and node.attr != "with_":
+            found |= Touched(behind(node.attr))
+        elif named(node) == "Findings":
+            found |= Touched(gives=frozenset(each.arg for each in node.keywords))
+        elif isinstance(node, ast.Dict) and None in node.keys:  # findings and more of them: {**findings, "name": ...}
+            found |= Touched(gives=frozenset(key.value for key in node.keys if isinstance(key, ast.Constant)) & FIELDS)
         elif isinstance(node, ast.Name) and node.id in function.__globals__:
             called = function.__globals__[node.id]
             called = called.ask if isinstance(called, Rung) else called

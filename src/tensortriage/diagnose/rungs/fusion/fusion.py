@@ -6,6 +6,7 @@ of the model on golden inputs (`together`), and the whole model with as few mark
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.compare.judgement.within import stands_out
@@ -31,22 +32,24 @@ MOST_CULPRITS = 24
 QUESTION = "are ops wrong only together?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local", "chosen_in_pieces"))
+@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local"))
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
     since = inv.mark()
     pieces = evidence.local is not None  # else the target cannot build pieces of the model
     nodes = runnable(inv, evidence.feed) if pieces else ()
     vanishes = marking_restores(inv, evidence)
-    chosen: list[Verdict] = []
-    tried = until_chosen(inv, evidence, rounds(inv, evidence, nodes, trusted=not vanishes), chosen)
-    found = find_together(inv, evidence, tried) if pieces else None
-    if found is None and chosen:
-        return chosen[0]
+    found: Together | None = None
+    if pieces:
+        tried = rounds(inv, evidence, nodes, trusted=not vanishes)
+        found, excused = find_together(inv, evidence, tried, excuse=partial(taken_in_pieces, inv, evidence))
+        if excused:
+            return excused
     marks: tuple[str, ...] = ()
     if found is None and vanishes:
         marks = told_breakers(inv, evidence, [inv.values])
-        found = find_together(inv, evidence, around(inv, marks, nodes)) if marks and pieces else None
+        if marks and pieces:
+            found, _ = find_together(inv, evidence, around(inv, marks, nodes))
     if found is None and not marks:
         answer = (
             f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
@@ -57,18 +60,6 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         tell(inv, found, since)
         marks = marks or told_breakers(inv, evidence, candidates(inv, found))
     return with_sets(inv, evidence, found, marks) if found else only_marks(inv, evidence, marks)
-
-
-def until_chosen(
-    inv: Investigation, evidence: Evidence, tried: Iterator[Round], chosen: list[Verdict]
-) -> Iterator[Round]:
-    """Yield rounds until what the target chose freely in their pieces explains the error: ``chosen`` gets a verdict."""
-    for item in tried:
-        evidence.chosen_in_pieces.clear()
-        yield item
-        if verdict := taken_in_pieces(inv, evidence):
-            chosen.append(verdict)
-            return
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:

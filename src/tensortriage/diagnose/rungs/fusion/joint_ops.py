@@ -3,8 +3,9 @@
 A set counts when injecting its wrong results into the reference's run reproduces the failure, as for single ops.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -18,6 +19,7 @@ from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, inn
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbours
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import restores
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.model.ir.graph import Graph, Node
@@ -54,27 +56,36 @@ class Together:
     influence: tuple[float, ...]
 
 
-def find_together(inv: Investigation, evidence: Evidence, tried: Iterator[Round]) -> Together | None:
+def find_together(
+    inv: Investigation,
+    evidence: Evidence,
+    tried: Iterable[Round],
+    *,
+    excuse: Callable[[Sequence[Wired]], Verdict | None] = lambda _: None,
+) -> tuple[Together | None, Verdict | None]:
     """Try sets round by round until some are wrong and make the failure; return them, shrunk.
 
     Args:
         inv: The investigation.
         evidence: The evidence so far.
         tried: What to try, see `windows.rounds`.
+        excuse: Asked after a round without such sets, with those that are as far off as a freedom of the target's
+            hardware makes them: a verdict, when that explains the failure, ends the search.
     """
     for words, sets in tried:
-        try:
-            found = measure_wired(inv, evidence.feed, sets, what=words)
-            evidence.chosen_in_pieces.extend(item for item in found if item.taken)
-            wrong = sorted((item for item in found if item.wrong), key=lambda item: -item.ratio)
-            seen = weigh(inv, evidence, wrong) if wrong else None
-        except (EngineError, ModelError):
-            continue  # larger or other pieces may build
-        if seen is None or not (decisive(seen) or cured(inv, evidence, wrong, seen)):
-            continue
-        if made := shrunk(inv, evidence, words, wrong, seen):
-            return made
-    return None
+        measured: Sequence[Wired] = ()
+        wrong: Sequence[Wired] = ()
+        weights: Influence | None = None
+        with contextlib.suppress(EngineError, ModelError):  # larger or other pieces may build
+            measured = measure_wired(inv, evidence.feed, sets, what=words)
+            wrong = sorted((item for item in measured if item.wrong), key=lambda item: -item.ratio)
+            weights = weigh(inv, evidence, wrong) if wrong else None
+        matter = weights is not None and (decisive(weights) or cured(inv, evidence, wrong, weights))
+        if weights is not None and matter and (together := shrunk(inv, evidence, words, wrong, weights)):
+            return together, None
+        if verdict := excuse([item for item in measured if item.taken]):
+            return None, verdict
+    return None, None
 
 
 def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Influence:

@@ -8,9 +8,9 @@ it. What works is verified on every feed, and is the first command to run next.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.rungs.fusion.restored_answer import restored
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import TRANSFORMATION_CURED, TRANSFORMATION_HELPS
 from tensortriage.diagnose.state.configuration import Configuration
 from tensortriage.diagnose.state.investigation import Investigation
@@ -22,8 +22,7 @@ from tensortriage.errors import EngineError, EngineMissing, UsageError
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.runner import precision_of
 from tensortriage.search.driver import minimize
-from tensortriage.search.problem import CandidateOutcome, SearchProblem
-from tensortriage.search.problem import OracleVerdict as Answer
+from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
 
@@ -36,13 +35,13 @@ MOST_CHECKS = 40
 
 
 @rung(QUESTION, reads=("results",), gives=("configuration",))
-def configurations(inv: Investigation, evidence: Evidence) -> None:
+def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     """Find the first rung of the target's options that breaks the answer; no verdict, but a cure when there is one."""
     target = inv.question.target
     engine = create(target)
     rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
     if len(rungs) < 2:
-        return
+        return Answer()
     since = inv.mark()
     inv.listener.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
@@ -57,14 +56,13 @@ def configurations(inv: Investigation, evidence: Evidence) -> None:
         wrong = next((words for words, answer in tried.items() if answer is False), "")
         answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
         inv.answered(QUESTION, answer, since=since, tried=tried)
-        return
+        return Answer()
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
     found = Configuration(works[1], breaks, EngineSpec(target.name, options))
     found = by_pass(inv, evidence, found) or found
     if not all(right(inv, evidence, found.works, feed=number) for number in range(len(evidence.results))):
         inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
-        return
-    evidence.configuration = found
+        return Answer()
     because = f", because of {found.transformation}" if found.passes else ""
     inv.answered(
         QUESTION,
@@ -75,6 +73,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> None:
         works=str(found.works),
         observation="deployed",
     )
+    return Answer(findings=Findings(configuration=found))
 
 
 def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int | None = None) -> bool | None:
@@ -103,11 +102,11 @@ def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Con
     if not names or not right(inv, evidence, left_out(engine, found.broken, names)):
         return None
 
-    def oracle(candidate: tuple[str, ...], attempt: int) -> Answer:
+    def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         del attempt
         absent = [name for name in names if name not in candidate]
         answer = right(inv, evidence, left_out(engine, found.broken, absent))
-        return Answer(
+        return OracleVerdict(
             {True: CandidateOutcome.PASS, False: CandidateOutcome.SAME, None: CandidateOutcome.UNRESOLVED}[answer]
         )
 

@@ -6,8 +6,9 @@ The answer is no verdict: a value that does not fit need not matter. It names th
 import dataclasses
 from collections.abc import Sequence
 
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.nonfinite import Excess
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.inputs.feed import Feed
@@ -33,14 +34,14 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
     return inv.case.checks.remember(key, "what number formats cannot hold", Scan, ask).rows
 
 
-def scan_ranges(inv: Investigation, evidence: Evidence) -> None:
+@rung("what can the format not hold?", gives=("ranges",))
+def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
     """Record which ops cannot work in the target's format, and which may not; only for formats narrower than fp32."""
     if inv.precision not in ROUNDED or inv.precision is Precision.INT8:
-        return
+        return Answer()
     since = inv.mark()
     feed, word = inv.question.feeds[0], inv.precision.value
     rows = scanned(inv, feed)
-    evidence.ranges = Ranges.of(rows, inv.precision, feed.name)
     misfits = [(row, misfit) for row in rows for misfit in row.misfits_in(inv.precision)]
     cannot = [(row, misfit) for row, misfit in misfits if misfit.cannot]
     may = len({row.value for row, misfit in misfits if not misfit.cannot} - {row.value for row, _ in cannot})
@@ -59,6 +60,7 @@ def scan_ranges(inv: Investigation, evidence: Evidence) -> None:
         tensors=len(rows),
         feed=feed.name,
     )
+    return Answer(findings=Findings(ranges=Ranges.of(rows, inv.precision, feed.name)))
 
 
 def described(row: RangeRow) -> str:

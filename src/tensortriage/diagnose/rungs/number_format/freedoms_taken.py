@@ -37,9 +37,8 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
     return explained(inv, evidence, [*taken.values()], words_of_ops(inv, local))
 
 
-def taken_in_pieces(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
     """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
-    pieces = evidence.chosen_in_pieces
     if not pieces:
         return None
     alone = evidence.local.floors.taken.values() if evidence.local else ()

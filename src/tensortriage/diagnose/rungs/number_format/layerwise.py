@@ -1,13 +1,15 @@
 """Where does the error show? Every layer of the instrumented target against the reference, each over its floor."""
 
 import math
+from collections.abc import Mapping
 
-from tensortriage.compare.judgement.relative_error import ratio_of
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.measurements.soundness import WORDS
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
 from tensortriage.runs.outcome import Outcome
@@ -20,19 +22,21 @@ def alike(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@rung(
-    QUESTION, reads=("results", "floors", "in_context"), gives=("in_context", "in_context_moved", "in_context_judged")
-)
-def layer_wise(inv: Investigation, evidence: Evidence) -> None:
+@rung(QUESTION, reads=("results", "floors"), gives=("in_context", "in_context_moved", "in_context_judged"))
+def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
+    return Answer(findings=layers(inv, evidence.worst, evidence.floors.target if evidence.floors else {}))
+
+
+def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -> Findings:
+    """Return the figures of every layer on the feed that fails worst; nothing where marking them all fails."""
     since = inv.mark()
-    feed = evidence.feed
-    golden = inv.golden(feed)
+    golden = inv.golden(worst.feed)
     try:
         found = inv.measured(
             inv.question.target,
             inv.model,
-            feed,
+            worst.feed,
             inv.values,
             golden=golden,
             what=f"every layer on {inv.question.target}",
@@ -45,17 +49,15 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
             since=since,
             reason=error.message,
         )
-        return
-    evidence.in_context, evidence.in_context_judged = found.metrics, found.judged
+        return Findings()
     moved = [
         name
-        for name, figure in evidence.worst.metrics.items()
+        for name, figure in worst.metrics.items()
         if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
     ]
-    evidence.in_context_moved = tuple(moved)
-    floors = evidence.floors.target if evidence.floors else {}
     makers = {value: node for value in inv.values if value in golden and (node := inv.model.graph.producer(value))}
-    above = [value for value in makers if beyond_fp32(ratio_of(evidence.error(value), floors.get(value)))]
+    errors = {value: error_of(figure) for value, figure in found.metrics.items()}
+    above = [value for value in makers if beyond_fp32(ratio_of(errors.get(value), floors.get(value)))]
     answer = f"{len(above)} of {len(makers)} tensors are above {MATCH_FACTOR:g}x their floor"
     if above:
         answer += f", the first is '{above[0]}' ({makers[above[0]].op_type})"
@@ -76,3 +78,4 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> None:
         left_out=list(found.unseen.left_out),
         seen=dict(inv.tally.seen),
     )
+    return Findings(in_context=found.metrics, in_context_judged=found.judged, in_context_moved=tuple(moved))

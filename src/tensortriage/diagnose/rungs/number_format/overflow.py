@@ -5,16 +5,16 @@ from collections.abc import Collection, Sequence
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, wide_nodes
 from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
-from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
+from tensortriage.diagnose.rungs.number_format.layerwise import layers
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OVERFLOW_LIKELY, OVERFLOW_PROVEN
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
@@ -27,32 +27,31 @@ MOST_ROUNDS = 4
 
 @rung(
     "does the format hold every value?",
-    reads=("results", "floors", "excess", "in_context", "local"),
+    reads=("results", "local"),
     gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept"),
 )
-def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
     since = inv.mark()
     feed = evidence.feed
     golden, specs = inv.golden(feed), inv.specs(feed)
-    evidence.excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
-    evidence.floors = floors_of(inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer")
+    excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
+    floors = floors_of(inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer")
+    findings = Findings(floors=floors, excess=excess)
     question = f"does {inv.precision.value} hold every value?"
     if inv.precision not in ROUNDED:
-        return None
-    origins = born(inv.model.graph, evidence.floors.emulated, evidence.excess)
+        return Answer(findings=findings)
+    origins = born(inv.model.graph, floors.emulated, excess)
     if not origins:
         inv.answered(question, "yes: rounding every result to it leaves all of them finite", since=since)
-        return None
-    outputs = [name for name in evidence.worst.metrics if name in evidence.floors.target]
-    kept, in_range = enough_kept(
-        inv, evidence.floors, feed, origins, wide_nodes(inv.model.graph, evidence.excess), outputs
-    )
-    before, after = (max(floors.target[name] for name in outputs) for floors in (evidence.floors, in_range))
+        return Answer(findings=findings)
+    outputs = [name for name in evidence.worst.metrics if name in floors.target]
+    kept, in_range = enough_kept(inv, floors, feed, origins, wide_nodes(inv.model.graph, excess), outputs)
+    before, after = (max(each.target[name] for name in outputs) for each in (floors, in_range))
     measured = max(evidence.worst.errors.values())
     curable = before > 2.0 * after and measured > 2.0 * after
     matters = curable or (math.isinf(before) and math.isinf(measured))
-    facts = [f"{item.op_type} '{item.node}': {item.magnitude:.3g}" for item in evidence.excess[:10]]
+    facts = [f"{item.op_type} '{item.node}': {item.magnitude:.3g}" for item in excess[:10]]
     inv.answered(
         question,
         f"no: {origins[0].op_type} '{origins[0].name}' leaves its range" + ("" if matters else ", without harm"),
@@ -64,17 +63,15 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
         measured_error=measured,
     )
     if not matters:
-        if measured <= 2.0 * after:  # nothing left the range on the target
-            evidence.floors = in_range
-        return None
-    evidence.floors, evidence.kept = in_range, tuple(sorted(kept))
-    layer_wise(inv, evidence)
+        nothing_left = measured <= 2.0 * after  # the range, on the target
+        return Answer(findings=Findings(floors=in_range if nothing_left else floors, excess=excess))
+    in_context = layers(inv, evidence.worst, in_range.target)
     rounded = round_results(inv.model, inv.precision, specs=specs, kept=inv.question.kept)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
-    culprits = [explain(inv, node, feed, evidence.excess, how.get(node.name)) for node in origins]
+    culprits = [explain(inv, node, feed, excess, how.get(node.name)) for node in origins]
     first, option = culprits[0], "+".join(sorted({*kept, *inv.question.kept}))
     as_predicted = math.isinf(measured) or measured > 0.5 * before
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.RANGE_OVERFLOW,
         OVERFLOW_PROVEN if curable and as_predicted else OVERFLOW_LIKELY,
         f"{inv.precision.value} cannot hold {first.op_type} '{first.node}': {first.reason}; with "
@@ -86,6 +83,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Verdict | None:
             *precision_command(inv),
         ],
     )
+    return Answer(verdict, {**in_context, "floors": in_range, "excess": excess, "kept": tuple(sorted(kept))})
 
 
 def enough_kept(

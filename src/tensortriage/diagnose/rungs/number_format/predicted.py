@@ -4,13 +4,13 @@ import math
 
 from tensortriage.compare.judgement.relative_error import RELATIVE_RMS, error_of, say, say_gap
 from tensortriage.compare.judgement.within import is_too_coarse, near_prediction, prediction_gap_db, within_prediction
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.envelope.floors import PREDICTED
 from tensortriage.values.dtype import Precision
 
@@ -20,10 +20,10 @@ from tensortriage.values.dtype import Precision
     reads=("results", "floors", "ranges", "in_context", "in_context_moved"),
     gives=("rounded",),
 )
-def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     """Does rounding to the requested format alone explain the error at the outputs?"""
     if inv.precision not in PREDICTED or evidence.floors is None:
-        return None
+        return Answer()
     since = inv.mark()
     question = f"does rounding to {inv.precision.value} explain it?"
     gaps: dict[str, float] = {}
@@ -48,7 +48,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         measured_error=dict(evidence.worst.errors),
     )
     if unexplained:
-        return None
+        return Answer()
     name, _, _ = result.worst
     look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
     coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
@@ -60,10 +60,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Verdict | None:
         "no op is to blame" + (too_coarse(inv, evidence) if coarse else ""),
         next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
-    if inside is None:
-        return verdict
-    evidence.rounded = verdict
-    return None
+    return Answer(verdict) if inside is None else Answer(findings=Findings(rounded=verdict))
 
 
 def inside_beyond(inv: Investigation, evidence: Evidence) -> tuple[str, float] | None:

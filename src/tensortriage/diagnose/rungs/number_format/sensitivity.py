@@ -13,9 +13,9 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, ratio_of, say
 from tensortriage.compare.judgement.within import beyond_fp32, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, local_errors
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import AMPLIFIED, AMPLIFIED_UNPROVEN, Confidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -35,7 +35,7 @@ _FLOATS = (DType.FLOAT, DType.DOUBLE)
 
 
 @rung(QUESTION, reads=("results", "local"), gives=("local",))
-def ill_conditioned(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Do the reference's own outputs move as much when its inputs move by one unit in the last place?"""
     if inv.precision in ROUNDED or any(m.nonfinite_mismatch for m in evidence.worst.metrics.values()):
         return None
@@ -55,19 +55,18 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Verdict | None:
         inv.answered(QUESTION, f"no: {words}, the error is {say(errors[name])}", since=since, **facts)
         return None
     try:
-        evidence.local = evidence.local or local_errors(inv, evidence.feed)
+        local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
         inv.answered(QUESTION, f"yes: {words}; the ops could not be run one by one", since=since, **facts)
         return sensitive(
             inv, name, errors[name], moved[name], AMPLIFIED_UNPROVEN, f"the ops could not be run alone: {error.message}"
         )
-    if guilty := beyond_rounding(evidence.local):
+    if guilty := beyond_rounding(local):
         inv.answered(QUESTION, f"yes: {words}, but '{guilty}' is wrong by itself", since=since, **facts)
-        return None
+        return Answer(findings=Findings(local=local))
     inv.answered(QUESTION, f"yes: {words}", since=since, **facts)
-    return sensitive(
-        inv, name, errors[name], moved[name], AMPLIFIED, "every op alone is as close as a healthy engine's is"
-    )
+    alone = "every op alone is as close as a healthy engine's is"
+    return Answer(sensitive(inv, name, errors[name], moved[name], AMPLIFIED, alone), Findings(local=local))
 
 
 def sensitive(inv: Investigation, name: str, error: float, moved: float, confidence: Confidence, alone: str) -> Verdict:

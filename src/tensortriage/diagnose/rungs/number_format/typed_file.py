@@ -11,12 +11,13 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of_original
-from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, output_floors
+from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, output_floors, worst_result
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -31,13 +32,30 @@ from tensortriage.values.dtype import Precision
 QUESTION = "is the target's model the reference's in another number format?"
 
 
-def typed_file(inv: Investigation, evidence: Evidence, beside: Correspondence) -> Verdict | None:
+@rung(
+    QUESTION,
+    reads=("beside", "results", "floors", "ranges", "in_context", "in_context_moved", "local"),
+    gives=(
+        "results",
+        "floors",
+        "excess",
+        "same_network",
+        "unexplained",
+        "in_context",
+        "in_context_moved",
+        "in_context_judged",
+        "rounded",
+        "kept",
+    ),
+)
+def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge a file that is the reference's network with other types.
 
-    Where it is one, and its format does not explain the target's error, ``evidence.unexplained`` says so, and the
+    Where it is one, and its format does not explain the target's error, a sentence says so among the findings, and the
     diagnosis goes on with the target's model: then the engine is asked to compute that.
     """
-    if not beside.typed:
+    beside = evidence.beside
+    if beside is None or not beside.typed:
         return None
     since, feed = inv.mark(), inv.question.feeds[0]
     precision = _coarsest(beside)
@@ -55,8 +73,7 @@ def typed_file(inv: Investigation, evidence: Evidence, beside: Correspondence) -
     inv.answered(QUESTION, answer, since=since, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
-    evidence.unexplained = f"the target's model is the reference's, {told}"
-    return _format_verdict(inv, evidence, beside, precision, kept)
+    return _by_format(inv, evidence, beside, precision, kept, f"the target's model is the reference's, {told}")
 
 
 def _coarsest(beside: Correspondence) -> Precision:
@@ -77,11 +94,16 @@ def _distance(inv: Investigation, beside: Correspondence, feed: Feed) -> dict[st
     return {name: error_of(figure) / max(floors.get(name, 0.0), 1e-30) for name, figure in figures.items()}
 
 
-def _format_verdict(
-    inv: Investigation, evidence: Evidence, beside: Correspondence, precision: Precision, kept: tuple[str, ...]
-) -> Verdict | None:
+def _by_format(
+    inv: Investigation,
+    evidence: Evidence,
+    beside: Correspondence,
+    precision: Precision,
+    kept: tuple[str, ...],
+    told: str,
+) -> Answer:
     """Hold the target's error with its own file against what the format makes of the original."""
-    asked, told = inv.question, evidence.unexplained
+    asked = inv.question
     if inv.precision in ROUNDED:  # what the engine rounds to by itself, whatever the file says
         precision, kept = inv.precision, ()
     try:
@@ -92,44 +114,49 @@ def _format_verdict(
             outputs = run_once(inv, asked.target, beside.changed, fed)
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
             if mismatched({name: golden[name] for name in wanted}, outputs):
-                return None
+                return Answer(findings=Findings(unexplained=told))
             metrics.append(compare_all(((name, outputs[name]) for name in wanted), golden).metrics)
     except (EngineError, DataError):
-        return None  # the ladder finds out how it fails
+        return Answer(findings=Findings(unexplained=told))  # the ladder finds out how it fails
     options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
-    inv.retarget(EngineSpec("emulate", options), kept)
-    trial = dataclasses.replace(evidence)
-    floors = output_floors(inv)
-    trial.results = tuple(
-        judge(inv, feed, OutputFigures(found), floors) for feed, found in zip(asked.feeds, metrics, strict=True)
+    emulated = inv.about(asked.on_target(EngineSpec("emulate", options), kept=kept))
+    floors = output_floors(emulated)
+    results = tuple(
+        judge(emulated, feed, OutputFigures(found), floors) for feed, found in zip(asked.feeds, metrics, strict=True)
     )
-    verdict = None if trial.worst.passes else out_of_range(inv, trial) or rounding(inv, trial)
-    if verdict is None:
-        inv.retarget(asked.target, ())
-        inv.question = asked
-        if trial.worst.passes:
-            evidence.unexplained = ""
-        else:
-            name, error, _ = trial.worst.worst
-            evidence.unexplained += f"; output '{name}' differs by {say(error)}, which its format does not explain"
-        evidence.same_network = True
-        return None
-    for field in dataclasses.fields(trial):
-        setattr(evidence, field.name, getattr(trial, field.name))
-    evidence.same_network, evidence.unexplained = True, ""
+    worst = worst_result(results)
+    if worst.passes:
+        return Answer(findings=Findings(same_network=True))
+    answer = _explained(emulated, evidence.with_(results=results))
+    if (verdict := answer.verdict) is None:
+        name, error, _ = worst.worst
+        told += f"; output '{name}' differs by {say(error)}, which its format does not explain"
+        return Answer(findings=Findings(same_network=True, unexplained=told))
     summary, following = f"{told}: {verdict.summary}", verdict.next
     if verdict.kind is VerdictKind.ROUNDING:
         look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
         following = (inv.command("run", *look),)
-        if trial.excess and not is_too_coarse(trial.worst.worst[1]):
-            first = trial.excess[0]
+        excess = answer.findings.get("excess", ())
+        if excess and not is_too_coarse(worst.worst[1]):
+            first = excess[0]
             summary += (
                 f"; {precision.value} cannot hold {first.op_type} '{first.node}' ({first.magnitude:.3g}), which shows "
                 "on engines that store every result in it"
             )
-    return dataclasses.replace(verdict, summary=summary, next=following)
+    verdict = dataclasses.replace(verdict, summary=summary, next=following)
+    return Answer(verdict, {**answer.findings, "results": results, "same_network": True}, emulated.question)
 
 
+def _explained(emulated: Investigation, evidence: Evidence) -> Answer:
+    """Ask of what an emulated format makes whether it is beyond the format's range, or rounding."""
+    overflow = out_of_range(emulated, evidence)
+    if overflow.verdict:
+        return overflow
+    rounded = rounding(emulated, evidence.with_(**overflow.findings))
+    return Answer(rounded.verdict, {**overflow.findings, **rounded.findings})
+
+
+@rung("does its format explain how far the target's file is off?", reads=("unexplained",))
 def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """The target computes its typed file as the reference does, and that is farther off than its format explains."""
     if not evidence.unexplained:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.compare.judgement.within import counts, is_decisive, is_suspect, stands_out
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.influences import with_the_rest
 from tensortriage.diagnose.measurements.local_errors.local import (
     Influence,
@@ -46,41 +46,42 @@ class Blame:
     explained: float
 
 
-def blame(inv: Investigation, evidence: Evidence) -> Blame | None:
+def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Findings]:
     """Run every op on golden inputs and inject the errors of the suspects; record the question.
 
     Returns:
-        None when no op is wrong by itself, or what is wrong does not make the failure.
+        Who is to blame (None when no op is wrong by itself, or what is wrong does not make the failure), and the local
+        errors and influences as far as they were measured.
     """
-    since = inv.mark()
+    since, weights = inv.mark(), evidence.influence
     try:
         if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
-            evidence.local = some
-            if (blamed := weighed(inv, evidence, some, since)) is not None:
-                return blamed
-            evidence.local = None
-        local = evidence.local = evidence.local or local_errors(inv, evidence.feed)
+            blamed, weights = weighed(inv, evidence, some, since)
+            if blamed is not None:
+                return blamed, Findings(local=some, influence=weights)
+        local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
         inv.answered(QUESTION, answer, since=since, reason=error.message)
-        return None
-    return weighed(inv, evidence, local, since)
+        return None, Findings(influence=weights)
+    blamed, measured = weighed(inv, evidence, local, since)
+    return blamed, Findings(local=local, influence=measured or weights)
 
 
-def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -> Blame | None:
-    """Inject the errors of the ops beyond their floors, and record what that explains."""
+def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -> tuple[Blame | None, Influence | None]:
+    """Inject the errors of the ops beyond their floors, and record what that explains; None what was not measured."""
     feed, question = evidence.feed, QUESTION
     if local.misshapen:  # cannot be injected, and need not be
         words = f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} make another shape or type"
         inv.answered(question, words, since=since, misshapen=dict(local.misshapen))
-        return None
+        return None, None
     found = suspects(inv, feed, local)
     if not found:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
         inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}", since=since)
-        return None
+        return None, None
     ratios = dict(found)
-    seen = evidence.influence = influence(inv, feed, local, list(ratios))
+    seen = influence(inv, feed, local, list(ratios))
     measured = max(evidence.worst.errors.values())
     ranked = sorted(seen.alone, key=lambda value: (-seen.alone[value], -ratios[value]))
     largest = seen.alone[ranked[0]] if ranked else 0.0
@@ -97,14 +98,13 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
         measured_error=measured,
     )
     if not named or not is_decisive(seen.explained):
-        return None
-    evidence.influence = with_the_rest(inv, feed, local, seen)
+        return None, seen
     alike = Instances.of(inv.model).alike
     culprits = tuple(
         with_instances(inv.model.graph, local, alike, culprit_of(inv, local.error(value), seen, value, ratios[value]))
         for value in named[:10]
     )
-    return Blame(culprits, len(named), seen.explained)
+    return Blame(culprits, len(named), seen.explained), with_the_rest(inv, feed, local, seen)
 
 
 def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ...]], culprit: Culprit) -> Culprit:

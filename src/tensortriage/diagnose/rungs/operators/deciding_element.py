@@ -21,11 +21,11 @@ from tensortriage.diagnose.measurements.element_origins.element_errors import (
 )
 from tensortriage.diagnose.measurements.element_origins.element_trail import before, trail
 from tensortriage.diagnose.measurements.element_origins.provenance import mismatches
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local, influence
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import misled
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import NUMBERS_FLUSHED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -44,7 +44,7 @@ MOST_STARTS = 4
 
 
 @rung(QUESTION, reads=("results", "floors", "in_context", "influence"), gives=("influence",))
-def deciding_elements(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op beyond its floor in the target's run, alone right and fed within the floors, because of few elements?"""
     figures, floors = evidence.in_context or {}, evidence.floors.target if evidence.floors else {}
     starts = []
@@ -52,13 +52,13 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Verdict | None:
         ratios = [ratio_of(evidence.error(name), floors.get(name)) or 0.0 for name in node.outputs if name in figures]
         if stands_out(max(ratios, default=0.0)) and not misled(inv, evidence, node):
             starts.append(node)
-    return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else None
+    return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else Answer()
 
 
 def of_elements(
     inv: Investigation, evidence: Evidence, starts: Sequence[Node], rules: Mapping[str, str] | None = None
-) -> Verdict | None:
-    """Follow the wrong elements of some ops back, and say who made them; None when nobody did, or it does not matter.
+) -> Answer:
+    """Follow the wrong elements of some ops back; a verdict when somebody made them and they make the failure.
 
     Args:
         inv: The investigation.
@@ -70,18 +70,18 @@ def of_elements(
     seen = before(inv, evidence, list(starts))
     masks = trail(inv, evidence, wrong_elements(inv, evidence, starts, seen, finite=rules is None), seen)
     if not masks:
-        return None
+        return Answer()
     try:
         found = element_errors(inv, evidence, masks)
         if found.wrong:
             return of_an_op(inv, evidence, starts, found, rules, since)
     except (EngineError, UsageError) as error:
         inv.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}", since=since)
-        return None
+        return Answer()
     if found.flushed:
-        return of_flushed_numbers(inv, starts, found.flushed, rules, since)
+        return Answer(of_flushed_numbers(inv, starts, found.flushed, rules, since))
     inv.answered(QUESTION, "no: alone, no op makes a wrong element that leads there", since=since)
-    return None
+    return Answer()
 
 
 def wrong_elements(
@@ -112,10 +112,10 @@ def of_an_op(
     found: ElementErrors,
     rules: Mapping[str, str] | None,
     since: Mark,
-) -> Verdict | None:
+) -> Answer:
     """Blame the ops that make wrong elements, if these make the failure."""
     if any(error.node in starts for error in found.wrong):
-        return None  # wrong where it shows: there is nobody else to blame
+        return Answer()  # wrong where it shows: there is nobody else to blame
     local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(found.results))
     made = influence(inv, evidence.feed, local, [error.value for error in found.wrong])
     first, shows = found.wrong[0], starts[0]
@@ -131,12 +131,11 @@ def of_an_op(
         explained=made.explained,
     )
     if not is_decisive(made.explained):
-        return None
-    evidence.influence = evidence.influence or made
+        return Answer()
     culprits = [culprit_of(inv, evidence, error, found, made, shows, rules) for error in found.wrong]
     how = f" ({rules[shows.name]})" if rules and shows.name in rules else ""
     what = "NaN or Inf that the reference does not have appears" if rules is not None else "the failure shows"
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.LOCAL_FAULT if rules is None else VerdictKind.NON_FINITE,
         blamed(made.explained),
         f"{what} in {shows.op_type} '{shows.name}'{how}, because {first.node.op_type} '{first.node.name}' before it is "
@@ -147,6 +146,7 @@ def of_an_op(
             inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
         ],
     )
+    return Answer(verdict, Findings(influence=evidence.influence or made))
 
 
 def culprit_of(

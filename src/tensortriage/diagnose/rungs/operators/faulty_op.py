@@ -10,16 +10,21 @@ from tensortriage.diagnose.rungs.operators.blame import QUESTION, Blame, blame
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 
 
-@rung(QUESTION, reads=("results", "rounded", "local", "moved"), gives=("local", "influence"))
-def local_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
+@rung(QUESTION, reads=("results", "rounded", "local", "influence", "moved"), gives=("local", "influence"))
+def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
-    found = blame(inv, evidence)
+    blamed_ops, findings = blame(inv, evidence)
+    return Answer(_verdict(inv, evidence.with_(**findings), blamed_ops), findings)
+
+
+def _verdict(inv: Investigation, evidence: Evidence, found: Blame | None) -> Verdict | None:
+    """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value) or inv.refreshed(verdict)
     if found is None or (evidence.rounded is not None and a_habit(inv, evidence, found)):

@@ -11,12 +11,12 @@ import numpy as np
 
 from tensortriage.compare.judgement.within import fp32_limit, is_suspect
 from tensortriage.compare.patterns.finding import PatternFinding
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.moved_values import exchanged, moved
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.operators.blame import Blame
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import (
     ALL_OUTPUTS_MOVED,
     EXCHANGED_OUTPUTS,
@@ -48,7 +48,7 @@ class Places:
 
 
 @rung(QUESTION, reads=("results",), gives=("moved",))
-def outputs_in_place(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
     since = inv.mark()
     failing = [name for name, within in evidence.worst.within.items() if not within]
@@ -60,13 +60,12 @@ def outputs_in_place(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if found.holds:
         inv.answered(QUESTION, f"no: {said(found.holds)}", since=since, holds=dict(found.holds))
         return out_of_order(inv, found.holds)
-    evidence.moved = found.moved
     if found.moved:
         told = "; ".join(f"'{name}': {finding.sentence}" for name, finding in found.moved.items())
         inv.answered(QUESTION, f"no: {told}", since=since, outputs=facts(found.moved))
     else:
         inv.answered(QUESTION, "yes: no other order of their values explains the error", since=since)
-    return None
+    return Answer(findings=Findings(moved=found.moved))
 
 
 def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Places:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.nonfinite import born, nonfinite_alone, sources
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.operators.blame import blame, misled
 from tensortriage.diagnose.rungs.operators.deciding_element import MOST_STARTS, of_elements
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import (
     LEAST_BLAMED,
     NONFINITE_BORN,
@@ -20,7 +20,7 @@ from tensortriage.diagnose.state.confidence import (
     blamed,
 )
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.lab import Mark
@@ -30,36 +30,38 @@ QUESTION = "where is the NaN or Inf born?"
 
 @rung(
     QUESTION,
-    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence", "chosen_in_pieces"),
+    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence"),
     gives=("local", "influence"),
 )
-def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     """Where is the NaN or Inf born that the reference does not have and the format does not explain?"""
     if not any(figure.nonfinite_mismatch for figure in evidence.worst.metrics.values()):
-        return None
+        return Answer()
     since = inv.mark()
     figures = evidence.in_context or {}
     nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
     seen_in, confidence = "the instrumented run", NONFINITE_BORN
-    if verdict := of_single_elements(inv, evidence, nodes):
-        return verdict
+    if (answer := of_single_elements(inv, evidence, nodes)).verdict:
+        return answer
+    findings = Findings()
     if not nodes or any(misled(inv, evidence, node) for node in nodes):
         try:
-            evidence.local = evidence.local or local_errors(inv, evidence.feed)
+            local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
             if not nodes:
                 inv.answered(QUESTION, f"unknown: the exploded graph fails: {error.message}", since=since)
-                return None
+                return Answer()
             confidence = NONFINITE_MISLED
         else:
-            alone = nonfinite_alone(inv, evidence.local)
+            findings, evidence = Findings(local=local), evidence.with_(local=local)
+            alone = nonfinite_alone(inv, local)
             if nodes and not any(node in alone for node in nodes):
                 return misled_origins(inv, evidence, nodes, since)
             nodes = [node for node in nodes if node in alone] or alone
             seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
         inv.answered(QUESTION, "unknown: not once tensors are marked, nor in any op alone", since=since)
-        return None
+        return Answer(findings=findings)
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
     first, others = culprits[0], len(culprits) - 1
@@ -72,7 +74,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
         rules={name: found.facts for name, found in how.items()},
         harmless=[node.name for node in born(inv.model.graph, figures) if node not in nodes][:20],
     )
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.NON_FINITE,
         confidence,
         f"NaN or Inf that the reference does not have is born in {first.op_type} '{first.node}'{independent}, which "
@@ -80,18 +82,19 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Verdict | None:
         culprits=culprits,
         next=[reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")],
     )
+    return Answer(verdict, findings)
 
 
-def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Verdict | None:
+def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:
     """Ops whose operands are right as tensors may have been fed one wrong element: who made it?"""
     fed_well = [node for node in nodes if not misled(inv, evidence, node)][:MOST_STARTS]
     if not fed_well:
-        return None
+        return Answer()
     how = provenance(inv, evidence, fed_well, spec=inv.question.target, model=inv.model)
     return of_elements(inv, evidence, fed_well, {name: found.rule.sentence for name, found in how.items()})
 
 
-def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Verdict:
+def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Answer:
     """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
     first = nodes[0]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
@@ -102,26 +105,29 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
         origins=[node.name for node in nodes][:20],
         rules={name: found.facts for name, found in how.items()},
     )
-    found = blame(inv, evidence)
+    found, findings = blame(inv, evidence)
+    evidence = evidence.with_(**findings)
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
     following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
     if found is None:
         rules = {name: made.rule.sentence for name, made in how.items()}
-        if verdict := of_elements(inv, evidence, nodes[:MOST_STARTS], rules) or fusion_fault(inv, evidence):
-            return verdict
-        return inv.verdict(
+        answer = of_elements(inv, evidence, nodes[:MOST_STARTS], rules)
+        verdict = answer.verdict or fusion_fault(inv, evidence).verdict
+        verdict = verdict or inv.verdict(
             VerdictKind.NON_FINITE,
             NONFINITE_UNBLAMED,
             f"{where}, of operands that are off already; no op is wrong by itself",
             culprits=[explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes],
             next=following,
         )
+        return Answer(verdict, {**findings, **answer.findings})
     guilty = found.culprits[0]
     made = f" ({how[first.name].rule.sentence})" if first.name in how else ""
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.NON_FINITE,
         blamed(max(found.explained, LEAST_BLAMED)),
         f"{where}{made}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
         culprits=found.culprits,
         next=following,
     )
+    return Answer(verdict, findings)

@@ -9,10 +9,12 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.premises.changed_ops import changed_ops
 from tensortriage.diagnose.rungs.quantization.quantized_model import inspect_command
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -25,8 +27,19 @@ QUESTION = "do both models compute the same on the reference?"
 _MOST_NODES = 20
 
 
-def model_changed(inv: Investigation, beside: Correspondence) -> Verdict | None:
+@rung("does the target run another model?", gives=("beside",))
+def other_model(inv: Investigation, _: Evidence) -> Answer | None:
+    """Put the target's model beside the reference's, where they are two."""
+    changed = inv.question.target_model
+    return None if changed is None else Answer(findings=Findings(beside=Correspondence.of(inv.model, changed)))
+
+
+@rung(QUESTION, reads=("beside", "quantization", "same_network"))
+def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Compare the original and the changed model on the reference engine; a difference is the verdict."""
+    beside = evidence.beside
+    if beside is None or evidence.quantization or evidence.same_network:
+        return None
     since, changed = inv.mark(), beside.changed
     worst, where, feed = 0.0, "", inv.question.feeds[0]
     for each in inv.question.feeds:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import within_fp32
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.rungs.premises.intermittent_cause import cause_of
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, Features, bad_ones, first_build, rebuilds
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import VariesBuilds
 from tensortriage.engines.registry import create
 from tensortriage.errors import EngineError
@@ -41,19 +41,10 @@ MOST_SHOWN = 8
 
 @rung(
     QUESTION,
-    reads=("results", "floors", "excess", "in_context", "local"),
-    gives=(
-        "results",
-        "floors",
-        "excess",
-        "in_context",
-        "in_context_moved",
-        "in_context_judged",
-        "kept",
-        "builds_compared",
-    ),
+    reads=("results", "local"),
+    gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept", "builds_compared"),
 )
-def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Build again and compare; builds of which some fail and others do not are the verdict."""
     wanted, more_if_cheap = _wanted(inv, passes=evidence.worst.passes)
     if not wanted:
@@ -66,7 +57,6 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}", since=since)
         return None
-    evidence.builds_compared = len(builds)
     bad = bad_ones(inv, evidence, builds)
     facts = _facts(builds, bad)
     if len(set(bad)) > 1:
@@ -84,24 +74,15 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
     inv.answered(QUESTION, answer, since=since, **facts)
-    return None
+    return Answer(findings=Findings(builds_compared=len(builds)))
 
 
 @rung(
     AGAIN,
-    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "builds_compared"),
-    gives=(
-        "results",
-        "floors",
-        "excess",
-        "in_context",
-        "in_context_moved",
-        "in_context_judged",
-        "kept",
-        "builds_compared",
-    ),
+    reads=("results", "in_context", "in_context_judged", "local", "builds_compared"),
+    gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept", "builds_compared"),
 )
-def contradicted(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Where later answers contradict the deployed run, build until it is clear whether builds differ."""
     reason = _contradiction(inv, evidence)
     if not reason or inv.question.builds is not None or evidence.builds_compared >= BUILDS_IN_DOUBT:
@@ -112,12 +93,11 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Verdict | None:
     except EngineError as error:
         inv.answered(AGAIN, f"unknown: {error.message}", since=since)
         return None
-    evidence.builds_compared = len(builds)
     bad = bad_ones(inv, evidence, builds)
     varies = len(set(bad)) > 1
     answer = f"no: {sum(bad)} of {len(bad)} fail" if varies else f"yes: in all of {len(builds)}"
     inv.answered(AGAIN, f"{answer}; asked because {reason}", since=since, **_facts(builds, bad))
-    return _varying(inv, evidence, builds, bad) if varies else None
+    return _varying(inv, evidence, builds, bad) if varies else Answer(findings=Findings(builds_compared=len(builds)))
 
 
 def _contradiction(inv: Investigation, evidence: Evidence) -> str:
@@ -173,13 +153,14 @@ def _ends(region: str) -> str:
     return region if len(nodes) < 4 else f"{nodes[0]} ... {nodes[-1]} ({len(nodes)} nodes)"
 
 
-def _varying(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Verdict:
+def _varying(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Answer:
     """Return the verdict on builds of which some fail, with why they do."""
     cause = cause_of(inv, evidence, builds, bad)
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.INTERMITTENT,
         cause.confidence,
         f"{sum(bad)} of {len(bad)} builds of the same model fail on {inv.question.target}{cause.words}",
         culprits=cause.culprits,
         next=[*cause.next, inv.command("debug build", "--target", str(inv.question.target))],
     )
+    return Answer(verdict, {**cause.findings, "builds_compared": len(builds)})

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.compare.judgement.within import stands_out
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
+from tensortriage.diagnose.rungs.rung import Answer
 from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD, Confidence, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
@@ -38,20 +39,30 @@ class Cause:
         culprits: Ops to blame.
         confidence: Of the verdict with these culprits.
         next: Commands that help against it.
+        findings: What was found out about values that leave the format's range.
     """
 
     words: str
     culprits: tuple[Culprit, ...] = ()
     confidence: Confidence | float = BUILDS_UNTOLD
     next: tuple[str, ...] = ()
+    findings: Findings = dataclasses.field(default_factory=Findings)
 
 
 def cause_of(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Cause:
     """Find out why the bad builds are bad."""
+    overflow = _overflow(inv, evidence, builds, bad)
+    cause = _cause(inv, evidence, builds, bad, overflow.verdict)
+    return dataclasses.replace(cause, findings=overflow.findings)
+
+
+def _cause(
+    inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool], overflow: Verdict | None
+) -> Cause:
     trials = [Trial(frozenset(build.features), failed) for build, failed in zip(builds, bad, strict=True)]
     ranked = rank(trials)
     equals = [suspect for suspect in ranked if suspect.factor == ranked[0].factor]
-    if overflow := _overflow(inv, evidence, builds, bad):
+    if overflow:
         run = f"; they run '{_region(equals[0])}' as {equals[0].item[1] or 'another region'}" if equals else ""
         words = f"; the failing ones overflow: {overflow.summary}{run}"
         return Cause(words, overflow.culprits, overflow.confidence, overflow.next)
@@ -72,20 +83,16 @@ def _region(suspect: Suspect[tuple[str, str]]) -> str:
     return suspect.item[0] if len(nodes) < 4 else f"{nodes[0]} ... {nodes[-1]}"
 
 
-def _overflow(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Verdict | None:
-    """Return the verdict that a bad build deserves for values that the format cannot hold; None when it holds all."""
+def _overflow(inv: Investigation, evidence: Evidence, builds: Sequence[Build], bad: Sequence[bool]) -> Answer:
+    """Return what a bad build deserves for values that the format cannot hold; no verdict when it holds all."""
     if inv.precision not in ROUNDED:
-        return None
+        return Answer()
     failing = [result_of(inv, evidence, build) for build, failed in zip(builds, bad, strict=True) if failed]
     results = [result for result in failing if result is not None]
     if not results:
-        return None
-    before = evidence.results
-    evidence.results = (max(results, key=lambda result: max(result.errors.values(), default=0.0)),)
-    try:
-        return out_of_range(inv, evidence)
-    finally:
-        evidence.results = before
+        return Answer()
+    worst = max(results, key=lambda result: max(result.errors.values(), default=0.0))
+    return out_of_range(inv, evidence.with_(results=(worst,)))
 
 
 def _culprit(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> Culprit | None:

@@ -13,9 +13,10 @@ import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.evidence import Evidence, WrongPart
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, between, network_values, next_known
 from tensortriage.diagnose.rungs.premises.whole_numbers import IN_FLOATING_POINT, inexact_integers
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -32,7 +33,8 @@ _MOST_NODES = 8
 _MOVES = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast", "Expand"})
 
 
-def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
+@rung(QUESTION, reads=("in_training",), gives=("wrong_part",))
+def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Compare the network with its exported model; a difference at an output is the verdict."""
     network = inv.question.network
     if network is None:
@@ -63,11 +65,13 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     feed, values, found = worst
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
+    findings = Findings()
     if culprit:
         if whole:
             culprit = dataclasses.replace(culprit, reason=f"{culprit.reason}; {IN_FLOATING_POINT}")
         place, names = _place(inv.model.graph, culprit), tuple(node.name for node in nodes)
-        evidence.wrong_part = WrongPart(names, feed, values.arrays, culprit.value, place, culprit.reason)
+        part = WrongPart(names, feed, values.arrays, culprit.value, place, culprit.reason)
+        findings = Findings(wrong_part=part)
     inv.answered(
         QUESTION,
         f"no: output '{outputs[0]}' differs by {say(found[outputs[0]].error)} on {feed.name}; {values.share}",
@@ -77,7 +81,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
         disputed=list(found)[:_MOST_NODES],
         **values.evidence,
     )
-    return _verdict(inv, values, found, outputs, culprit)
+    return Answer(_verdict(inv, values, found, outputs, culprit), findings)
 
 
 def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:

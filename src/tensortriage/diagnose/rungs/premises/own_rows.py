@@ -8,9 +8,10 @@ import dataclasses
 
 from tensortriage.diagnose.consistency.relations import ROWS, EqualityClaim, row_relations
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.generated.batch_rows import batch_axes, gather_rows
@@ -28,32 +29,33 @@ class SelfAnswers:
     answers: tuple[SelfAnswer, ...]
 
 
-def contradictions(inv: Investigation, evidence: Evidence) -> tuple[FeedResult, ...]:
-    """Return the results of batches on which the target contradicts itself; none where it fails already."""
+@rung(QUESTION, reads=("results",), gives=("results",))
+def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
+    """Add the results of batches on which the target contradicts itself; not asked where it fails already."""
     if inv.question.tolerance is not None or any(beyond_format(inv, result) for result in evidence.results):
-        return ()
+        return None
     claims = _claims(inv)
     if not claims:
-        return ()
+        return None
     since = inv.mark()
     try:
         answers = _answers(inv, claims)
     except (EngineError, UsageError) as error:
         inv.answered(QUESTION, f"not to be had: {error.message}", since=since)
-        return ()
+        return None
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     told = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
     answer = "; ".join(f"{each.question} {each.answer}" for each in (broken or told))
     inv.answered(QUESTION, answer or f"yes: {len(answers)} questions about rows", since=since, answers=answers)
     names = {name for each in broken for name in (each.left, each.right)}
     feeds = {feed.name: feed for claim in claims for feed in (claim.left, claim.right) if feed.name in names}
-    found = []
+    found: list[FeedResult] = []
     for feed in feeds.values():
         try:
             found.append(judge(inv, feed, deployed(inv, feed), output_floors(inv)))
         except (EngineError, Unsound):  # then the others tell
             continue
-    return tuple(found)
+    return Answer(findings=Findings(results=(*evidence.results, *found)))
 
 
 def _claims(inv: Investigation) -> list[EqualityClaim]:

@@ -15,9 +15,11 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import measure
-from tensortriage.diagnose.measurements.outputs import FeedResult, deployed, worst_result
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import FeedResult, deployed
 from tensortriage.diagnose.measurements.soundness import failed, run_once
 from tensortriage.diagnose.rungs.premises.race import first_to_differ, same
+from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
@@ -35,10 +37,11 @@ LEAST_SECONDS, SHARE = 1.0, 0.2
 """Repeats beyond the first take no longer than this, or than this share of the time that was spent before."""
 
 
-def run_to_run(inv: Investigation, results: tuple[FeedResult, ...]) -> Verdict | None:
+@rung(QUESTION, reads=("results",))
+def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
     since = inv.mark()
-    worst = worst_result(results)
+    worst = evidence.worst
     moved: dict[str, float] = {}
     differing = 0
     try:

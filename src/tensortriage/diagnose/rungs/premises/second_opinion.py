@@ -4,15 +4,17 @@ A reference outside the envelope of its own model is not the truth. Which op is 
 implementations side? The same is asked at the op that a target is about to be blamed for.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import fp32_floor_of
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
 from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
 from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -27,7 +29,8 @@ MOST_DOUBTED = 8
 """Ops at which the others are asked, those farthest beyond their limit first."""
 
 
-def second_reference(inv: Investigation, evidence: Evidence) -> Verdict | None:
+@rung(QUESTION, reads=("results",), gives=("results",))
+def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Judge the reference's outputs by the envelope; where they are outside, find the op and who is wrong there."""
     since = inv.mark()
     worst = evidence.worst
@@ -51,10 +54,10 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Verdict | None:
             since=since,
             value=opinion.value,
         )
-        inv.doubts_float64 = True
-        again = output_floors(inv)
-        evidence.results = tuple(judge(inv, item.feed, deployed(inv, item.feed), again) for item in evidence.results)
-        return None
+        doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
+        floors = output_floors(doubting)
+        again = (judge(doubting, each.feed, deployed(doubting, each.feed), floors) for each in evidence.results)
+        return Answer(findings=Findings(results=tuple(again)), question=doubting.question)
     disputed = [opinion for opinion in found if opinion.disputed]
     place = f"; they part at '{disputed[0].value}', and nobody else can tell who is right" if disputed else ""
     words = (

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.reference_checks import has_nan
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
 from tensortriage.diagnose.measurements.soundness import FAILURES
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ShapeRow, Verdict, VerdictKind
@@ -20,6 +22,7 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 
+QUESTION = "at which shapes does it fail?"
 PASSING = ("match", "rounding")
 UNASKED = "not-asked"
 REFERENCE_FAILED = "reference-failed"
@@ -34,14 +37,14 @@ class Broken:
     message: str
 
 
-def sweep(inv: Investigation) -> tuple[tuple[ShapeRow, ...], tuple[FeedResult, ...]]:
-    """Ask every shape of the sweep; record the question.
+@rung(QUESTION, reads=("results",), gives=("results", "shapes"))
+def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
+    """Ask every shape of the sweep: a row for each, and the results of those that gave comparable outputs.
 
-    Returns:
-        One row per shape, and the results of those that gave comparable outputs.
+    Where the target gave none on the feeds, that is the failure, and no shape is looked into.
     """
     if not inv.question.sweep:
-        return (), ()
+        return None
     since = inv.mark()
     rows: list[ShapeRow] = []
     results: list[FeedResult] = []
@@ -57,8 +60,9 @@ def sweep(inv: Investigation) -> tuple[tuple[ShapeRow, ...], tuple[FeedResult, .
             results.append(judge(inv, shaped.feed, found, floors))
             row = row_of(inv, shaped.label, results[-1])
         rows.append(row)
-    inv.answered("at which shapes does it fail?", in_words(rows), since=since, shapes=rows)
-    return tuple(rows), tuple(results)
+    inv.answered(QUESTION, in_words(rows), since=since, shapes=rows)
+    known = (*evidence.results, *results) if evidence.results else ()
+    return Answer(findings=Findings(shapes=tuple(rows), results=known))
 
 
 def broken(inv: Investigation, label: str, feed: Feed) -> ShapeRow | None:
@@ -96,9 +100,10 @@ def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:
     return ShapeRow(label, word, output=name, error=error, floor_ratio=ratio)
 
 
-def broken_shape(inv: Investigation, rows: Sequence[ShapeRow]) -> Verdict | None:
+@rung("does it answer at every shape?", reads=("shapes",))
+def broken_shape(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Return the verdict on the first shape at which the target gives nothing to compare; None when there is none."""
-    row = next((row for row in rows if row.fails and row.outcome != "wrong"), None)
+    row = next((row for row in evidence.shapes if row.fails and row.outcome != "wrong"), None)
     if row is None:
         return None
     return inv.verdict(

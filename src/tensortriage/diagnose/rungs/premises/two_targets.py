@@ -16,7 +16,8 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import within_limit
 from tensortriage.compare.measured import difference_in_kind
 from tensortriage.diagnose.consistency.evaluations import difference
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Plan, Region
@@ -79,17 +80,18 @@ class PlanChange:
     after: str
 
 
-def changed_between(inv: Investigation, evidence: Evidence) -> None:
+@rung(AGREE, gives=("two_targets",))
+def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     """Find what changed first between the target and the one it is held against, and go on with the guilty one."""
     against = inv.question.against
     if against is None:
-        return
+        return None
     targets = (inv.question.target, against)
     try:
         outputs = [row for feed in inv.question.feeds for row in _output_rows(inv, targets, feed)]
     except (EngineError, UsageError) as error:
         inv.answered(AGREE, f"not to be had: {error.message}", since=inv.mark())
-        return
+        return None
     since = inv.mark()
     worst = max(outputs, key=lambda row: (row.parts, row.difference / max(row.allowed, 1e-30)))
     outside = [str(spec) for spec in targets if any(str(spec) in row.outside for row in outputs)]
@@ -102,9 +104,9 @@ def changed_between(inv: Investigation, evidence: Evidence) -> None:
         outputs=outputs,
         outside=outside,
     )
-    evidence.two_targets = f"{envelope}; {_first_change(inv, targets, worst)}"
-    if outside == [str(against)]:
-        inv.retarget(against, inv.question.kept)
+    findings = Findings(two_targets=f"{envelope}; {_first_change(inv, targets, worst)}")
+    guilty = inv.question.on_target(against, kept=inv.question.kept) if outside == [str(against)] else None
+    return Answer(findings=findings, question=guilty)
 
 
 def with_two_targets(evidence: Evidence, verdict: Verdict) -> Verdict:

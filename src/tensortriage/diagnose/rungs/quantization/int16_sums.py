@@ -14,12 +14,12 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import counts, is_decisive
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.int16_sums import Int16Sums, int16_sums, windows
-from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
+from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import blamed
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Culprit, VerdictKind
 from tensortriage.engines.cpu_features import sums_in_int16
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
@@ -34,7 +34,7 @@ _ELSEWHERE = ("tensorrt", "reference", "emulate")
 
 
 @rung(QUESTION, reads=("results", "in_context"), gives=("calibrated",))
-def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
+def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Does the target lose what does not fit in int16, on a processor that has nothing better?"""
     hidden = any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values())
     if hidden or inv.question.target.name in _ELSEWHERE or not sums_in_int16():
@@ -70,10 +70,10 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if not is_decisive(explained):
         return None
     words = "its weights in 7 bits, so that sums of two products fit in int16"
-    evidence.calibrated = Calibrated(narrow, output, before, predicted, kind="seven-bit-weights", words=words)
+    cure = Calibrated(narrow, output, before, predicted, kind="seven-bit-weights", words=words)
     most = beyond[first].error
     culprits = [_culprit(inv.model.graph.node(name), sums) for name, sums in beyond.items() if counts(sums.error, most)]
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{inv.question.target} adds products of 8-bit numbers in saturating int16 on this processor, which has no "
@@ -85,6 +85,7 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Verdict | None:
             reduce_command(inv),
         ],
     )
+    return Answer(verdict, Findings(calibrated=cure))
 
 
 def _beyond(

@@ -17,8 +17,9 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
-from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence
+from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings
 from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
@@ -45,12 +46,16 @@ class QuantizerMisfit:
     weight: np.ndarray | None
 
 
-def quantized_model(inv: Investigation, evidence: Evidence, beside: Correspondence) -> Verdict | None:
+@rung(QUESTION, reads=("beside",), gives=("quantization", "calibrated"))
+def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge the quantizers of the target's model, when it is the reference's model quantized.
 
-    Where they are sound, ``evidence.quantization`` says so in a sentence, and the diagnosis goes on with the target's
-    model: then the engine is asked to compute that.
+    Where they are sound, a sentence says so among the findings, and the diagnosis goes on with the target's model: then
+    the engine is asked to compute that.
     """
+    beside = evidence.beside
+    if beside is None:
+        return None
     changed = beside.changed
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
@@ -70,18 +75,17 @@ def quantized_model(inv: Investigation, evidence: Evidence, beside: Corresponden
     if not all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items()):
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         if not unknown and misfits and max(before.values()) > max(without.values()):
-            return against_itself(inv, evidence, changed, plain, feed, misfits, before, len(pairs), since)
+            return against_itself(inv, changed, plain, feed, misfits, before, len(pairs), since)
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
         inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", since=since, errors=without)
         return None
     if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
-    return guilty_pairs(inv, evidence, changed, feed, misfits, before, len(pairs), since)
+    return guilty_pairs(inv, changed, feed, misfits, before, len(pairs), since)
 
 
 def against_itself(
     inv: Investigation,
-    evidence: Evidence,
     changed: Model,
     plain: Model,
     feed: Feed,
@@ -89,25 +93,21 @@ def against_itself(
     before: Mapping[str, float],
     count: int,
     since: Mark,
-) -> Verdict | None:
+) -> Answer | None:
     """Judge the quantizers of a model with weights of its own, trained with them in it, by the model without them.
 
     That is done where most of the difference to the reference's model goes with the quantizers.
     """
-    asked = inv.question
-    inv.focus(plain)
-    try:
-        verdict = guilty_pairs(inv, evidence, changed, feed, misfits, output_errors(inv, changed, feed), count, since)
-    finally:
-        inv.focus(asked.model)
-        inv.question = asked
-    fitting, evidence.quantization = evidence.calibrated, ""
+    of_plain = inv.about(inv.question.on_model(plain))
+    answer = guilty_pairs(of_plain, changed, feed, misfits, output_errors(of_plain, changed, feed), count, since)
+    verdict, fitting = answer.verdict, answer.findings.get("calibrated")
     if verdict is None or fitting is None:
         return None
     after = output_errors(inv, fitting.model, feed)[fitting.output]
-    evidence.calibrated = dataclasses.replace(fitting, before=before[fitting.output], after=after)
+    fitting = dataclasses.replace(fitting, before=before[fitting.output], after=after)
     words = "; compared with the same model without quantizers, whose weights are not the reference's"
-    return dataclasses.replace(verdict, summary=verdict.summary + words, next=(inspect_command(inv, changed),))
+    verdict = dataclasses.replace(verdict, summary=verdict.summary + words, next=(inspect_command(inv, changed),))
+    return Answer(verdict, Findings(calibrated=fitting))
 
 
 def inspect_command(inv: Investigation, changed: Model) -> str:
@@ -118,14 +118,13 @@ def inspect_command(inv: Investigation, changed: Model) -> str:
 
 def guilty_pairs(
     inv: Investigation,
-    evidence: Evidence,
     changed: Model,
     feed: Feed,
     misfits: Sequence[QuantizerMisfit],
     errors: Mapping[str, float],
     count: int,
     since: Mark,
-) -> Verdict | None:
+) -> Answer:
     """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
     output = max(errors, key=lambda name: errors[name])
     before = after = errors[output]
@@ -142,12 +141,11 @@ def guilty_pairs(
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
         figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
         inv.answered(QUESTION, f"yes: {known}", since=since, **figures)
-        evidence.quantization = (
+        told = (
             f"quantization explains the error: on the reference engine output '{output}' of the target's model differs "
             f"by {say(before)} from the original's; {known}"
         )
-        return None
-    evidence.calibrated = Calibrated(better, output, before, after)
+        return Answer(findings=Findings(quantization=told))
     influence = harm(inv, changed, feed, misfits, output)
     largest = max(influence.values())
     named = [m for m in misfits if counts(influence.get(m.pair.result, 0.0) ** 2 - after**2, largest**2 - after**2)]
@@ -166,7 +164,7 @@ def guilty_pairs(
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     falls = f"the error of output '{output}' falls from {say(before)} to {say(after)}"
     reference = str(inv.question.reference)
-    return inv.verdict(
+    verdict = inv.verdict(
         VerdictKind.QUANTIZATION,
         blamed(explained),
         f"{first.op_type} '{first.node}'{others} does not fit the numbers it meets: {first.reason}; with "
@@ -177,6 +175,7 @@ def guilty_pairs(
             inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
         ],
     )
+    return Answer(verdict, Findings(calibrated=Calibrated(better, output, before, after)))
 
 
 def judged(
@@ -214,7 +213,8 @@ def misfits_of(
     return sorted(found, key=lambda misfit: -misfit.fit.gap_db)
 
 
-def check_quantizers(inv: Investigation) -> None:
+@rung("do the quantizers fit the numbers they meet?")
+def check_quantizers(inv: Investigation, _: Evidence) -> None:
     """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
 
     No verdict: reference and target run the same quantized model, and nobody says what it was made from.
@@ -321,6 +321,7 @@ def facts(fit: QuantizerFit) -> Mapping[str, object]:
     }
 
 
+@rung("is quantization all that differs?", reads=("quantization",))
 def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
     if not evidence.quantization:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tensortriage.diagnose.ladder import climb
-from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.witnesses import Opinion
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.engines.reference.kernels import call, kernel_for
@@ -36,7 +35,7 @@ def asked(tmp_path):
         with Case(tmp_path / "case") as case:
             inv = Investigation(question, case)
             try:
-                return climb(inv, Evidence())
+                return climb(inv).verdict
             finally:
                 inv.close()
 
