@@ -13,7 +13,8 @@ from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
-from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.record import Listener
 from tensortriage.engines.base import Limits
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.inputs.syntax import Shape

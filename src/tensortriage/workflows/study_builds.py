@@ -19,7 +19,8 @@ from tensortriage.builds.study_result import BuildStudy
 from tensortriage.builds.trial import BuildTrial
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.compare.reference_checks import require_numbers
-from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.record import Listener
 from tensortriage.engines.base import Choice, Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError

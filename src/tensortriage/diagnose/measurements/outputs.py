@@ -174,7 +174,7 @@ def deployed(inv: Investigation, feed: Feed) -> OutputFigures:
     names = [spec.name for spec in inv.model.outputs if spec.name in inv.golden_outputs(feed)]
 
     def ask() -> OutputFigures:
-        inv.listener.progress(f"running {target} on {feed.name}")
+        inv.progress(f"running {target} on {feed.name}")
         return measured_outputs(inv, feed, run_once(inv, target, inv.model, feed))
 
     key = inv.key(target, inv.model, feed, "deployed", names, *in_words(inv.tolerances))

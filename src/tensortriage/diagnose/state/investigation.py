@@ -1,7 +1,8 @@
-"""The working state of one diagnosis: what was asked, what is known so far, and how to ask an engine something new.
+"""One diagnosis: what is asked, the lab to ask engines in, and the record of the steps.
 
 Every answer of an engine is remembered in the case by content, so the ladder may be rerun, extended or resumed at no
 cost. Golden tensors are stored; the target's tensors are compared as they arrive and only their figures are kept.
+Nothing of an investigation changes but what its lab remembers: another question is another one, see `about`.
 """
 
 import copy
@@ -11,12 +12,12 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Protocol
 
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.compare.measured import Keep, Measured, measured
 from tensortriage.diagnose.state.confidence import Confidence
 from tensortriage.diagnose.state.inner_values import Layered, centre_spec
+from tensortriage.diagnose.state.record import Listener, Record, Silent
 from tensortriage.diagnose.state.verdict import Cost, Culprit, Step, Verdict, VerdictKind
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -30,30 +31,13 @@ from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab, Mark
-from tensortriage.runs.runner import Tally, precision_of
+from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
 
-
-class Listener(Protocol):
-    """Who wants to hear how a diagnosis goes on."""
-
-    def step(self, step: Step) -> None:
-        """A question was answered."""
-
-    def progress(self, text: str) -> None:
-        """Something that takes a while begins."""
-
-
-class Silent:
-    """A listener that listens to nothing."""
-
-    def step(self, step: Step) -> None:
-        """Ignore a step."""
-
-    def progress(self, text: str) -> None:
-        """Ignore progress."""
+Source = tuple[str, str, str]
+"""What golden values are of: the reference's spec, the model's fingerprint, and the name of the feed."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,6 +82,16 @@ class Question:
     against: EngineSpec | None = None
     trusts_float64: bool = True
 
+    @cached_property
+    def precision(self) -> Precision:
+        """The number format the target computes in."""
+        return precision_of(self.target)
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Every value of the model that can be marked, in topological order."""
+        return markable(self.model)
+
     def on_model(self, model: Model) -> "Question":
         """Return the same question about another model alone."""
         feeds = tuple(check_feed(feed, model.inputs, casting=Casting.ROUND) for feed in self.feeds)
@@ -112,39 +106,58 @@ class Investigation(Lab):
     """One diagnosis in progress.
 
     Args:
-        question: What was asked.
+        question: What is asked.
         case: Where everything is kept.
         listener: Who hears of steps and progress.
+        golden: Golden values that are known already, by the name of their feed.
     """
 
-    def __init__(self, question: Question, case: Case, *, listener: Listener | None = None) -> None:
-        self.listener: Listener = listener or Silent()
+    def __init__(
+        self,
+        question: Question,
+        case: Case,
+        *,
+        listener: Listener | None = None,
+        golden: Mapping[str, TensorStore] = MappingProxyType({}),
+    ) -> None:
+        listener = listener or Silent()
         super().__init__(
             case,
             limits=question.limits,
             budget=Budget(question.budget_seconds),
             batch_bytes=question.batch_bytes,
-            progress=self.listener.progress,
+            progress=listener.progress,
         )
-        self.question = question
-        self.steps: list[Step] = []
-        self._golden: dict[str, TensorStore] = {}
-        self._golden_outputs: dict[str, TensorStore] = {}
+        self._question = question
+        self._record = Record(listener)
+        self._golden = {self._source(name): store for name, store in golden.items()}
+        self._golden_outputs: dict[Source, TensorStore] = {}
 
-    @cached_property
+    def about(self, question: Question) -> "Investigation":
+        """Return an investigation of another question, in the same lab and on the same record."""
+        other = copy.copy(self)
+        other._question = question
+        return other
+
+    @property
+    def question(self) -> Question:
+        """What is asked."""
+        return self._question
+
+    @property
     def precision(self) -> Precision:
         """The number format the target computes in."""
-        return precision_of(self.question.target)
+        return self.question.precision
 
     @property
     def model(self) -> Model:
         """The model whose tensors are compared."""
         return self.question.model
 
-    @cached_property
+    @property
     def values(self) -> tuple[str, ...]:
         """Every value of `model` that can be marked, in topological order."""
-        return markable(self.model)
+        return self.question.values
 
     @property
     def tolerances(self) -> Mapping[str, Tolerance]:
@@ -164,21 +177,6 @@ class Investigation(Lab):
         recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
         return value_specs(self.model, recorded)
 
-    def about(self, question: Question) -> "Investigation":
-        """Return an investigation of another question, with the same lab and on the same record."""
-        other = copy.copy(self)
-        other.question = question
-        for name in ("values", "precision"):
-            other.__dict__.pop(name, None)
-        if question.model is not self.model:
-            other._golden, other._golden_outputs = {}, {}
-        return other
-
-    def adopt(self, feed: Feed, golden: TensorStore, tally: Tally | None = None) -> None:
-        """Take another investigation's golden values of a feed as the truth, and count on its account."""
-        self._golden[feed.name] = golden
-        self.tally = tally or self.tally
-
     # -- asking engines ------------------------------------------------------------------------------------------
 
     def golden(self, feed: Feed) -> TensorStore:
@@ -186,9 +184,10 @@ class Investigation(Lab):
 
         Where the reference answers the model's outputs only, inner values come from the model's centre.
         """
-        if feed.name not in self._golden:
-            self._golden[feed.name] = self._everything(feed)
-        return self._golden[feed.name]
+        source = self._source(feed.name)
+        if source not in self._golden:
+            self._golden[source] = self._everything(feed)
+        return self._golden[source]
 
     def _everything(self, feed: Feed) -> TensorStore:
         """Return golden outputs and inner values, from wherever they are to be had."""
@@ -207,19 +206,23 @@ class Investigation(Lab):
         outer = self.golden_outputs(feed)  # raises when the reference fails altogether
         self.case.checks.put(key, f"{self.question.reference} answers the outputs only", reason, seconds=0.0)
         question = "does the reference show its inner values?"
-        if all(step.question != question for step in self.steps):
+        if all(step.question != question for step in self._record.steps):
             answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
             self.answered(question, answer, since=self.mark(), reason=reason)
         return Layered(outer, self.recorded(centre_spec(), self.model, feed, inner)[0])
 
     def golden_outputs(self, feed: Feed) -> TensorStore:
         """Return the golden values of the model's outputs on one feed; all a feed needs that is not looked into."""
-        if feed.name in self._golden:
-            return self._golden[feed.name]
-        if feed.name not in self._golden_outputs:
+        source = self._source(feed.name)
+        if source in self._golden:
+            return self._golden[source]
+        if source not in self._golden_outputs:
             outputs = [spec.name for spec in self.model.outputs]
-            self._golden_outputs[feed.name] = self._recorded_by_reference(feed, outputs)
-        return self._golden_outputs[feed.name]
+            self._golden_outputs[source] = self._recorded_by_reference(feed, outputs)
+        return self._golden_outputs[source]
+
+    def _source(self, feed: str) -> Source:
+        return str(self.question.reference), self.model.fingerprint, feed
 
     def _recorded_by_reference(self, feed: Feed, values: Sequence[str]) -> TensorStore:
         store, seconds = self.recorded(self.question.reference, self.model, feed, values)
@@ -244,7 +247,7 @@ class Investigation(Lab):
         Values that the target refuses to show are left out; other engines must show all. Another number of a build is
         another build, not the answer remembered.
         """
-        partly, progress = spec == self.question.target, self.listener.progress
+        partly = spec == self.question.target
         return measured(
             self,
             spec,
@@ -255,7 +258,7 @@ class Investigation(Lab):
             what=what,
             base_name=f"build {build}" if build else "",
             keep=keep,
-            progress=progress,
+            progress=self.progress,
             partly=partly,
             tolerances=tolerances,
         )
@@ -271,8 +274,7 @@ class Investigation(Lab):
             seconds=round(time.perf_counter() - since.clock, 3),
             checks=self.tally.checks - since.checks,
         )
-        self.steps.append(step)
-        self.listener.step(step)
+        self._record.add(step)
         return step
 
     def unasked(self, *questions: str) -> None:
@@ -296,7 +298,7 @@ class Investigation(Lab):
             summary,
             tuple(culprits),
             self.inputs_word,
-            tuple(self.steps),
+            self._record.steps,
             tuple(next),
             self.cost,
         )
@@ -314,7 +316,7 @@ class Investigation(Lab):
 
     def refreshed(self, verdict: Verdict) -> Verdict:
         """Return a verdict with the steps that were made since it was reached."""
-        return dataclasses.replace(verdict, steps=tuple(self.steps), cost=self.cost)
+        return dataclasses.replace(verdict, steps=self._record.steps, cost=self.cost)
 
     @property
     def cost(self) -> Cost:

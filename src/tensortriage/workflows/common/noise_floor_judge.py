@@ -76,9 +76,8 @@ class FloorJudge:
         golden = MemoryStore({name: references[name] for name in names})
         question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
         with Case(self._folder / "floors") as case:
-            inv = Investigation(question, case)
+            inv = Investigation(question, case, golden={feed.name: golden})
             try:
-                inv.adopt(feed, golden)
                 limits = output_limits(inv, feed, names, golden=golden, figures=metrics)
             finally:
                 inv.close()

@@ -9,8 +9,9 @@ from tensortriage.diagnose.ladder import climb
 from tensortriage.diagnose.measurements.culprit_origins import with_origins
 from tensortriage.diagnose.measurements.dissection import with_anatomy
 from tensortriage.diagnose.measurements.outputs import output_rows
-from tensortriage.diagnose.state.investigation import Investigation, Listener, Question
+from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
+from tensortriage.diagnose.state.record import Listener
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec

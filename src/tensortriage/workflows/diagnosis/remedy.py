@@ -87,7 +87,7 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
         if evidence.calibrated is not None:
             return with_calibration(inv, evidence.calibrated, verdict, fix)
         for proposal in proposals(inv, evidence, verdict):
-            inv.listener.progress(f"trying on the target: {proposal.words}")
+            inv.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)
             if effect.right:
                 return told(inv, evidence, verdict, proposal, effect.error, fix, since)

@@ -134,7 +134,7 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
         without_module=without,
     )
     inv.budget.check()
-    inv.listener.progress("running the culprit in a fresh process")
+    inv.progress("running the culprit in a fresh process")
     confirmed = fails_again(folder, target, local, inv.budget.within(question.limits))
     anew = module.anew if module else None
     return ReproFacts(FOLDER, nodes, local.describe(), confirmed, module=module.label if module else "", anew=anew)

@@ -70,7 +70,7 @@ def element_errors(inv: Investigation, evidence: Evidence, masks: Masks) -> Elem
     made = {name: node for name in masks if (node := graph.producer(name)) is not None}
     exploded, fed = exploded_feed(inv, feed, [[name] for name in dict.fromkeys(node.name for node in made.values())])
     values = [name for name in inv.values if name in made]
-    inv.listener.progress(f"looking at single elements of {len(values)} ops")
+    inv.progress(f"looking at single elements of {len(values)} ops")
     with inv.new_runner(inv.question.target, exploded.model) as runner:
         results = {name: np.array(array) for name, array in runner.run(fed).items() if name in masks}
     centre = evaluated(inv, CENTRE, exploded.model, fed, values)

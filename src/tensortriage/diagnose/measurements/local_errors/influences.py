@@ -43,7 +43,7 @@ def with_the_rest(inv: Investigation, feed: Feed, local: Local, known: Influence
     alone = dict(known.alone)
     for start in range(0, len(chosen), GROUP):
         group = chosen[start : start + GROUP]
-        inv.listener.progress(f"injecting the errors of {start + len(group)} of {len(chosen)} further ops")
+        inv.progress(f"injecting the errors of {start + len(group)} of {len(chosen)} further ops")
         try:
             alone |= one_group(inv, feed, local, group)
         except BudgetSpent:

@@ -246,7 +246,7 @@ def injections(
     untouched = in_order(graph, untouched)
     model = select_outputs(inject(host, values, specs=specs), outputs)
     with inv.new_runner(PLAIN, model) as runner:
-        inv.listener.progress(f"injecting the error of {len(values)} suspects into the reference")
+        inv.progress(f"injecting the error of {len(values)} suspects into the reference")
         alone = {
             value: output_error(untouched, in_order(graph, runner.run(injected(feed, local.arrays, values, {value}))))
             for value in values

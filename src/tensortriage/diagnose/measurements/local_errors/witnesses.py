@@ -118,7 +118,7 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
     made = [value for value in inv.values if value in {*exploded.outputs.values()} and value in golden]
     floors = floors_of(inv, exploded.model, fed, made, golden=golden, specs=specs, what=f"{len(names)} disputed ops")
-    inv.listener.progress(f"asking other engines at {len(names)} ops")
+    inv.progress(f"asking other engines at {len(names)} ops")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}
     for word, spec in asked(inv).items():

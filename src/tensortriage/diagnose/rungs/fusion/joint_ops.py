@@ -201,7 +201,7 @@ def shrink(inv: Investigation, evidence: Evidence, window: Wired) -> Wired | Non
         same = found.wrong and counts(found.ratio, window.ratio)
         return OracleVerdict(CandidateOutcome.SAME if same else CandidateOutcome.PASS)
 
-    inv.listener.progress(f"shrinking a window of {len(window.nodes)} ops")
+    inv.progress(f"shrinking a window of {len(window.nodes)} ops")
     graph = inv.model.graph
     problem = SearchProblem(
         window.nodes,

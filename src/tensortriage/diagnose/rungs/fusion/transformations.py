@@ -43,7 +43,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     if len(rungs) < 2:
         return Answer()
     since = inv.mark()
-    inv.listener.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
+    inv.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
     tried: dict[str, bool | None] = {}
     for words, options in rungs[:-1]:

@@ -27,7 +27,7 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
     """Return the range scan of the reference's run on a feed."""
 
     def ask() -> Scan:
-        inv.listener.progress("holding every tensor against the number formats")
+        inv.progress("holding every tensor against the number formats")
         return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors))
 
     key = inv.key(inv.question.reference, inv.model, feed, "range scan", [precision.value for precision in FORMATS])

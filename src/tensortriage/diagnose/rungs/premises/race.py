@@ -42,7 +42,7 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
         rate: How often they do.
     """
     times = max(2, runs_needed(rate.estimate, QUICK_RISK, limit=MOST_RUNS))
-    inv.listener.progress(f"running up to {times} times with every tensor marked")
+    inv.progress(f"running up to {times} times with every tensor marked")
     reason = "none"
     ways: tuple[tuple[str, Callable[[], str]], ...] = (
         ("with every tensor marked", lambda: _marked(inv, feed, times)),

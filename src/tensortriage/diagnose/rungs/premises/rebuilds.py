@@ -74,7 +74,7 @@ def rebuilds(inv: Investigation, evidence: Evidence, count: int) -> list[Build]:
         known = inv.case.checks.get(key, Build)
         if known is None:
             first = first or {n: np.array(a) for n, a in deployed_run(inv, evidence).items()}
-            inv.listener.progress(f"building again, {number + 1} of {count}")
+            inv.progress(f"building again, {number + 1} of {count}")
             known = _built(inv, evidence, first)
             inv.case.checks.put(key, f"build {number + 1} after the first", known, seconds=known.seconds)
         found.append(known)

@@ -267,7 +267,7 @@ def harm(
     """Return the error of an output when all misfits but one are calibrated, by the result of that one."""
     found = {}
     for number, misfit in enumerate(misfits[:MOST_PAIRS]):
-        inv.listener.progress(f"calibrating all quantizers but one ({number + 1} of {min(len(misfits), MOST_PAIRS)})")
+        inv.progress(f"calibrating all quantizers but one ({number + 1} of {min(len(misfits), MOST_PAIRS)})")
         others = [other for other in misfits if other is not misfit]
         model = repaired(changed, others) if others else changed
         found[misfit.pair.result] = output_errors(inv, model, feed)[output]
