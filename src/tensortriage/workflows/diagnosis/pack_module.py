@@ -40,7 +40,7 @@ def packed_module(
     network = inv.question.network
     if network is None:
         return None, ""
-    inv.listener.progress("cutting the module out of the network")
+    inv.progress("cutting the module out of the network")
     try:
         cut = _cut(inv, evidence, network, nodes)
     except EngineError as failure:

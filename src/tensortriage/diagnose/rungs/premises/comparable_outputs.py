@@ -1,8 +1,6 @@
 """Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
 
-from tensortriage.compare.judgement.relative_error import (
-    say_ratio,
-)
+from tensortriage.compare.judgement.relative_error import say_ratio
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
