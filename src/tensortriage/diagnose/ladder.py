@@ -29,11 +29,9 @@ from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     reference_is_sound,
     says_nothing,
 )
-from tensortriage.diagnose.rungs.premises.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.premises.network import network_changed
 from tensortriage.diagnose.rungs.premises.own_rows import contradictions
 from tensortriage.diagnose.rungs.premises.random_data import random_data
-from tensortriage.diagnose.rungs.premises.repeated import run_to_run
 from tensortriage.diagnose.rungs.premises.second_opinion import second_reference
 from tensortriage.diagnose.rungs.premises.shape_sweep import broken_shape, sweep, with_shapes
 from tensortriage.diagnose.rungs.premises.training_mode import left_in_training, with_training
@@ -46,6 +44,8 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
     sound_quantization,
 )
 from tensortriage.diagnose.rungs.rung import Rung
+from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
+from tensortriage.diagnose.rungs.variation.repeated import run_to_run
 from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind

@@ -7,7 +7,7 @@ import pytest
 
 from diagnosing import ask, named, step
 from running_cli import EXAMPLES
-from tensortriage.diagnose.rungs.premises.intermittent import BUILDS_IN_DOUBT
+from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT
 from tensortriage.search.statistics.repeats import runs_needed
 
 pytestmark = pytest.mark.slow

@@ -1,1 +1,1 @@
-"""Is there a failure of the engine at all? Repetition, inputs, shapes, model, reference."""
+"""Is there a failure of the engine at all? Inputs, shapes, model, network, reference."""

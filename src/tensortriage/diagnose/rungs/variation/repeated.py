@@ -18,8 +18,8 @@ from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed
 from tensortriage.diagnose.measurements.soundness import failed, run_once
-from tensortriage.diagnose.rungs.premises.race import first_to_differ, same
 from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.variation.race import first_to_differ, same
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind

@@ -13,9 +13,9 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
-from tensortriage.diagnose.rungs.premises.intermittent_cause import cause_of
-from tensortriage.diagnose.rungs.premises.rebuilds import Build, Features, bad_ones, first_build, rebuilds
 from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.rungs.variation.intermittent_cause import cause_of
+from tensortriage.diagnose.rungs.variation.rebuilds import Build, Features, bad_ones, first_build, rebuilds
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import VariesBuilds

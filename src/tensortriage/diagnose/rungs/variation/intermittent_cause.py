@@ -13,8 +13,8 @@ from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
-from tensortriage.diagnose.rungs.premises.rebuilds import Build, result_of
 from tensortriage.diagnose.rungs.rung import Answer
+from tensortriage.diagnose.rungs.variation.rebuilds import Build, result_of
 from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD, Confidence, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
