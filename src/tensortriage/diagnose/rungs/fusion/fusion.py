@@ -39,36 +39,36 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     pieces = evidence.local is not None  # else the target cannot build pieces of the model
     nodes = runnable(inv, evidence.feed) if pieces else ()
     vanishes = marking_restores(inv, evidence)
-    found: Together | None = None
+    joint: Together | None = None
     if pieces:
         tried = rounds(inv, evidence, nodes, trusted=not vanishes)
-        found, excused = find_together(inv, evidence, tried, excuse=partial(taken_in_pieces, inv, evidence))
+        joint, excused = find_together(inv, evidence, tried, excuse=partial(taken_in_pieces, inv, evidence))
         if excused:
             return excused
     marks: tuple[str, ...] = ()
-    if found is None and vanishes:
+    if joint is None and vanishes:
         marks = told_breakers(inv, evidence, [inv.values])
         if marks and pieces:
-            found, _ = find_together(inv, evidence, around(inv, marks, nodes))
-    if found is None and not marks:
+            joint, _ = find_together(inv, evidence, around(inv, marks, nodes))
+    if joint is None and not marks:
         answer = (
             f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
         )
         inv.answered(QUESTION, answer, since=since)
         return None
-    if found is not None:
-        tell(inv, found, since)
-        marks = marks or told_breakers(inv, evidence, candidates(inv, found))
-    return with_sets(inv, evidence, found, marks) if found else only_marks(inv, evidence, marks)
+    if joint is not None:
+        tell(inv, joint, since)
+        marks = marks or told_breakers(inv, evidence, candidates(inv, joint))
+    return with_sets(inv, evidence, joint, marks) if joint else only_marks(inv, evidence, marks)
 
 
 def marking_restores(inv: Investigation, evidence: Evidence) -> bool:
     """Say whether the answer was right in the instrumented run."""
     names = evidence.worst.metrics
-    seen = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
-    if len(seen) < len(names):
+    figures = {name: figure for name, figure in (evidence.in_context or {}).items() if name in names}
+    if len(figures) < len(names):
         return False
-    marked = OutputFigures(seen, judged=evidence.in_context_judged)
+    marked = OutputFigures(figures, judged=evidence.in_context_judged)
     return sound(inv, judge(inv, evidence.feed, marked, evidence.worst.floors), inv.question.target)
 
 
@@ -77,8 +77,8 @@ def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -
     graph, radius = inv.model.graph, 0
     seeds = []
     for value in marks:
-        made = graph.producer(value)
-        seeds.append({user.name for user in graph.consumers(value)} | ({made.name} if made else set()))
+        maker = graph.producer(value)
+        seeds.append({user.name for user in graph.consumers(value)} | ({maker.name} if maker else set()))
     while True:
         sets = disjoint(neighbourhood(graph, names & {*nodes}, radius, nodes) for names in seeds)
         if sets:
@@ -88,54 +88,54 @@ def around(inv: Investigation, marks: tuple[str, ...], nodes: tuple[str, ...]) -
         radius = max(1, 2 * radius)
 
 
-def candidates(inv: Investigation, found: Together) -> list[tuple[str, ...]]:
+def candidates(inv: Investigation, joint: Together) -> list[tuple[str, ...]]:
     """Return the values within each set found, and within the windows that hold no such set."""
     graph = inv.model.graph
-    pieces = [item.nodes for item in found.sets]
-    pieces += [item.nodes for item in found.wrong if not any({*small} <= {*item.nodes} for small in pieces)]
+    pieces = [item.nodes for item in joint.sets]
+    pieces += [item.nodes for item in joint.wrong if not any({*small} <= {*item.nodes} for small in pieces)]
     return [inner_values(graph, nodes) for nodes in pieces]
 
 
-def tell(inv: Investigation, found: Together, since: Mark) -> None:
+def tell(inv: Investigation, joint: Together, since: Mark) -> None:
     """Record what was found."""
-    first = found.sets[0]
+    first = joint.sets[0]
     names = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
-    more = len(found.sets) - 1
+    more = len(joint.sets) - 1
     inv.answered(
         QUESTION,
         f"yes: {names} ({', '.join(map(repr, first.nodes))})"
         + (f" and {more} more such {'sets' if more > 1 else 'set'}" if more else "")
-        + f", found in {found.where}; injecting them explains {found.explained:.0%} of the output error",
+        + f", found in {joint.where}; injecting them explains {joint.explained:.0%} of the output error",
         since=since,
-        sets=[list(item.nodes) for item in found.sets],
-        floor_ratios=[item.ratio for item in found.sets],
-        errors=[dict(item.errors) for item in found.sets],
-        found_in=found.where,
-        places=len(found.wrong),
-        explained=found.explained,
+        sets=[list(item.nodes) for item in joint.sets],
+        floor_ratios=[item.ratio for item in joint.sets],
+        errors=[dict(item.errors) for item in joint.sets],
+        found_in=joint.where,
+        places=len(joint.wrong),
+        explained=joint.explained,
         observation="isolated",
     )
 
 
-def with_sets(inv: Investigation, evidence: Evidence, found: Together, marks: tuple[str, ...]) -> Verdict:
+def with_sets(inv: Investigation, evidence: Evidence, joint: Together, marks: tuple[str, ...]) -> Verdict:
     """The ops are known, and perhaps what breaks their fusion."""
-    first = found.sets[0]
+    first = joint.sets[0]
     graph = inv.model.graph
     types = " + ".join(graph.node(name).op_type for name in first.nodes)
     error = max(first.errors.values(), default=0.0)
-    others = f" ({len(found.sets)} such sets)" if len(found.sets) > 1 else ""
+    others = f" ({len(joint.sets)} such sets)" if len(joint.sets) > 1 else ""
     culprits = [
         culprit(inv, evidence, item, name, weight)
-        for item, weight in zip(found.sets, found.influence, strict=True)
+        for item, weight in zip(joint.sets, joint.influence, strict=True)
         for name in item.nodes
     ][:MOST_CULPRITS]
     return dataclasses.replace(
         inv.verdict(
             VerdictKind.FUSION_FAULT,
-            FUSION_CURED if marks else blamed(max(found.explained, LEAST_BLAMED), at_most=FUSED),
+            FUSION_CURED if marks else blamed(max(joint.explained, LEAST_BLAMED), at_most=FUSED),
             f"{types} ({', '.join(map(repr, first.nodes))}) are right alone and wrong together on "
             f"{inv.question.target}{others}: relative error {say(error)}, {say_ratio(first.ratio)}; "
-            f"{'it explains' if len(found.sets) == 1 else 'they explain'} {found.explained:.0%} of the output error"
+            f"{'it explains' if len(joint.sets) == 1 else 'they explain'} {joint.explained:.0%} of the output error"
             + breakers_words(marks),
             culprits=culprits,
             next=following(inv, marks),
@@ -190,8 +190,8 @@ def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -
 
 def ends_of(graph: Graph, value: str) -> list[tuple[Node, str]]:
     """Return the nodes at both ends of a value, with what each does to it."""
-    made = graph.producer(value)
-    return ([(made, "makes")] if made else []) + [(user, "uses") for user in graph.consumers(value)]
+    maker = graph.producer(value)
+    return ([(maker, "makes")] if maker else []) + [(user, "uses") for user in graph.consumers(value)]
 
 
 def neighbour(node: Node, word: str, value: str) -> Culprit:

@@ -95,19 +95,19 @@ def weigh(inv: Investigation, evidence: Evidence, sets: Sequence[Wired]) -> Infl
     return influence(inv, evidence.feed, local, list(ends))
 
 
-def decisive(seen: Influence) -> bool:
+def decisive(weights: Influence) -> bool:
     """Say whether injected errors make the failure."""
-    return is_decisive(seen.explained)
+    return is_decisive(weights.explained)
 
 
-def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], seen: Influence) -> bool:
+def cured(inv: Investigation, evidence: Evidence, wrong: Sequence[Wired], weights: Influence) -> bool:
     """Say whether sets whose errors are not negligible are wrong in the whole model too: marking them makes it right.
 
     Of faults in many places each is blurred by the others' errors, which injecting golden-fed results does not have.
     """
     inner = {value for item in wrong for value in inner_values(inv.model.graph, item.nodes)}
     marked = [value for value in inv.values if value in inner]
-    return bool(marked) and counts(seen.explained, 1.0) and restores(inv, evidence, marked)
+    return bool(marked) and counts(weights.explained, 1.0) and restores(inv, evidence, marked)
 
 
 def shrunk(

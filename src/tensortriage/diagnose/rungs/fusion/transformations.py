@@ -58,22 +58,22 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
         inv.answered(QUESTION, answer, since=since, tried=tried)
         return Answer()
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
-    found = Configuration(works[1], breaks, EngineSpec(target.name, options))
-    found = by_pass(inv, evidence, found) or found
-    if not all(right(inv, evidence, found.works, feed=number) for number in range(len(evidence.results))):
+    config = Configuration(works[1], breaks, EngineSpec(target.name, options))
+    config = by_pass(inv, evidence, config) or config
+    if not all(right(inv, evidence, config.works, feed=number) for number in range(len(evidence.results))):
         inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
         return Answer()
-    because = f", because of {found.transformation}" if found.passes else ""
+    because = f", because of {config.transformation}" if config.passes else ""
     inv.answered(
         QUESTION,
         f"right with {works[0]}, wrong with {breaks}{because}",
         since=since,
         tried=tried,
-        passes=list(found.passes),
-        works=str(found.works),
+        passes=list(config.passes),
+        works=str(config.works),
         observation="deployed",
     )
-    return Answer(findings=Findings(configuration=found))
+    return Answer(findings=Findings(configuration=config))
 
 
 def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int | None = None) -> bool | None:
@@ -88,7 +88,7 @@ def right(inv: Investigation, evidence: Evidence, spec: EngineSpec, *, feed: int
         return None
 
 
-def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Configuration | None:
+def by_pass(inv: Investigation, evidence: Evidence, config: Configuration) -> Configuration | None:
     """Return the passes that break the first wrong rung, and the user's options without them; None when not known."""
     target = inv.question.target
     engine = create(target)
@@ -96,16 +96,16 @@ def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Con
         return None
     path = inv.workspace.file(inv.model)
     try:
-        names = tuple(engine.passes(path, found.broken.options))
+        names = tuple(engine.passes(path, config.broken.options))
     finally:
         inv.workspace.release(path)
-    if not names or not right(inv, evidence, left_out(engine, found.broken, names)):
+    if not names or not right(inv, evidence, left_out(engine, config.broken, names)):
         return None
 
     def oracle(candidate: tuple[str, ...], attempt: int) -> OracleVerdict:
         del attempt
         absent = [name for name in names if name not in candidate]
-        answer = right(inv, evidence, left_out(engine, found.broken, absent))
+        answer = right(inv, evidence, left_out(engine, config.broken, absent))
         return OracleVerdict(
             {True: CandidateOutcome.PASS, False: CandidateOutcome.SAME, None: CandidateOutcome.UNRESOLVED}[answer]
         )
@@ -118,8 +118,8 @@ def by_pass(inv: Investigation, evidence: Evidence, found: Configuration) -> Con
     for disabled in (*((name,) for name in reversed(guilty)), guilty):
         cured = left_out(engine, target, disabled)
         if right(inv, evidence, cured):
-            return dataclasses.replace(found, works=cured, passes=guilty, disabled=disabled)
-    return dataclasses.replace(found, passes=guilty)
+            return dataclasses.replace(config, works=cured, passes=guilty, disabled=disabled)
+    return dataclasses.replace(config, passes=guilty)
 
 
 def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> EngineSpec:
@@ -130,11 +130,11 @@ def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> En
 @rung(CHANGES, reads=("configuration",))
 def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a transformation to blame though no set of ops shows it? Then the ops are those whose regions it changes."""
-    found = evidence.configuration
-    if found is None or changes_precision(inv, found):
+    config = evidence.configuration
+    if config is None or changes_precision(inv, config):
         return None
     since = inv.mark()
-    before, after = regions(inv, found.works), regions(inv, found.broken)
+    before, after = regions(inv, config.works), regions(inv, config.broken)
     changed = [nodes for nodes in after if nodes not in before]
     ops = [name for nodes in changed for name in nodes]
     inv.answered(
@@ -145,22 +145,22 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
     graph = inv.model.graph
     culprits = [
-        Culprit(node.name, node.op_type, node.outputs[0], reason=f"in a region that only {found.breaks} makes")
+        Culprit(node.name, node.op_type, node.outputs[0], reason=f"in a region that only {config.breaks} makes")
         for node in map(graph.node, ops[:10])
     ]
-    what = "optimizer pass" if len(found.passes) == 1 else "optimizer passes"
-    named = f"the {what} {found.transformation}" if found.passes else f"what {found.breaks} turns on"
+    what = "optimizer pass" if len(config.passes) == 1 else "optimizer passes"
+    named = f"the {what} {config.transformation}" if config.passes else f"what {config.breaks} turns on"
     return inv.verdict(
         VerdictKind.FUSION_FAULT,
-        TRANSFORMATION_CURED if found.passes else TRANSFORMATION_HELPS,
-        f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {found.works} is right",
+        TRANSFORMATION_CURED if config.passes else TRANSFORMATION_HELPS,
+        f"{named} makes {inv.question.target} wrong: no op is wrong by itself, and {config.works} is right",
         culprits=culprits,
     )
 
 
-def changes_precision(inv: Investigation, found: Configuration) -> bool:
+def changes_precision(inv: Investigation, config: Configuration) -> bool:
     """Say whether the working configuration computes in another format, which says nothing about transformations."""
-    return precision_of(found.works) is not inv.precision
+    return precision_of(config.works) is not inv.precision
 
 
 def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], None]:
@@ -175,8 +175,8 @@ def regions(inv: Investigation, spec: EngineSpec) -> Mapping[tuple[str, ...], No
 
 def with_cure(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
     """Return a verdict whose first command is the configuration that works, where one is known."""
-    found = evidence.configuration
-    if found is None:
+    config = evidence.configuration
+    if config is None:
         return verdict
-    command = inv.command("diagnose", "--target", str(found.works))
+    command = inv.command("diagnose", "--target", str(config.works))
     return dataclasses.replace(verdict, next=(command, *verdict.next))

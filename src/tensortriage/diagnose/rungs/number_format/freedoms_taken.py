@@ -46,7 +46,7 @@ def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wir
     return explained(inv, evidence, freedoms, words_of_pieces(inv, pieces))
 
 
-def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], told: str) -> Verdict | None:
+def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], chosen: str) -> Verdict | None:
     """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
     since = inv.mark()
     try:
@@ -59,7 +59,9 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
             precision=inv.precision,
         )
     except (EngineError, UsageError) as problem:
-        inv.answered(QUESTION, f"unknown: {told}, but the model cannot be evaluated so: {problem.message}", since=since)
+        inv.answered(
+            QUESTION, f"unknown: {chosen}, but the model cannot be evaluated so: {problem.message}", since=since
+        )
         return None
     worst = evidence.worst
     gaps = {
@@ -71,7 +73,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
     left = suspects(inv, evidence.feed, evidence.local) if evidence.local else []
     inv.answered(
         QUESTION,
-        f"{'partly' if beyond else 'yes'}: {told}"
+        f"{'partly' if beyond else 'yes'}: {chosen}"
         + (f"; output '{beyond[0]}' is {say_gap(gaps[beyond[0]])} against what that predicts" if beyond else ""),
         since=since,
         freedoms=[freedom.name for freedom in dict.fromkeys(freedoms)],
@@ -88,7 +90,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
     return inv.verdict(
         VerdictKind.ROUNDING,
         FREEDOMS_EXPLAIN.on(inv.inputs_word),
-        f"no op is to blame: {told}, as engines of its class do; output '{name}' has relative error {say(error)}, "
+        f"no op is to blame: {chosen}, as engines of its class do; output '{name}' has relative error {say(error)}, "
         f"predicted {say(predicted.get(name))} ({say_gap(gaps.get(name, 0.0))}){others}"
         + "".join(f"; to avoid it, {words}" for words in sorted(avoided)),
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
@@ -97,25 +99,25 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
 
 def words_of_ops(inv: Investigation, local: Local) -> str:
     """Return what was chosen, in words: ``Tanh: approximated function, usual on GPUs (local error 8.9e-06)``."""
-    told = []
+    clauses = []
     for freedom in dict.fromkeys(local.floors.taken.values()):
         values = [value for value, taken in local.floors.taken.items() if taken is freedom]
         kinds = Counter(node.op_type for value in values if (node := inv.model.graph.producer(value)) is not None)
         ops = " and ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.most_common())
         worst = max((local.error(value) or 0.0 for value in values), default=0.0)
-        told.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{say(worst)})")
-    return "; ".join(told)
+        clauses.append(f"{ops}: {freedom.words} (local error {'up to ' * (len(values) > 1)}{say(worst)})")
+    return "; ".join(clauses)
 
 
 def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
     """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``."""
-    told: dict[tuple[str, str], list[float]] = {}
+    errors_of: dict[tuple[str, str], list[float]] = {}
     for piece in pieces:
         kinds = " + ".join(inv.model.graph.node(name).op_type for name in piece.nodes[:MOST_NAMED])
         kinds += f" + {len(piece.nodes) - MOST_NAMED} more" if len(piece.nodes) > MOST_NAMED else ""
         for freedom, error in piece.taken.values():
-            told.setdefault((kinds, freedom.words), []).append(error)
-    (kinds, words), errors = max(told.items(), key=lambda item: max(item[1]))
-    others = sum(map(len, told.values())) - 1
+            errors_of.setdefault((kinds, freedom.words), []).append(error)
+    (kinds, words), errors = max(errors_of.items(), key=lambda item: max(item[1]))
+    others = sum(map(len, errors_of.values())) - 1
     more = f", and so in {others} more pieces" if others else ""
     return f"{kinds} as one: {words} (error up to {say(max(errors))}{more})"

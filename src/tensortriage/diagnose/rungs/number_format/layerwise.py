@@ -33,7 +33,7 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     since = inv.mark()
     golden = inv.golden(worst.feed)
     try:
-        found = inv.measured(
+        marked = inv.measured(
             inv.question.target,
             inv.model,
             worst.feed,
@@ -53,18 +53,18 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     moved = [
         name
         for name, figure in worst.metrics.items()
-        if name in found.metrics and not alike(found.metrics[name].rms_error, figure.rms_error)
+        if name in marked.metrics and not alike(marked.metrics[name].rms_error, figure.rms_error)
     ]
     makers = {value: node for value in inv.values if value in golden and (node := inv.model.graph.producer(value))}
-    errors = {value: error_of(figure) for value, figure in found.metrics.items()}
+    errors = {value: error_of(figure) for value, figure in marked.metrics.items()}
     above = [value for value in makers if beyond_fp32(ratio_of(errors.get(value), floors.get(value)))]
     answer = f"{len(above)} of {len(makers)} tensors are above {MATCH_FACTOR:g}x their floor"
     if above:
         answer += f", the first is '{above[0]}' ({makers[above[0]].op_type})"
-    if found.misshapen:
-        answer += f"; {len(found.misshapen)} have another shape or type, the first is '{next(iter(found.misshapen))}'"
+    if marked.misshapen:
+        answer += f"; {len(marked.misshapen)} have another shape or type, the first is '{next(iter(marked.misshapen))}'"
     answer += "; marking moved the outputs" if moved else "; marking left the outputs as they were"
-    if hidden := found.unseen.sentence():
+    if hidden := marked.unseen.sentence():
         answer += f"; {hidden}"
     inv.answered(
         QUESTION,
@@ -74,8 +74,8 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
         above=above[:20],
         outputs_moved_by_marking=moved,
         observation="instrumented",
-        refused=dict(found.unseen.refused),
-        left_out=list(found.unseen.left_out),
+        refused=dict(marked.unseen.refused),
+        left_out=list(marked.unseen.left_out),
         seen=dict(inv.tally.seen),
     )
-    return Findings(in_context=found.metrics, in_context_judged=found.judged, in_context_moved=tuple(moved))
+    return Findings(in_context=marked.metrics, in_context_judged=marked.judged, in_context_moved=tuple(moved))

@@ -101,11 +101,11 @@ def enough_kept(
     """
     graph = inv.model.graph
     kept = {node.name for node in origins} | set(wide)
-    found = floors_in_range(inv, feed, floors, kept)
+    in_range = floors_in_range(inv, feed, floors, kept)
     for _ in range(MOST_ROUNDS):
-        feeding = {made.name for name in kept for value in graph.node(name).uses if (made := graph.producer(value))}
-        if all(math.isfinite(found.target[name]) for name in outputs) or feeding <= kept:
+        feeding = {maker.name for name in kept for value in graph.node(name).uses if (maker := graph.producer(value))}
+        if all(math.isfinite(in_range.target[name]) for name in outputs) or feeding <= kept:
             break
         kept |= feeding
-        found = floors_in_range(inv, feed, floors, kept)
-    return kept, found
+        in_range = floors_in_range(inv, feed, floors, kept)
+    return kept, in_range

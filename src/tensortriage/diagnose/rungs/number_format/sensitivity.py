@@ -120,9 +120,9 @@ def jitter_floors(inv: Investigation, feed: Feed) -> Mapping[str, float]:
                 fed = {**tensors, **moved, **{USE_PREFIX + name: np.array(True) for name in first}}
             else:
                 fed = jitter(tensors, seed=seed)
-            found = runner.run(fed)
+            results = runner.run(fed)
             for name in outputs:
-                if np.shape(found[name]) == golden.spec(name).shape:
-                    error = error_of(measure(np.asarray(golden[name]), np.asarray(found[name])))
+                if np.shape(results[name]) == golden.spec(name).shape:
+                    error = error_of(measure(np.asarray(golden[name]), np.asarray(results[name])))
                     largest[name] = max(largest[name], error)
     return largest

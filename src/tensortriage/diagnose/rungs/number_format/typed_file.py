@@ -62,18 +62,18 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     kept = tuple(
         n.name for n in beside.original.graph.nodes if n.name in inv.model.graph and n.name not in beside.typed
     )
-    told = f"{precision.value} in {len(beside.typed)} of {len(beside.typed) + len(kept)} nodes"
+    share = f"{precision.value} in {len(beside.typed)} of {len(beside.typed) + len(kept)} nodes"
     try:
         away = _distance(inv, beside, feed)
     except (EngineError, ModelError, DataError) as error:
         inv.answered(QUESTION, f"unknown: {error.message}", since=since)
         return None
     same = not any(beyond_fp32(ratio) for ratio in away.values())
-    answer = f"yes: {told}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
+    answer = f"yes: {share}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
     inv.answered(QUESTION, answer, since=since, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
-    return _by_format(inv, evidence, beside, precision, kept, f"the target's model is the reference's, {told}")
+    return _by_format(inv, evidence, beside, precision, kept, f"the target's model is the reference's, {share}")
 
 
 def _coarsest(beside: Correspondence) -> Precision:
@@ -100,29 +100,30 @@ def _by_format(
     beside: Correspondence,
     precision: Precision,
     kept: tuple[str, ...],
-    told: str,
+    sentence: str,
 ) -> Answer:
     """Hold the target's error with its own file against what the format makes of the original."""
     asked = inv.question
     if inv.precision in ROUNDED:  # what the engine rounds to by itself, whatever the file says
         precision, kept = inv.precision, ()
     try:
-        metrics = []
+        measured = []
         for feed in asked.feeds:
             golden = inv.golden_outputs(feed)
             fed = check_feed(feed, beside.changed.inputs, casting=Casting.ROUND)
             outputs = run_once(inv, asked.target, beside.changed, fed)
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
             if mismatched({name: golden[name] for name in wanted}, outputs):
-                return Answer(findings=Findings(unexplained=told))
-            metrics.append(compare_all(((name, outputs[name]) for name in wanted), golden).metrics)
+                return Answer(findings=Findings(unexplained=sentence))
+            measured.append(compare_all(((name, outputs[name]) for name in wanted), golden).metrics)
     except (EngineError, DataError):
-        return Answer(findings=Findings(unexplained=told))  # the ladder finds out how it fails
+        return Answer(findings=Findings(unexplained=sentence))  # the ladder finds out how it fails
     options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
     emulated = inv.about(asked.on_target(EngineSpec("emulate", options), kept=kept))
     floors = output_floors(emulated)
     results = tuple(
-        judge(emulated, feed, OutputFigures(found), floors) for feed, found in zip(asked.feeds, metrics, strict=True)
+        judge(emulated, feed, OutputFigures(figures), floors)
+        for feed, figures in zip(asked.feeds, measured, strict=True)
     )
     worst = worst_result(results)
     if worst.passes:
@@ -130,9 +131,9 @@ def _by_format(
     answer = _explained(emulated, evidence.with_(results=results))
     if (verdict := answer.verdict) is None:
         name, error, _ = worst.worst
-        told += f"; output '{name}' differs by {say(error)}, which its format does not explain"
-        return Answer(findings=Findings(same_network=True, unexplained=told))
-    summary, following = f"{told}: {verdict.summary}", verdict.next
+        sentence += f"; output '{name}' differs by {say(error)}, which its format does not explain"
+        return Answer(findings=Findings(same_network=True, unexplained=sentence))
+    summary, following = f"{sentence}: {verdict.summary}", verdict.next
     if verdict.kind is VerdictKind.ROUNDING:
         look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
         following = (inv.command("run", *look),)

@@ -75,36 +75,38 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
         words = f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} make another shape or type"
         inv.answered(question, words, since=since, misshapen=dict(local.misshapen))
         return None, None
-    found = suspects(inv, feed, local)
-    if not found:
+    above = suspects(inv, feed, local)
+    if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
         inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}", since=since)
         return None, None
-    ratios = dict(found)
-    seen = influence(inv, feed, local, list(ratios))
+    ratios = dict(above)
+    weights = influence(inv, feed, local, list(ratios))
     measured = max(evidence.worst.errors.values())
-    ranked = sorted(seen.alone, key=lambda value: (-seen.alone[value], -ratios[value]))
-    largest = seen.alone[ranked[0]] if ranked else 0.0
-    named = [value for value in ranked if largest > 0.0 and counts(seen.alone[value], largest)]
+    ranked = sorted(weights.alone, key=lambda value: (-weights.alone[value], -ratios[value]))
+    largest = weights.alone[ranked[0]] if ranked else 0.0
+    named = [value for value in ranked if largest > 0.0 and counts(weights.alone[value], largest)]
     inv.answered(
         question,
-        f"{len(found)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
-        f"{seen.explained:.0%} of the output error"
-        + (f" where results are rounded to {inv.precision.value}" if seen.rounded else ""),
+        f"{len(above)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
+        f"{weights.explained:.0%} of the output error"
+        + (f" where results are rounded to {inv.precision.value}" if weights.rounded else ""),
         since=since,
         suspects={value: ratios[value] for value in list(ratios)[:12]},
-        influence={value: seen.alone[value] for value in ranked[:12]},
-        explained=seen.explained,
+        influence={value: weights.alone[value] for value in ranked[:12]},
+        explained=weights.explained,
         measured_error=measured,
     )
-    if not named or not is_decisive(seen.explained):
-        return None, seen
+    if not named or not is_decisive(weights.explained):
+        return None, weights
     alike = Instances.of(inv.model).alike
     culprits = tuple(
-        with_instances(inv.model.graph, local, alike, culprit_of(inv, local.error(value), seen, value, ratios[value]))
+        with_instances(
+            inv.model.graph, local, alike, culprit_of(inv, local.error(value), weights, value, ratios[value])
+        )
         for value in named[:10]
     )
-    return Blame(culprits, len(named), seen.explained), with_the_rest(inv, feed, local, seen)
+    return Blame(culprits, len(named), weights.explained), with_the_rest(inv, feed, local, weights)
 
 
 def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ...]], culprit: Culprit) -> Culprit:
@@ -127,7 +129,7 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
     return dataclasses.replace(culprit, reason=f"{culprit.reason}; {words}", instances=tuple(wrong), alike=len(place))
 
 
-def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: str, ratio: float) -> Culprit:
+def culprit_of(inv: Investigation, error: float | None, weights: Influence, value: str, ratio: float) -> Culprit:
     """Return a suspect as culprit with its triple of figures."""
     node = inv.model.graph.producer(value)
     assert node is not None
@@ -136,7 +138,7 @@ def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: 
         node.op_type,
         value,
         local_error=error,
-        influence=seen.alone.get(value),
+        influence=weights.alone.get(value),
         floor_ratio=ratio,
         reason=f"on golden inputs its result has relative error {say(error)}, {say_ratio(ratio)}",
     )
@@ -144,10 +146,10 @@ def culprit_of(inv: Investigation, error: float | None, seen: Influence, value: 
 
 def misled(inv: Investigation, evidence: Evidence, node: Node) -> bool:
     """Say whether an op may have been fed wrong operands: one that is above its floor in the target's own run."""
-    seen = evidence.in_context or {}
+    figures = evidence.in_context or {}
     floors = evidence.floors.target if evidence.floors else {}
     for name in node.uses:
-        if name in seen:
+        if name in figures:
             ratio = ratio_of(evidence.error(name), floors.get(name))
             if ratio is None or stands_out(ratio):
                 return True

@@ -67,77 +67,77 @@ def of_elements(
         rules: How the NaN or Inf of these ops came to be, in words, by node name; None when the error is finite.
     """
     since = inv.mark()
-    seen = before(inv, evidence, list(starts))
-    masks = trail(inv, evidence, wrong_elements(inv, evidence, starts, seen, finite=rules is None), seen)
+    arrays = before(inv, evidence, list(starts))
+    masks = trail(inv, evidence, wrong_elements(inv, evidence, starts, arrays, finite=rules is None), arrays)
     if not masks:
         return Answer()
     try:
-        found = element_errors(inv, evidence, masks)
-        if found.wrong:
-            return of_an_op(inv, evidence, starts, found, rules, since)
+        errors = element_errors(inv, evidence, masks)
+        if errors.wrong:
+            return of_an_op(inv, evidence, starts, errors, rules, since)
     except (EngineError, UsageError) as error:
         inv.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}", since=since)
         return Answer()
-    if found.flushed:
-        return Answer(of_flushed_numbers(inv, starts, found.flushed, rules, since))
+    if errors.flushed:
+        return Answer(of_flushed_numbers(inv, starts, errors.flushed, rules, since))
     inv.answered(QUESTION, "no: alone, no op makes a wrong element that leads there", since=since)
     return Answer()
 
 
 def wrong_elements(
-    inv: Investigation, evidence: Evidence, starts: Sequence[Node], seen: Mapping[str, np.ndarray], *, finite: bool
+    inv: Investigation, evidence: Evidence, starts: Sequence[Node], arrays: Mapping[str, np.ndarray], *, finite: bool
 ) -> dict[str, np.ndarray]:
     """Return the elements that fail in some ops: those not finite, or those beyond their tensor's floor."""
     golden, floors = inv.golden(evidence.feed), evidence.floors.target if evidence.floors else {}
-    found = {}
-    for name in (value for node in starts for value in node.outputs if value in seen and value in golden):
-        right, made = np.asarray(golden[name]), seen[name]
-        if right.shape != made.shape or not DType.from_numpy(right.dtype).is_float:
+    masks = {}
+    for name in (value for node in starts for value in node.outputs if value in arrays and value in golden):
+        right, computed = np.asarray(golden[name]), arrays[name]
+        if right.shape != computed.shape or not DType.from_numpy(right.dtype).is_float:
             continue
-        mask = mismatches(right, made)
+        mask = mismatches(right, computed)
         if finite and name in floors:
             exact = right.astype(np.float64)
             size = float(np.sqrt(np.mean(np.square(exact[np.isfinite(exact)])))) if exact.size else 0.0
             with np.errstate(invalid="ignore"):
-                mask = mask | (np.abs(made.astype(np.float64) - exact) > floors[name] * size)
+                mask = mask | (np.abs(computed.astype(np.float64) - exact) > floors[name] * size)
         if mask.any():
-            found[name] = mask
-    return found
+            masks[name] = mask
+    return masks
 
 
 def of_an_op(
     inv: Investigation,
     evidence: Evidence,
     starts: Sequence[Node],
-    found: ElementErrors,
+    errors: ElementErrors,
     rules: Mapping[str, str] | None,
     since: Mark,
 ) -> Answer:
     """Blame the ops that make wrong elements, if these make the failure."""
-    if any(error.node in starts for error in found.wrong):
+    if any(error.node in starts for error in errors.wrong):
         return Answer()  # wrong where it shows: there is nobody else to blame
-    local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(found.results))
-    made = influence(inv, evidence.feed, local, [error.value for error in found.wrong])
-    first, shows = found.wrong[0], starts[0]
+    local = Local({}, Floors({}, {}, {}, ""), {}, MemoryStore(errors.results))
+    weights = influence(inv, evidence.feed, local, [error.value for error in errors.wrong])
+    first, shows = errors.wrong[0], starts[0]
     where = f"element {list(first.index)} of {first.node.op_type} '{first.node.name}'"
     inv.answered(
         QUESTION,
         f"yes: {where} is {spoken(first.found)} instead of {spoken(first.expected)}; injecting the results of "
-        f"{len(found.wrong)} such op{'s' * (len(found.wrong) > 1)} explains {made.explained:.0%} of the failure",
+        f"{len(errors.wrong)} such op{'s' * (len(errors.wrong) > 1)} explains {weights.explained:.0%} of the failure",
         since=since,
         shows_in=[node.name for node in starts],
-        elements={error.value: facts(error) for error in found.wrong},
-        influence=dict(made.alone),
-        explained=made.explained,
+        elements={error.value: facts(error) for error in errors.wrong},
+        influence=dict(weights.alone),
+        explained=weights.explained,
     )
-    if not is_decisive(made.explained):
+    if not is_decisive(weights.explained):
         return Answer()
-    culprits = [culprit_of(inv, evidence, error, found, made, shows, rules) for error in found.wrong]
+    culprits = [culprit_of(inv, evidence, error, errors, weights, shows, rules) for error in errors.wrong]
     how = f" ({rules[shows.name]})" if rules and shows.name in rules else ""
     what = "NaN or Inf that the reference does not have appears" if rules is not None else "the failure shows"
     verdict = inv.verdict(
         VerdictKind.LOCAL_FAULT if rules is None else VerdictKind.NON_FINITE,
-        blamed(made.explained),
+        blamed(weights.explained),
         f"{what} in {shows.op_type} '{shows.name}'{how}, because {first.node.op_type} '{first.node.name}' before it is "
         f"wrong: {culprits[0].reason}",
         culprits=culprits,
@@ -146,21 +146,21 @@ def of_an_op(
             inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
         ],
     )
-    return Answer(verdict, Findings(influence=evidence.influence or made))
+    return Answer(verdict, Findings(influence=evidence.influence or weights))
 
 
 def culprit_of(
     inv: Investigation,
     evidence: Evidence,
     error: ElementError,
-    found: ElementErrors,
-    made: Influence,
+    errors: ElementErrors,
+    weights: Influence,
     shows: Node,
     rules: Mapping[str, str] | None,
 ) -> Culprit:
     """Return an op as culprit, with the element, what it should be, and where it shows."""
     golden, floors = inv.golden(evidence.feed), evidence.floors.target if evidence.floors else {}
-    local = error_of(measure(np.asarray(golden[error.value]), found.results[error.value]))
+    local = error_of(measure(np.asarray(golden[error.value]), errors.results[error.value]))
     more = f" ({error.elements} such elements)" if error.elements > 1 else ""
     ratio = ratio_of(local, floors.get(error.value))
     hidden = ", too little to show in the error of the whole tensor" if not stands_out(ratio) else ""
@@ -170,7 +170,7 @@ def culprit_of(
         error.node.op_type,
         error.value,
         local_error=local,
-        influence=made.alone.get(error.value),
+        influence=weights.alone.get(error.value),
         floor_ratio=ratio,
         reason=f"on golden inputs element {list(error.index)} of its result is {spoken(error.found)} instead of "
         f"{spoken(error.expected)}{more}{hidden}; it shows in "

@@ -19,31 +19,31 @@ from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 @rung(QUESTION, reads=("results", "rounded", "local", "influence", "moved"), gives=("local", "influence"))
 def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
-    blamed_ops, findings = blame(inv, evidence)
-    return Answer(_verdict(inv, evidence.with_(**findings), blamed_ops), findings)
+    fault, findings = blame(inv, evidence)
+    return Answer(_verdict(inv, evidence.with_(**findings), fault), findings)
 
 
-def _verdict(inv: Investigation, evidence: Evidence, found: Blame | None) -> Verdict | None:
+def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Verdict | None:
     """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local)):
         return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value) or inv.refreshed(verdict)
-    if found is None or (evidence.rounded is not None and a_habit(inv, evidence, found)):
+    if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
         return None
-    first = found.culprits[0]
+    first = fault.culprits[0]
     if verdict := at_the_culprit(inv, evidence.feed, first.value):
         return verdict
     # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
     figure = evidence.local.metrics.get(first.value) if evidence.local else None
     lost = figure is not None and figure.nonfinite_mismatch > 0
-    if verdict := of_an_op(inv, evidence, found) or (None if lost else of_a_quantizer(inv, evidence, found)):
+    if verdict := of_an_op(inv, evidence, fault) or (None if lost else of_a_quantizer(inv, evidence, fault)):
         return verdict
     return inv.verdict(
         VerdictKind.NON_FINITE if lost else VerdictKind.LOCAL_FAULT,
-        blamed(max(found.explained, LEAST_BLAMED)),
+        blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is wrong by itself on {inv.question.target}: {first.reason}; "
-        f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
+        f"{'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} {fault.explained:.0%} of the "
         "output error",
-        culprits=found.culprits,
+        culprits=fault.culprits,
         next=[
             reduce_command(inv),
             inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", first.value),
@@ -51,7 +51,7 @@ def _verdict(inv: Investigation, evidence: Evidence, found: Blame | None) -> Ver
     )
 
 
-def a_habit(inv: Investigation, evidence: Evidence, found: Blame) -> bool:
+def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
     """Say whether what is blamed is what the engine does at most ops of these kinds, as with a way of rounding sums.
 
     Where rounding explains the outputs, that is no fault of single ops; one that is far beyond its floor still is.
@@ -59,11 +59,11 @@ def a_habit(inv: Investigation, evidence: Evidence, found: Blame) -> bool:
     local = evidence.local
     if local is None:
         return False
-    values = [culprit.value for culprit in found.culprits]
+    values = [culprit.value for culprit in fault.culprits]
     if any(beyond_fp32(ratio_of(local.error(value), local.floors.target.get(value))) for value in values):
         return False
     beyond = {value for value, _ in suspects(inv, evidence.feed, local)}
-    for kind in {culprit.op_type for culprit in found.culprits}:
+    for kind in {culprit.op_type for culprit in fault.culprits}:
         nodes = [node for node in inv.model.graph.nodes if node.op_type == kind]
         measured = [value for node in nodes for value in node.outputs if value in local.metrics]
         if not is_habit(sum(value in beyond for value in measured), len(measured)):

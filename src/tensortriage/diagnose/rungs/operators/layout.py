@@ -54,18 +54,18 @@ def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     failing = [name for name, within in evidence.worst.within.items() if not within]
     key = inv.key(inv.question.target, inv.model, evidence.feed, "places", failing)
     try:
-        found = inv.case.checks.remember(key, QUESTION, Places, lambda: places(inv, evidence, failing))
+        outputs = inv.case.checks.remember(key, QUESTION, Places, lambda: places(inv, evidence, failing))
     except EngineError:
         return None
-    if found.holds:
-        inv.answered(QUESTION, f"no: {said(found.holds)}", since=since, holds=dict(found.holds))
-        return out_of_order(inv, found.holds)
-    if found.moved:
-        told = "; ".join(f"'{name}': {finding.sentence}" for name, finding in found.moved.items())
-        inv.answered(QUESTION, f"no: {told}", since=since, outputs=facts(found.moved))
+    if outputs.holds:
+        inv.answered(QUESTION, f"no: {said(outputs.holds)}", since=since, holds=dict(outputs.holds))
+        return out_of_order(inv, outputs.holds)
+    if outputs.moved:
+        words = "; ".join(f"'{name}': {finding.sentence}" for name, finding in outputs.moved.items())
+        inv.answered(QUESTION, f"no: {words}", since=since, outputs=facts(outputs.moved))
     else:
         inv.answered(QUESTION, "yes: no other order of their values explains the error", since=since)
-    return Answer(findings=Findings(moved=found.moved))
+    return Answer(findings=Findings(moved=outputs.moved))
 
 
 def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Places:
@@ -75,15 +75,16 @@ def places(inv: Investigation, evidence: Evidence, failing: Sequence[str]) -> Pl
     wrong = {name: np.asarray(outputs[name]) for name in failing}
     reference = {name: np.asarray(golden[name]) for name in failing}
     limits = {n: fp32_limit(max(floors.fp32.get(n, 0.0), floors.target.get(n, 0.0))) for n in failing}
-    found = {n: moved(reference[n], array, floor=floors.target.get(n, 0.0)) for n, array in wrong.items()}
+    patterns = {n: moved(reference[n], array, floor=floors.target.get(n, 0.0)) for n, array in wrong.items()}
     return Places(
-        exchanged(reference, wrong, limits), {name: finding for name, finding in found.items() if finding is not None}
+        exchanged(reference, wrong, limits),
+        {name: finding for name, finding in patterns.items() if finding is not None},
     )
 
 
-def facts(found: Mapping[str, PatternFinding]) -> dict[str, object]:
+def facts(patterns: Mapping[str, PatternFinding]) -> dict[str, object]:
     """Return findings for a step's evidence."""
-    return {name: {"pattern": finding.slug, **finding.evidence} for name, finding in found.items()}
+    return {name: {"pattern": finding.slug, **finding.evidence} for name, finding in patterns.items()}
 
 
 def said(pairs: Mapping[str, str]) -> str:
@@ -102,9 +103,9 @@ def out_of_order(inv: Investigation, pairs: Mapping[str, str]) -> Verdict:
     )
 
 
-def of_an_op(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | None:
+def of_an_op(inv: Investigation, evidence: Evidence, fault: Blame) -> Verdict | None:
     """Does the first of the ops that are wrong by themselves give the right values in another order?"""
-    local, first = evidence.local, found.culprits[0]
+    local, first = evidence.local, fault.culprits[0]
     if local is None or first.value not in local.arrays:
         return None
     golden = inv.golden(evidence.feed)
@@ -115,11 +116,11 @@ def of_an_op(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | 
         return outputs_moved(inv, evidence)
     return inv.verdict(
         VerdictKind.LAYOUT,
-        blamed(max(found.explained, LEAST_BLAMED)),
+        blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' gives the right numbers in the wrong places on {inv.question.target}: "
-        f"{pattern.sentence}; {'it explains' if found.named == 1 else f'{found.named} such ops explain'} "
-        f"{found.explained:.0%} of the output error; {cure(pattern)}",
-        culprits=found.culprits,
+        f"{pattern.sentence}; {'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} "
+        f"{fault.explained:.0%} of the output error; {cure(pattern)}",
+        culprits=fault.culprits,
         next=[reduce_command(inv)],
     )
 
@@ -129,8 +130,8 @@ def share_of_suspects(evidence: Evidence) -> float:
     local = evidence.local
     if local is None or not local.metrics:
         return 0.0
-    found = [is_suspect(local.error(name), local.floors.target.get(name)) for name in local.metrics]
-    return sum(found) / len(found)
+    beyond = [is_suspect(local.error(name), local.floors.target.get(name)) for name in local.metrics]
+    return sum(beyond) / len(beyond)
 
 
 @rung("are the outputs in another layout?", reads=("results", "moved"))

@@ -103,14 +103,14 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
         f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
         since=since,
         origins=[node.name for node in nodes][:20],
-        rules={name: found.facts for name, found in how.items()},
+        rules={name: each.facts for name, each in how.items()},
     )
-    found, findings = blame(inv, evidence)
+    fault, findings = blame(inv, evidence)
     evidence = evidence.with_(**findings)
     where = f"NaN or Inf that the reference does not have appears in {first.op_type} '{first.name}'"
     following = [reduce_command(inv), inv.command("run", "--target", str(inv.question.target), "--validate")]
-    if found is None:
-        rules = {name: made.rule.sentence for name, made in how.items()}
+    if fault is None:
+        rules = {name: each.rule.sentence for name, each in how.items()}
         answer = of_elements(inv, evidence, nodes[:MOST_STARTS], rules)
         verdict = answer.verdict or fusion_fault(inv, evidence).verdict
         verdict = verdict or inv.verdict(
@@ -121,13 +121,13 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
             next=following,
         )
         return Answer(verdict, {**findings, **answer.findings})
-    guilty = found.culprits[0]
-    made = f" ({how[first.name].rule.sentence})" if first.name in how else ""
+    guilty = fault.culprits[0]
+    rule = f" ({how[first.name].rule.sentence})" if first.name in how else ""
     verdict = inv.verdict(
         VerdictKind.NON_FINITE,
-        blamed(max(found.explained, LEAST_BLAMED)),
-        f"{where}{made}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
-        culprits=found.culprits,
+        blamed(max(fault.explained, LEAST_BLAMED)),
+        f"{where}{rule}, because {guilty.op_type} '{guilty.node}' before it is wrong: {guilty.reason}",
+        culprits=fault.culprits,
         next=following,
     )
     return Answer(verdict, findings)

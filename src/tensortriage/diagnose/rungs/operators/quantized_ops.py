@@ -14,22 +14,22 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.quantization.qdq import QUANTIZING_OPS
 
 
-def of_a_quantizer(inv: Investigation, evidence: Evidence, found: Blame) -> Verdict | None:
+def of_a_quantizer(inv: Investigation, evidence: Evidence, fault: Blame) -> Verdict | None:
     """Return the verdict when the most influential op that is wrong on golden inputs works on quantized numbers.
 
     The golden values come from a reference that computes these operators as ONNX defines them, integer products with
     exact int32 sums included, so what differs is the engine's reading of scale, zero point, rounding or saturation.
     """
-    first = found.culprits[0]
+    first = fault.culprits[0]
     if first.op_type not in QUANTIZING_OPS:
         return None
-    culprits = tuple(with_misreading(inv, evidence, c) if c.op_type in QUANTIZING_OPS else c for c in found.culprits)
+    culprits = tuple(with_misreading(inv, evidence, c) if c.op_type in QUANTIZING_OPS else c for c in fault.culprits)
     first = culprits[0]
     return inv.verdict(
         VerdictKind.QUANTIZATION,
-        blamed(max(found.explained, LEAST_BLAMED)),
+        blamed(max(fault.explained, LEAST_BLAMED)),
         f"{first.op_type} '{first.node}' is not computed as ONNX defines it on {inv.question.target}: {first.reason}; "
-        f"{'it explains' if found.named == 1 else f'{found.named} such ops explain'} {found.explained:.0%} of the "
+        f"{'it explains' if fault.named == 1 else f'{fault.named} such ops explain'} {fault.explained:.0%} of the "
         "output error",
         culprits=culprits,
         next=[
