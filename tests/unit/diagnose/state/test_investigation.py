@@ -1,0 +1,54 @@
+"""An investigation of another question leaves the first one as it is, and shares its lab, record and golden values."""
+
+import dataclasses
+
+import pytest
+
+from tensortriage.diagnose.state.investigation import Investigation, Question
+from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.engines.spec import PLAIN, EngineSpec
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.testing import feed_for, mlp, save_model
+from tensortriage.values.dtype import Precision
+
+
+@pytest.fixture
+def inv(tmp_path):
+    proto = mlp(seed=3)
+    feed = Feed("real", feed_for(proto), Origin.REAL)
+    model = Model.load(save_model(proto, tmp_path / "mlp.onnx"))
+    question = Question(model=model, feeds=[feed], reference=PLAIN, target=EngineSpec("onnxruntime"))
+    with Case(tmp_path / "case") as case:
+        investigation = Investigation(question, case)
+        yield investigation
+        investigation.close()
+
+
+def test_another_target_is_asked_about_beside_the_first(inv):
+    feed = inv.question.feeds[0]
+    golden = inv.golden(feed)
+    emulated = inv.about(inv.question.on_target(EngineSpec("emulate", {"precision": "fp16"}), kept=()))
+    assert (inv.precision, emulated.precision) == (Precision.FP32, Precision.FP16)
+    assert not emulated.question.random_too
+    assert inv.question.random_too
+    assert emulated.golden(feed) is golden  # of the same reference, model and feed
+    assert emulated.tally is inv.tally
+
+
+def test_golden_values_of_another_model_are_its_own(inv, tmp_path):
+    other = Model.load(save_model(mlp(seed=4), tmp_path / "other.onnx"))
+    inv.golden(inv.question.feeds[0])
+    of_other = inv.about(inv.question.on_model(other))
+    output = inv.model.outputs[0].name
+    feed = of_other.question.feeds[0]
+    assert (of_other.golden(feed)[output] != inv.golden(feed)[output]).any()
+
+
+def test_steps_of_every_question_are_in_one_record(inv):
+    inv.answered("the first?", "yes", since=inv.mark())
+    doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
+    doubting.answered("the second?", "no", since=doubting.mark())
+    verdict = inv.verdict(VerdictKind.MATCH, 1.0, "so it is")
+    assert [step.question for step in verdict.steps] == ["the first?", "the second?"]
