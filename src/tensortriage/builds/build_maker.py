@@ -1,7 +1,7 @@
-"""Makes builds for a study: asks the engine, judges what came of it, keeps its outputs and sorts its files.
+"""Makes the builds of a study: builds the model on the engine, judges the outputs, keeps them and sorts the files.
 
-Who judges is either the noise floor (or the user's tolerance) on what the build computes, or the user's command, which
-finds the engine and its tactics in files. Every build is kept in the case by content and made only once there.
+A build is judged by its outputs, against the noise floor or the user's tolerance, or by the user's command, which finds
+the engine and its tactics in files. Every build is kept in the case by content and made only once there.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Building again and again until enough is known, and then saying what is.
+"""Builds a model repeatedly until enough is known, then reports what is known.
 
 Three things can be known. If all builds come out alike: that the other kind is rare, which takes a number of builds
 that follows from the rate and the confidence wanted. If both kinds were seen and tactics can be given: nothing more is

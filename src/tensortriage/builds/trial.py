@@ -1,4 +1,4 @@
-"""One build that was judged, and who makes them."""
+"""One judged build, and the interface of what makes builds."""
 
 import dataclasses
 import enum

@@ -1,4 +1,4 @@
-"""``triage engines``: which engines there are, environments for them, and whether one keeps the contract."""
+"""``triage engines``: the list of engines, environments for them, and the test of an engine's contract."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""A command runs in a child of the process that the user started, which answers for it whatever becomes of it.
+"""A command runs in a child of the process that the user started, which reports the end of the child, whatever it is.
 
 Native code can die of a signal, sit in a loop that no Ctrl-C interrupts, or take more memory than was allowed; a
 process cannot tell that about itself. So the parent does nothing but wait. It passes signals on, ends a child that does

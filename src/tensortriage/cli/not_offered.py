@@ -1,6 +1,6 @@
-"""What Polygraphy offers and we do not: each with the one sentence that says what to do instead.
+"""What Polygraphy offers and triage does not, each with one sentence that says what to do instead.
 
-A word of this table is refused by name, never ignored: whoever brings a script along is told which line to change.
+An option of this table is refused by name, never ignored, so that users of existing scripts know which line to change.
 """
 
 from collections.abc import Mapping

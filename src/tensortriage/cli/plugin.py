@@ -1,4 +1,4 @@
-"""``triage plugin``: where patterns of TensorRT plugins match a model, and the model with their nodes in it."""
+"""``triage plugin``: finds where patterns of TensorRT plugins match a model, and puts the plugins there."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""How a command tells what it does: lines that stay, and on a terminal one that says what is under way.
+"""How a command reports progress: lines that stay, and on a terminal one line that shows what is in progress.
 
 What is under way goes to stderr, so that stdout can be piped; a terminal that cannot move its cursor is spared it.
 """

@@ -1,4 +1,4 @@
-"""``triage template``: Python files to start from, where options do not reach: models, networks, configurations.
+"""``triage template``: Python files to start from, for edits, networks and configurations that options cannot express.
 
 What they define has the names and signatures that Polygraphy's scripts have (``load_network``, ``load_config``).
 """

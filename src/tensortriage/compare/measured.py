@@ -1,4 +1,4 @@
-"""Figures of many values of one run against stored tensors, measured as they arrive and remembered in the case."""
+"""Error metrics of many values of one run against stored tensors, measured as they arrive and kept in the case."""
 
 import dataclasses
 import functools

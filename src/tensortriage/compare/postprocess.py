@@ -1,4 +1,4 @@
-"""Looking at outputs through a task's eyes before they are compared: which classes are the top K, not their scores."""
+"""Post-processing of outputs before they are compared: the indices of the top K classes instead of their scores."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""What came of comparing several participants on several feeds, as plain data that any renderer can show."""
+"""The result of comparing several participants on several feeds, as plain data that any renderer can show."""
 
 import dataclasses
 import math

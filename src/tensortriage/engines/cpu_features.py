@@ -1,4 +1,4 @@
-"""What the processor here can multiply: engines of the CPU choose their int8 kernels by it."""
+"""Which multiply instructions this processor has: CPU engines choose their int8 kernels by them."""
 
 import functools
 import platform

@@ -1,4 +1,4 @@
-"""How far a healthy engine may be off at one element, where an element decides what follows.
+"""How large an error a healthy engine may have at one element, where a single element decides what follows.
 
 A tensor's radius is an RMS: an element of 1e-20 among elements of size 1 may be anything up to 1e-7, although the
 logarithm, the quotient or the root of it is then another number. An element-wise operator can be right at every

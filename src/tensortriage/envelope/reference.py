@@ -1,4 +1,4 @@
-"""Judging a reference by the envelope: values that no healthy engine would give of this model are not the truth."""
+"""Judges a reference by the envelope: values that no healthy engine would compute from this model are not the truth."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How far a healthy engine may be off in single rows of a batch, or in any other part of a tensor.
+"""How large an error a healthy engine may have in single rows of a batch, or in any other part of a tensor.
 
 The evaluations are those of the noise floors; here their tensors are kept, so that each part is judged by its own
 magnitude and not by that of the whole.

@@ -1,4 +1,4 @@
-"""What a tensor holds, in a few numbers: NaN and Inf are counted first and then left out of every other figure.
+"""Statistics of a tensor: NaN and Inf are counted first and then left out of every other statistic.
 
 A mean over a tensor with one NaN is NaN and tells nothing; a mean that silently skips it hides what matters most. So
 the counts stand beside the figures, and the figures are those of the finite values.

@@ -1,4 +1,4 @@
-"""Models that are written to be looked at once: marked, so that they are known as such when they are found later."""
+"""Models that are written for one use: they are marked, so that leftovers can be recognised later."""
 
 from pathlib import Path
 

@@ -126,8 +126,8 @@ class PrecisionPlan:
     """A finished search.
 
     Attributes:
-        kept: Names of the nodes that compute in the higher precision, in topological order, with those that hand
-            numbers on between them. Casts are not counted.
+        kept: Names of the nodes that compute in the higher precision, in topological order, with those between them
+            that only pass values on. Casts are not counted.
         builds: Models built on the target.
         checks: Runs on the target, or runs of the check command.
         error: What the outputs are like.

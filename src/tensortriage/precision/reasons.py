@@ -1,4 +1,4 @@
-"""Why a node needs more bits, told from the values it reads and makes in the reference run: a range scan of one node.
+"""Why a node needs more bits, judged by the values that it reads and produces in the reference run.
 
 A format fails in few ways: a value beyond its largest number, a value so small that it falls between its smallest
 numbers, whole numbers that it does not have, angles of many turns, a difference of large numbers that leaves a small

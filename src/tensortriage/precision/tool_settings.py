@@ -1,4 +1,4 @@
-"""The same choice of nodes in the words of other tools, ready to be pasted."""
+"""The same choice of nodes as settings of other tools, ready to be pasted."""
 
 import json
 import re

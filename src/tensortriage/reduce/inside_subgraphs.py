@@ -1,4 +1,4 @@
-"""Going on inside: once no node can be left out, what is in the If, Loop, Scan or function that is left is searched.
+"""Goes on inside: when no more node can be left out, the If, Loop, Scan or function that is left is searched as well.
 
 Inside, it is a reduction like any other, whose whole is the opened piece. That must fail the same way first; where it
 does not, the fault needs the node itself, and the result says so.

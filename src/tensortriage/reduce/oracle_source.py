@@ -1,4 +1,4 @@
-"""Who answers whether a piece fails: engines, a command, or a person. What a reduction needs of each."""
+"""What a reduction needs from whoever judges pieces: engines, a command, or a person."""
 
 import dataclasses
 import enum

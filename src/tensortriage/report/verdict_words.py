@@ -1,4 +1,4 @@
-"""What each verdict word means, said once, for every renderer.
+"""What each verdict means, in one place for all renderers.
 
 The words of `VerdictKind` are for files and scripts; a person who meets ``fusion-fault`` for the first time needs a
 title and one sentence. ``Tone`` is how loud a verdict is, and is always shown as a word and a sign too, never by

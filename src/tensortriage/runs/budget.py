@@ -1,4 +1,4 @@
-"""What a diagnosis may cost in seconds, and what happens when that is spent: it stops and says what was not asked."""
+"""The time budget of a diagnosis; when it is spent, the diagnosis stops and lists the questions that it left out."""
 
 import dataclasses
 import math

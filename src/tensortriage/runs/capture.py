@@ -1,4 +1,4 @@
-"""Capturing intermediate values: let the engine show them, or mark them as outputs, all at once or in batches.
+"""Captures intermediate values: the engine shows them by itself, or they are marked as outputs, at once or in batches.
 
 An engine that can show inner values by itself is asked first; what it does not show is marked. Marking changes what
 engines execute, so a capture is an *instrumented* run; its caller compares the model's own outputs with the deployed

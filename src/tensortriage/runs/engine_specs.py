@@ -1,4 +1,4 @@
-"""Engines as they are asked for: the default reference, and whether what is named can be used here at all."""
+"""Engines as the user names them: the default reference, and the check that a named engine can be used here."""
 
 from tensortriage.engines.base import ChecksOptions
 from tensortriage.engines.registry import create

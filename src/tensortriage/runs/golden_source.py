@@ -1,4 +1,4 @@
-"""A model with the reference's values of it, and a lab to ask engines in: all that a search needs to begin.
+"""A model with its golden values, and a lab to run engines in: all that a search needs to begin.
 
 An investigation is one (`tensortriage.diagnose.state.investigation.Investigation`). What takes a `GoldenSource` asks
 engines and knows nothing of verdicts.

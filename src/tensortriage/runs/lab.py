@@ -1,4 +1,4 @@
-"""Asking engines within one case: sessions kept for reuse, answers remembered by content, one account of what it cost.
+"""Runs engines within one case: sessions are kept for reuse, answers are kept by content, costs are counted.
 
 Whatever searches, measures or judges goes through a `Lab`. It knows nothing of verdicts: only which engine was asked
 what, on which model and feed, and where the tensors lie that it answered with.

@@ -1,4 +1,4 @@
-"""How an attempt to build or run ended; a failure is one of a few kinds, and an answer rather than an accident."""
+"""How an attempt to build or run ended; a failure is one of a few kinds, and a result like any other."""
 
 import dataclasses
 import enum

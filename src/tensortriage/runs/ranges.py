@@ -1,4 +1,4 @@
-"""What number formats cannot hold of a model, from one run of the reference: before any engine is built.
+"""Which values of a model number formats cannot represent, from one run of the reference, before any engine is built.
 
 Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for

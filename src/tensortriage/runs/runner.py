@@ -1,4 +1,4 @@
-"""Running one model on one engine any number of times, with the accounting that verdicts report."""
+"""Runs one model on one engine any number of times, and counts what verdicts report as cost."""
 
 import dataclasses
 import hashlib

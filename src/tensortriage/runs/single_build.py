@@ -1,4 +1,4 @@
-"""One build more: a model compiled anew, run, and asked what it is like, so that builds can be compared."""
+"""One more build: a model compiled anew, run, and described, so that builds can be compared."""
 
 import dataclasses
 import time

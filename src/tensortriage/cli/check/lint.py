@@ -1,4 +1,4 @@
-"""``triage check lint``: what is known to go wrong with a model, before an accuracy hunt begins."""
+"""``triage check lint``: known problems of a model, found before a search for lost accuracy begins."""
 
 import contextlib
 import sys

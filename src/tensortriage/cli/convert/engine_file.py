@@ -1,4 +1,4 @@
-"""From the words of ``triage convert --convert-to trt`` to an engine file."""
+"""Turns a command line of ``triage convert --convert-to trt`` into an engine file."""
 
 import tempfile
 from collections.abc import Mapping

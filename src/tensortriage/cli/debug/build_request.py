@@ -1,4 +1,4 @@
-"""From the words of ``triage debug build`` to a study of builds, and from it to terminal and exit code."""
+"""Turns a command line of ``triage debug build`` into a study of builds, and its result into output and exit code."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""``triage debug precision``: the fewest nodes to keep in higher precision, and the model in which they are."""
+"""``triage debug precision``: the fewest nodes to keep in higher precision, and the mixed-precision model."""
 
 from pathlib import Path
 from typing import Unpack

@@ -1,4 +1,4 @@
-"""From the words of ``triage debug precision`` to a search, and from its result to terminal and exit code."""
+"""Turns a command line of ``triage debug precision`` into a search, and its result into output and exit code."""
 
 import contextlib
 import math

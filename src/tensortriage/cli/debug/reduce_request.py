@@ -1,4 +1,4 @@
-"""From the words of ``triage debug reduce`` to a reduction, and from its result to terminal and exit code."""
+"""Turns a command line of ``triage debug reduce`` into a reduction, and its result into output and exit code."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""From the words of ``triage debug repeat`` to runs, and from them to terminal and exit code."""
+"""Turns a command line of ``triage debug repeat`` into runs, and their result into output and exit code."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Saved accuracy results for people: one line per output, a summary per pair of runners."""
+"""Saved accuracy results as text: one line per output, a summary per pair of runners."""
 
 import dataclasses
 from collections.abc import Mapping

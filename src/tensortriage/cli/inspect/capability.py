@@ -1,4 +1,4 @@
-"""``triage inspect capability``: what of a model an engine can build."""
+"""``triage inspect capability``: which parts of a model an engine can build."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""A data file for people and as JSON: one table per iteration, values and histograms where asked for."""
+"""A data file as text and as JSON: one table per iteration, values and histograms where asked for."""
 
 import dataclasses
 import sys

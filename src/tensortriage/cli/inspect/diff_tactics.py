@@ -1,4 +1,4 @@
-"""``triage inspect diff-tactics``: what bad builds chose that good ones did not."""
+"""``triage inspect diff-tactics``: tactics of bad builds that good builds lack."""
 
 import sys
 from pathlib import Path

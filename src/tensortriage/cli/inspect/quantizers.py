@@ -1,4 +1,4 @@
-"""``triage inspect quantizers``: does every pair of quantizers fit its numbers, and what does it cost?"""
+"""``triage inspect quantizers``: does every pair of quantizers fit the values that reach it, and what does it cost?"""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``triage inspect tactics``: which tactics a file says were chosen."""
+"""``triage inspect tactics``: the tactics that a file records."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""What a command tells on the side: levels, options, and the lines themselves."""
+"""The log of a command: levels, options, and the lines themselves."""

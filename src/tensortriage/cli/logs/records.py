@@ -1,4 +1,4 @@
-"""The log of a command: lines on stderr, and in a file, each part of the package as fine as was asked for.
+"""The log of a command, on stderr and in a file, with a level for each part of the package.
 
 Made only when something is to be told; see `tensortriage.cli.logs.options`.
 """

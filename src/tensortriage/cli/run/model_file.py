@@ -1,4 +1,4 @@
-"""The model file that ``triage run`` runs, and the one that it writes: converted, with chosen outputs."""
+"""The model file that ``triage run`` runs, and the one that --save-onnx writes, with the chosen outputs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""From the words of ``triage run`` to a comparison, and from its result to terminal, files and exit code."""
+"""Turns a command line of ``triage run`` into a comparison, and its result into output, files and exit code."""
 
 import contextlib
 import dataclasses

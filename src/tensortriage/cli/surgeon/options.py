@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.edits.edit_pipeline import Source
     from tensortriage.workflows.edits.verify_edit import Verify
 
-FILES, PROOF, DATA, SHAPES = "Files", "Proof", "Data", "Shape inference"
+FILES, PROOF, DATA, SHAPES = "Files", "Verification", "Data", "Shape inference"
 FEED_LISTS = ("--load-inputs", "--load-input-data", "--val-range")
 
 

@@ -1,4 +1,4 @@
-"""What an edit did, for people and for machines."""
+"""The result of an edit, as text and as JSON."""
 
 from typing import NoReturn
 

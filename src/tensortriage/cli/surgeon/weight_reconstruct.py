@@ -1,4 +1,4 @@
-"""``triage surgeon weight-reconstruct``: make up numbers for weights that were stripped."""
+"""``triage surgeon weight-reconstruct``: fill stripped weights with made-up values."""
 
 from pathlib import Path
 from typing import Unpack

@@ -1,4 +1,4 @@
-"""``triage surgeon weight-strip``: take the numbers of the weights out of a model."""
+"""``triage surgeon weight-strip``: take the values of the weights out of a model."""
 
 from pathlib import Path
 from typing import Unpack

@@ -1,4 +1,4 @@
-"""Which tensor of the target is which of the reference, told by values alone: a match is given only when it is sure.
+"""Matches tensors of the target to tensors of the reference by their values alone, and only when the match is certain.
 
 The distance of two fingerprints estimates the relative RMS difference of two tensors. The true counterpart of a tensor
 is as far away as rounding made it; any other tensor is farther. With m independent estimates of each, the logarithm of

@@ -1,4 +1,4 @@
-"""One tensor as both sides computed it: all that any judge may want to look at."""
+"""One tensor as reference and target computed it, with everything that a judge may need."""
 
 import dataclasses
 from typing import Self

@@ -1,4 +1,4 @@
-"""What a judge says of one tensor: whether it is within its limit, by how much, and what the limit rests on."""
+"""The judgement of one tensor: whether it is within its limit, by how much, and what the limit is based on."""
 
 import dataclasses
 import enum

@@ -1,4 +1,4 @@
-"""When does an output of the whole model fail? By the user's tolerance, else by what a healthy engine may be off by.
+"""Whether an output of the whole model fails: by the user's tolerance, else by the error of a healthy engine.
 
 Measuring a floor costs runs of the model; an error that no healthy fp32 engine could make needs none.
 """

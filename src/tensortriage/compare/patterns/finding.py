@@ -1,4 +1,4 @@
-"""One thing that is peculiar about a wrong tensor, in a sentence, and what all who look for such things share."""
+"""One peculiarity of a wrong tensor, in a sentence, and what the searches for such peculiarities share."""
 
 import dataclasses
 import math

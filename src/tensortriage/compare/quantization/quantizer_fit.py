@@ -1,4 +1,4 @@
-"""Does a quantizer fit the numbers it meets? Its error on them against the least that as many bits allow.
+"""Does a quantizer fit the values that it quantizes? Its error on them against the least that so many bits allow.
 
 A scale that is too small cuts numbers off, one that is too large wastes steps: the squared error splits into what
 clipping costs and what rounding costs, and the best scale balances the two. The yardstick is measured on the same

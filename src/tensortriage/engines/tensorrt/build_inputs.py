@@ -1,4 +1,4 @@
-"""What is handed to the adapter: the model's file, converted when need be, and the words that say how to build it.
+"""What the adapter gets: the model file, converted where necessary, and the options of the build.
 
 Which way a format is reached is decided here, by what the release offers; see `tensortriage.engines.tensorrt.engine`.
 """

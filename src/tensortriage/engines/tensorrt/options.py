@@ -1,4 +1,4 @@
-"""The option words of the engine ``tensorrt``: what they mean, and their checked form for the adapter."""
+"""The options of the engine ``tensorrt``: what they mean, and their checked form for the adapter."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Which value of a PyTorch network each value of its ONNX model stands for, as the exporter's metadata tell.
+"""Which value of a PyTorch network each value of its ONNX model stands for, according to the exporter's metadata.
 
 A node of ``torch.export``'s graph becomes one or more ONNX nodes; the one value that leaves them is the node's. A
 module becomes the ONNX nodes inside it, and the one value that leaves those is what it returns. Where several values

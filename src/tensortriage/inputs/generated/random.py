@@ -1,4 +1,4 @@
-"""Made-up feeds: sensible ones that respect what the model does with its inputs, and Polygraphy's, number for number.
+"""Made-up feeds: sensible ones that respect how the model uses its inputs, and Polygraphy's, value by value.
 
 Both use numpy's legacy generator (MT19937), whose numbers are frozen by numpy's compatibility policy (NEP 19), so a
 seed means the same feed everywhere and for good. Sensible feeds give every input a stream of its own, derived from the

@@ -1,4 +1,4 @@
-"""The numbers of every stored tensor, summed up: what ``triage inspect model --show weights`` tells."""
+"""Statistics of every stored tensor, as ``triage inspect model --show weights`` prints them."""
 
 import dataclasses
 from collections.abc import Iterator

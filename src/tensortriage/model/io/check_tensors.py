@@ -1,4 +1,4 @@
-"""Whether the tensors of a model file are what they say: a known type, a sane shape, and exactly as many bytes."""
+"""Whether the tensors of a model file are what they claim: a known type, a sane shape, and exactly as many bytes."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Value types that onnx_ir has no word for (maps, opaque types) are carried past it.
+"""Value types that onnx_ir cannot represent (maps, opaque types) are carried past it.
 
 scikit-learn classifiers end in a ZipMap, whose output is a sequence of maps; such models load, keep the type of that
 output through edits, and are saved with it. Nothing here computes on such values: their `ValueSpec` has no dtype.

@@ -1,4 +1,4 @@
-"""Weights that stay in their file until somebody needs the numbers.
+"""Weights that stay in their file until somebody needs their values.
 
 A `MappedTensor` knows where its bytes are. Reading maps the file into memory, so that the system can drop the pages
 again; copying to another file never passes through this process's memory at all where the system can do it. The map

@@ -1,4 +1,4 @@
-"""Weights that are left where they are, unseen: a model loaded without its external data keeps the references to them.
+"""Weights that are never read: a model loaded without its external data keeps the references to them.
 
 Structure, types and shapes are known, so a model can be cut, sorted and looked into where its weights are not at hand.
 What is saved refers to the same bytes of the same files as before.

@@ -1,4 +1,4 @@
-"""From an onnx_ir model to protobuf, with the numbers of large weights left out.
+"""From an onnx_ir model to protobuf, without the values of large weights.
 
 Writing a model, hashing it, inferring its shapes and checking it all want the graph without its numbers. The graph is
 serialized through a view in which empty tensors stand for the large initializers; the model itself is not touched, so

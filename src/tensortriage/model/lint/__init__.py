@@ -1,1 +1,1 @@
-"""Rules that find, without running anything, what is known to go wrong when a model meets an engine."""
+"""Rules that find known problems of a model on engines, without running anything."""

@@ -1,4 +1,4 @@
-"""Constants that a narrow format cannot hold: epsilons that vanish, masks that become infinite, numbers that are none.
+"""Constants that a narrow format cannot represent: epsilons that vanish, masks that become infinite, and NaN.
 
 An epsilon guards a division or a root; rounded to zero it guards nothing. A mask of -1e9 becomes -Inf in float16, which
 is harmless where it is added before a softmax that sees another number as well, and NaN where it is multiplied by zero.

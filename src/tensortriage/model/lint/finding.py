@@ -1,4 +1,4 @@
-"""What a rule says: which rule, how bad, where, why, and what to do."""
+"""A finding of a rule: which rule, how severe, where, why, and what to do."""
 
 import dataclasses
 import enum

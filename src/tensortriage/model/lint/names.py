@@ -1,4 +1,4 @@
-"""What the file itself says, before anything repairs it: names given twice, and what nothing uses."""
+"""Names that a file gives twice, and what nothing in it uses, found before anything repairs the file."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Scales of QuantizeLinear and DequantizeLinear: impossible ones, along the wrong axis, or for numbers never met.
+"""Scales of QuantizeLinear and DequantizeLinear: impossible, along a wrong axis, or for ranges that are never reached.
 
 Source for axes: TensorRT quantizes weights per output channel only; ONNX Runtime simulates whatever it is given, which
 is how a model that is right there goes wrong elsewhere (TensorRT issues 2103, 4079; Model-Optimizer issue 869).

@@ -1,4 +1,4 @@
-"""A graph as the rules see it: its nodes, and what is known of each value, its numbers included when it is constant."""
+"""A graph as the rules see it: its nodes, and what is known of each value, including the data of constants."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Pairs of QuantizeLinear and DequantizeLinear: which values a model squeezes into a few bits, and how.
+"""Pairs of QuantizeLinear and DequantizeLinear: which values a model quantizes, and how.
 
 A pair passes a tensor through integers (or float8) and back; a DequantizeLinear of a constant does so for a weight,
 whose first half was done when the model was made. The model without its pairs is the model that was quantized.

@@ -1,4 +1,4 @@
-"""The weights that a quantizer will change: how large their elements get, and how many bytes all weights take."""
+"""The weights that a quantizer would change: the range of their elements, and the size of all weights."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Constant nodes as weights: the same numbers, without nodes that count."""
+"""Turns Constant nodes into initializers, so that they do not count as nodes."""
 
 import onnx_ir as ir
 

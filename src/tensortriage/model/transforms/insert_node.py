@@ -1,4 +1,4 @@
-"""Put one node into a model, between values that exist; what was between them and is not needed elsewhere goes."""
+"""Insert one node into a model between existing values; nodes between them that become unused are removed."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A model whose decisions are given: what it computes once an ArgMax, a TopK or a suppression of boxes has picked."""
+"""A model whose decisions are given as inputs: what it computes after an ArgMax, a TopK or a suppression of boxes."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Take the numbers of the weights out of a model, and make up others in their place.
+"""Take the values of the weights out of a model, and fill in made-up ones.
 
 A stripped model is small and says nothing secret, and TensorRT can build an engine from the result and fill in the real
 weights later. Before that it needs numbers of the right type, shape and sparsity: the reconstructed ones. What counts

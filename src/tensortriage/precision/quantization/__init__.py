@@ -1,1 +1,1 @@
-"""8-bit candidates: calibration, Q/DQ pairs, and the nodes that do not stand 8 bits."""
+"""8-bit candidates: calibration, Q/DQ pairs, and the nodes that 8 bits are not enough for."""

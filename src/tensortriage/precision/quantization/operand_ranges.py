@@ -1,4 +1,4 @@
-"""The operands that an 8-bit model quantizes, on samples: are they numbers, and do their ranges hold them?"""
+"""The operands that an 8-bit model quantizes, on samples: are they finite, and do the calibrated ranges cover them?"""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Do the calibrated ranges hold the values of other samples? Clipping against rounding, tensor by tensor.
+"""Do the calibrated ranges cover the values of other samples? Clipping against rounding, tensor by tensor.
 
 A symmetric 8-bit range of half-width ``a`` rounds in steps of ``a / 127`` and clips beyond ``a``. The noise of rounding
 is ``step^2 / 12`` (uniform in a step; Widrow and Kollar, Quantization Noise, 2008, ch. 1); the noise of clipping is the

@@ -1,4 +1,4 @@
-"""Which nodes do not stand 8 bits: the fewest that have to read unquantized operands for the outputs to be good enough.
+"""Nodes that need more than 8 bits: the fewest that must read unquantized operands for outputs that are good enough.
 
 The search is that of `tensortriage.precision.selection.node_choice`; its readings come from one session of a model with
 a switch per quantized node, so a candidate costs a run.

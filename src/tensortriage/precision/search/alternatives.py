@@ -1,4 +1,4 @@
-"""Other ways out than fp32: another format, or the same function written so that it needs less of this one.
+"""Fixes other than fp32: another format, or an equivalent rewrite that needs fewer bits.
 
 A remedy is offered when it has been seen to work: the rewritten model's outputs are good enough against the original's
 reference, on the engine, with fewer nodes kept than without it.

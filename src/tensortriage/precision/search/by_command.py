@@ -1,4 +1,4 @@
-"""Searching a precision with a command as judge: typed models, or ones with Q/DQ pairs, in a file; its word on each."""
+"""Searches the nodes to keep with a command as judge, which finds typed models, or ones with Q/DQ pairs, in a file."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""Searching a precision with an engine as judge: emulation chooses, the engine confirms."""
+"""Searches the nodes to keep with an engine as judge: emulation chooses them, the engine confirms the choice."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Models to show to a command: typed ones, or ones with Q/DQ pairs; and the emulation that says which to try first."""
+"""Candidates that a command judges: typed models, or ones with Q/DQ pairs; and the emulation that ranks their nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What a search of a precision ended with, as it is told: error, minimality, points of the curve, the read-back."""
+"""The result of a precision search as its document has it: error, minimality, points of the curve, the read-back."""
 
 from collections.abc import Collection, Sequence
 

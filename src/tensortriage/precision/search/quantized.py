@@ -1,4 +1,4 @@
-"""Searching in 8 bits: the best calibration on some feeds, a session with a switch per node, and Q/DQ candidates."""
+"""A precision search in 8 bits: the best calibration, a session with a switch per node, candidates with Q/DQ pairs."""
 
 import dataclasses
 import shlex

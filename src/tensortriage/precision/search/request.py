@@ -1,4 +1,4 @@
-"""What can be asked of a precision search, and who hears how it goes on."""
+"""The request of a precision search, and the listener to its progress."""
 
 import dataclasses
 import enum

@@ -1,4 +1,4 @@
-"""What both ways of searching a precision share: the goal, the emulation, what is written in the end."""
+"""What both precision searches share: the goal, the emulation, and the facts about kept nodes."""
 
 import dataclasses
 import math

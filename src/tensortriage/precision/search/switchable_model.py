@@ -1,4 +1,4 @@
-"""A model and what can be chosen in it: a switch per node, or per pair of quantizers, and what goes with them."""
+"""A model with a switch per node, or per pair of quantizers, that chooses its precision at run time."""
 
 import dataclasses
 from collections.abc import Collection, Mapping

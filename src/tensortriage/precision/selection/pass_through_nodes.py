@@ -1,4 +1,4 @@
-"""Which nodes that only hand numbers on (Reshape, Transpose, Relu, ...) go with the nodes kept in higher precision.
+"""Which nodes that only pass values on (Reshape, Transpose, Relu, ...) are kept together with their neighbours.
 
 Such a node has no error of its own, so it is never searched for; but between two kept nodes it must not narrow what
 passes, and a Cast before it and another one behind it would be two too many. So it is kept exactly when it lies on a

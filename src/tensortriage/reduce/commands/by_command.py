@@ -1,4 +1,4 @@
-"""Reducing by a command or a person: pieces in a file, and a verdict on each."""
+"""Reduces a model with a command or a person as judge, who finds each piece in a file."""
 
 import contextlib
 import dataclasses

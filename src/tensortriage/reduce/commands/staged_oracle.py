@@ -1,4 +1,4 @@
-"""Does a piece fail, in the eyes of a command or a person? It is put where they look for it, and they say.
+"""Lets a command or a person judge whether a piece fails, by writing it to the file in which they look for it.
 
 Nothing is known of the failure but how the judge expresses it, so that is its signature: the exit code, or that a
 pattern was found. A piece that ends the check in another way than the whole did fails in another way.

@@ -1,4 +1,4 @@
-"""Reducing with engines: golden values from the reference, pieces on the target, and a case that stands by itself."""
+"""Reduces a model with engines as judge: golden values from the reference, pieces on the target, a case to hand on."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""What is inside the nodes that are left: the branch that an If takes, the body of a Loop or Scan, a function.
+"""The bodies of the nodes that are left: the branch that an If takes, the body of a Loop or Scan, a function.
 
 A node with a body is one item of the search. If it is still there at the end, the search can go on inside: the taken
 branch of an If, or the nodes of a function, are put in its place; the body of a Loop or Scan that is left alone becomes

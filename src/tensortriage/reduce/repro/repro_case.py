@@ -1,4 +1,4 @@
-"""A reduced case that stands by itself: a model, inputs, and what its outputs should be.
+"""A self-contained reduced case: a model, inputs, and the expected outputs.
 
 Whether it fails is decided without the model it was cut from: the same kind of failure, and an error of at least a
 tenth of the one that was seen when it was cut out. Errors are taken relative to the signal, but not to one that has

@@ -1,1 +1,1 @@
-"""After the nodes: everything else of a reduced case made smaller, step by step, each step seen to fail as before."""
+"""After the nodes, everything else of a reduced case is made smaller; each step is checked to fail as before."""

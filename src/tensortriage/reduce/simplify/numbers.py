@@ -1,4 +1,4 @@
-"""Plainer numbers: weights that nobody has trained, values of few digits.
+"""Simpler numbers: random weights instead of trained ones, and values of few digits.
 
 A repro that goes to a vendor should not hold the user's weights, and is easier to read with round numbers. Weights
 become reproducible random ones with the mean and standard deviation of the old, within their range.

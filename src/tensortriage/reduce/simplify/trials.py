@@ -1,4 +1,4 @@
-"""The bench on which steps are tried: would the case still fail in the same way?
+"""Tries steps of a simplification: does the case still fail in the same way?
 
 A step that changes numbers or sizes changes what is right as well, so the outputs are recorded again from the
 reference. A step that does not run on the reference, or no longer fails on the target, is not taken.

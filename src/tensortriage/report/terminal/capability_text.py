@@ -1,4 +1,4 @@
-"""What an engine can build, for people: the whole model first, then what it refuses by operator and reason."""
+"""What an engine can build, as text: the whole model first, then the refused nodes by operator and reason."""
 
 import re
 from collections.abc import Iterator, Sequence

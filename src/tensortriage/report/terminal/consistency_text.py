@@ -1,4 +1,4 @@
-"""A self-check for people: one line per question, then what was found."""
+"""A self-check as text: one line per question, then the findings."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Engines for people: one line each, and under it where else it can be used."""
+"""Engines as text: one line each, and below it where else the engine can be used."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

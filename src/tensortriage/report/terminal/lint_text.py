@@ -1,4 +1,4 @@
-"""Lint findings for people, one paragraph per rule, and for Polygraphy's readers, in its JSON."""
+"""Lint findings as text, one paragraph per rule, and as Polygraphy's JSON."""
 
 import json
 from collections.abc import Iterator, Sequence

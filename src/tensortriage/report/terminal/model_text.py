@@ -1,4 +1,4 @@
-"""A model for people: one screen that says what is in it, or every node on a few lines.
+"""A model as text: its contents on one screen, or every node on a few lines.
 
 Plain text without Rich, which takes longer to import than a model of two thousand nodes takes to read.
 """

@@ -1,4 +1,4 @@
-"""A plan for people: one line per region, those that are not what was asked for marked, and a summary of these last."""
+"""A plan as text: one line per region, with a mark where it is not what was asked for, and a summary of those last."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

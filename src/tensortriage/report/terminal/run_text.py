@@ -1,4 +1,4 @@
-"""A comparison for people: what was compared with what, a short table of the worst tensors, the result last."""
+"""A comparison as text: what was compared with what, a short table of the worst tensors, the result last."""
 
 import dataclasses
 import math

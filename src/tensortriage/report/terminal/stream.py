@@ -1,4 +1,4 @@
-"""Where tables are printed: in colour and as wide as the window on a terminal, as plain wide text elsewhere."""
+"""The console of tables: coloured and as wide as the window on a terminal, plain and wide elsewhere."""
 
 import os
 from typing import TextIO

@@ -1,4 +1,4 @@
-"""Recorded tactics for people: a line a layer, and what bad builds chose that good ones did not."""
+"""Recorded tactics as text: one line per layer, and the tactics of bad builds that good builds lack."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""What an engine can build of a model, and what it says it computes in."""
+"""Which parts of a model an engine can build, and the types it reports to compute in."""

@@ -1,4 +1,4 @@
-"""A model put to an engine node by node, to find every node that it refuses and not only the first.
+"""Runs a model on an engine node by node, to find every node that the engine refuses and not only the first.
 
 The whole model runs first; when it does, every node passes. Otherwise each node runs alone on what the nodes before it
 made, in topological order, and a node behind a failing one is skipped: nothing is known of it. A value is dropped as

@@ -1,4 +1,4 @@
-"""What of a model an engine supports, as told by the engine's own parser: no build, one question.
+"""Which nodes of a model an engine supports, according to the engine's own parser, without a build.
 
 A parser's answer is cheaper than builds and says less: a node that parses may still find no kernel. Nodes are told by
 name where the parser gives one, else by their place in the file.

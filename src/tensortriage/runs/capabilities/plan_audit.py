@@ -1,4 +1,4 @@
-"""What an engine was asked to compute in, against what it says it does.
+"""The types that an engine was asked to compute in, against those that it reports.
 
 Engines fall back silently: a kernel that does not exist in fp16 runs in fp32, a device that prefers bf16 uses it
 unasked, a build that should be mixed is not. The plan tells. Asked for is what the engine's options say, else the types

@@ -1,4 +1,4 @@
-"""Verdicts of a finished or broken-off run of checks, to be used again: Polygraphy's replay file, bound to its subject.
+"""Verdicts of earlier checks, to be used again: Polygraphy's replay file, bound to its model and command.
 
 The layout is Polygraphy's: one ``IterationContext`` per iteration, and a twin ``NAME_skip_current.json`` in which the
 check that is about to run has already failed, for checks that take the whole machine down; it stays, as there. A replay

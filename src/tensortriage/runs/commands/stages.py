@@ -1,4 +1,4 @@
-"""Where a command, or a person, finds the piece to judge: one file, in the user's folder or in a folder like it.
+"""The file in which a command, or a person, finds the piece to judge, in the user's folder or in a copy of it.
 
 One check at a time works in the user's own folder, as with Polygraphy. Several at once each get a folder of their own
 in which everything of the user's folder is linked, so that relative paths and file names hold there too; only what

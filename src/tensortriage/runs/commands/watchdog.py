@@ -1,4 +1,4 @@
-"""Nothing outlives us: a tiny process that kills the commands still running when this process is gone.
+"""A tiny process that kills the commands that still run when this process is gone.
 
 After a kill -9 nobody is left to clean up, and an orphaned check would go on using the machine, the model file and the
 artifacts of the next run. The watchdog reads from a pipe that only this process holds; at its end, for whatever reason,

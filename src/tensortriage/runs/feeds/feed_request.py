@@ -1,4 +1,4 @@
-"""From what the user named to feeds: files, else a loader script, else random data."""
+"""Makes feeds of what the user named: files, else a loader script, else random data."""
 
 import dataclasses
 import itertools
