@@ -52,6 +52,20 @@ DATA = (
     ["inspect", "tactics", "DATA"],
 )
 DATA_WRITTEN = ("o.npz", "o.json", "o.safetensors", "o.store")
+COMPATIBLE = tuple(
+    ["polygraphy", *words]
+    for words in (
+        ["run", "m.onnx", "--onnxrt"],
+        ["run", "m.onnx", "--onnxrt", "--onnxrt", "--onnx-outputs", "mark", "all", "--validate"],
+        ["inspect", "model", "m.onnx", "--show", "layers", "attrs", "weights"],
+        ["check", "lint", "m.onnx", "-o", "o.json"],
+        ["surgeon", "sanitize", "m.onnx", "--fold-constants", "--cleanup", "-o", "o.onnx"],
+        ["surgeon", "prune", "m.onnx", "-o", "o.onnx"],
+        ["surgeon", "extract", "m.onnx", "--inputs", "x:auto:auto", "-o", "o.onnx"],
+        ["convert", "m.onnx", "--fp-to-fp16", "-o", "o.onnx"],
+        ["debug", "reduce", "m.onnx", "-o", "o.onnx", "--iteration-limit", "3", "--check", "false"],
+    )
+)
 VALUES = (
     "m.onnx", "f.npz", "x:[1,4]", "x", "y:auto", "-1", "0", "1e999", "nan", "3", "onnxruntime", "script:none.py:X",
     "emulate:precision=fp16", "tensorrt:worker=ssh://-x", "mark", "all", "fp16", "[", "x:", ":", "=", "--", "-", "@",
@@ -75,7 +89,13 @@ def data_command(seed, path):
 @functools.cache
 def all_commands():
     """Return every command with its words."""
-    return list(_leaves(cli, ()))
+    return [(words, command) for words, command in _leaves(cli, ()) if words[0] != "polygraphy"]
+
+
+@functools.cache
+def compatible_commands():
+    """Return the commands of ``triage polygraphy`` with the words behind that."""
+    return [(words[1:], command) for words, command in _leaves(cli, ()) if words[0] == "polygraphy"]
 
 
 def _leaves(group, prefix):
@@ -88,10 +108,15 @@ def _leaves(group, prefix):
             yield (*prefix, name), command
 
 
-def any_command(seed):
-    """Return a command line of known options with values that fit and values that do not."""
+def any_command(seed, *, compatible=False):
+    """Return a command line of known options with values that fit and values that do not.
+
+    Args:
+        seed: Which one.
+        compatible: Whether it is one of ``triage polygraphy``; those words are left out.
+    """
     rng = random.Random(seed)
-    words, command = rng.choice(all_commands())
+    words, command = rng.choice(compatible_commands() if compatible else all_commands())
     options = [option for option in command.params if isinstance(option, click.Option)]
     line = [*words, *([] if rng.random() < 0.1 else ["m.onnx"])]
     for option in rng.sample(options, min(len(options), rng.choice([0, 1, 2, 4]))):

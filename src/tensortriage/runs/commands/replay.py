@@ -134,7 +134,7 @@ def load_replay(path: Path, bound_to: str, *, unbound: bool = False) -> tuple[En
 def _entries(content: Mapping[str, Any], path: Path) -> tuple[Entry, ...]:
     try:
         return tuple(_decoded(key, value) for key, value in content.items())
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(
             f"replay {path} is damaged: {error!r}", slug="replay-unreadable", cure="remove it and run the checks again"
         ) from error
@@ -165,13 +165,20 @@ def _encoded(entry: Entry) -> Mapping[str, Any]:
 def _decoded(key: str, value: Mapping[str, Any]) -> Entry:
     state, iteration = value["state"], value["iteration_info"]["iteration"]
     phase = key.removeprefix(f"_N{iteration}").removeprefix("_")
+    nodes = state.get("num_nodes")
     return Entry(
-        iteration=int(iteration),
+        iteration=_whole(iteration),
         phase=phase,
         candidate=str(state.get("candidate", "")),
-        attempt=int(state.get("attempt", iteration)),
-        nodes=state.get("num_nodes"),
+        attempt=_whole(state.get("attempt", iteration)),
+        nodes=None if nodes is None else _whole(nodes),
         success=bool(value["success"]),
         outcome=str(state.get("outcome", "pass" if value["success"] else "same")),
         signature=str(state.get("signature", "")),
     )
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is no whole number")
+    return value

@@ -89,3 +89,20 @@ def test_where_there_is_one_candidate_polygraphys_replays_do(tmp_path):
     Replay(path, "another").add(FIRST)
     with pytest.raises(DataError):
         load_replay(path, "anything", unbound=True)
+
+
+@pytest.mark.parametrize("iteration", ["c", 0.5, True, None, [0]])
+def test_an_iteration_without_a_number_is_damage(tmp_path, iteration):
+    path = tmp_path / "replay.json"
+    check = {**POLYGRAPHY["_N0_outputs"], "iteration_info": {"iteration": iteration}}
+    path.write_text(json.dumps({"_N0_outputs": check}))
+    with pytest.raises(DataError) as caught:
+        load_replay(path, "x", unbound=True)
+    assert caught.value.slug == "replay-unreadable"
+
+
+def test_a_size_that_is_none_is_damage(tmp_path):
+    path = tmp_path / "replay.json"
+    path.write_text(json.dumps({"_N0": {**POLYGRAPHY["_N0_outputs"], "state": {"num_nodes": "3"}}}))
+    with pytest.raises(DataError, match="no whole number"):
+        load_replay(path, "x", unbound=True)
