@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tensortriage.errors import TriageError
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 
@@ -64,9 +65,18 @@ class Recording:
     ) -> None:
         for handle in self._handles:
             handle.remove()
+        try:
+            self._save()
+        except (OSError, TriageError) as problem:
+            if error is None:
+                raise
+            text = f"nothing is recorded: {problem}"  # the error of the application itself goes on
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         if self.left_out:
             text = f"{len(self.left_out)} calls of the network are not recorded: {self.left_out[0]}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    def _save(self) -> None:
         if self.outputs:
             self._folder.mkdir(parents=True, exist_ok=True)
             for name, calls, what in (("inputs", self.inputs, Kind.INPUTS), ("outputs", self.outputs, Kind.OUTPUTS)):
@@ -77,8 +87,7 @@ class Recording:
         if calls or len(self.outputs) >= self._most:
             calls.append(None)
         else:
-            given = {**dict(zip(_names(self._module), arguments, strict=False)), **keywords}
-            calls.append(self._copied(given))
+            calls.append(self._copied({**_named(self._module, arguments), **keywords}))
 
     def _returned(self, _: Any, __: Any, result: Any) -> None:
         calls = self._calls()
@@ -86,6 +95,8 @@ class Recording:
         if inputs is None or result is None:  # None: it raised, or returned nothing to compare with
             return
         outputs = self._copied({"": result})
+        if outputs == {}:
+            self.left_out.append(f"no tensor was found in the {type(result).__name__} that it returned")
         with self._lock:
             if outputs and len(self.outputs) < self._most:
                 self.inputs.append(inputs)
@@ -133,10 +144,19 @@ def record(module: Any, folder: Path | str, *, most: int = MOST_CALLS) -> Record
     return Recording(module, folder, most)
 
 
-def _names(module: Any) -> Iterator[str]:
-    """Yield the names of positional arguments: those of the parameters, ``args_0`` and so on for ``*args``."""
+def _named(module: Any, arguments: Sequence[Any]) -> dict[str, Any]:
+    """Return positional arguments by the names of the parameters; ``args_0`` and so on where these tell none."""
+    try:
+        names = [*itertools.islice(_names(inspect.signature(module.forward)), len(arguments))]
+    except Exception:  # native functions have no signature, and a user's object may have any
+        names = []
+    names += [f"args_{place}" for place in range(len(names), len(arguments))]
+    return dict(zip(names, arguments, strict=True))
+
+
+def _names(signature: inspect.Signature) -> Iterator[str]:
     kinds = inspect.Parameter
-    for one in inspect.signature(module.forward).parameters.values():
+    for one in signature.parameters.values():
         if one.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD):
             yield one.name
         elif one.kind is kinds.VAR_POSITIONAL:

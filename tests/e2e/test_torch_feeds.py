@@ -247,3 +247,55 @@ def test_calls_of_several_threads_keep_their_own_outputs(tmp_path):
     pairs = list(zip(recording.inputs, recording.outputs, strict=True))
     assert len(pairs) == 200
     assert all(outputs["0"][0, 0] == inputs["x"][0, 0] + 1 for inputs, outputs in pairs)
+
+
+class Native(Network):
+    """A network whose forward says nothing of its parameters, as many native functions do."""
+
+    class _Sum:
+        __signature__ = None
+
+        def __call__(self, *terms):
+            return sum(terms)
+
+        def __getattr__(self, name):
+            raise ValueError("no signature")
+
+    forward = _Sum()
+
+
+def test_a_forward_without_a_signature_is_recorded_by_place(tmp_path):
+    network = Native()
+    with record(network, tmp_path) as recording:
+        assert network(tensor(1), tensor(2))[0, 0] == 3
+    assert sorted(recording.inputs[0]) == ["args_0", "args_1"]
+
+
+class Wordy(Network):
+    def forward(self, x):
+        return str(x)
+
+
+def test_a_network_that_returns_no_tensor_is_told(tmp_path):
+    network = Wordy()
+
+    def application():
+        with record(network, tmp_path / "recorded"):
+            assert network(3) == "3"
+
+    with pytest.warns(RuntimeWarning, match="no tensor was found in the str"):
+        application()
+    assert not (tmp_path / "recorded").exists()
+
+
+def test_an_error_of_the_application_is_not_replaced(tmp_path):
+    network = Network()
+    (tmp_path / "file").touch()
+
+    def application():
+        with record(network, tmp_path / "file" / "recorded"):
+            network(tensor(1))
+            raise KeyError("mine")
+
+    with pytest.warns(RuntimeWarning, match="nothing is recorded"), pytest.raises(KeyError):
+        application()

@@ -101,3 +101,13 @@ def test_features_are_of_tactics_else_of_the_plan():
         ("conv", "0x2 0x1 (half -> float)"),
     )
     assert features((), None) == ()
+
+
+def test_a_log_of_odd_lines_is_read_in_no_time(tmp_path):
+    """A pattern for such lines took minutes for 5,000 blanks, and a number that is none ended the program."""
+    odd = ["1,1,k," + " " * 200_000 + "x", "1,0.0e,1,1,kernel,0x1,", "1,1," + " ," * 100_000]
+    odd += ["[V] The selected tactic is (tactic hash, cost(in ms)):0x1, e"]
+    lines = LOG.splitlines()
+    (tmp_path / "build.log").write_text("\n".join([lines[0], *odd, *lines[1:]]))
+    (choice,) = load_record(tmp_path / "build.log").choices
+    assert (choice.tactic, choice.implementation) == ("0x665ded9abbf88", "sm80_xmma_gemm_f32f32_tn")

@@ -21,8 +21,9 @@ FORMAT = "tensortriage.tactics/1"
 PINNED_MILLISECONDS = 1.0
 """What an edited entry of a timing cache claims to take; any finite number does, there is one entry a key."""
 _OP = re.compile(r"Autotuning op (.*?)\(key: (0x[0-9a-fA-F]+)\):?\s*(?:\[ONNX Layer: .*)?$")
-_ROW = re.compile(r"^\s*\d+\s*,\s*([-+.\deE]+)\s*,.*?,\s*([^,]+?)\s*,\s*(0x[0-9a-fA-F]+)\s*,")
-_SELECTED = re.compile(r"selected tactic is \(tactic hash, cost\(in ms\)\):\s*(0x[0-9a-fA-F]+)\s*,\s*([-+.\deE]+)")
+_COST = r"([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+_HASH = re.compile("0x[0-9a-fA-F]+")
+_SELECTED = re.compile(rf"selected tactic is \(tactic hash, cost\(in ms\)\):\s*(0x[0-9a-fA-F]+)\s*,\s*{_COST}")
 _MASK = (1 << 64) - 1
 Row = Dict[str, Any]
 
@@ -221,17 +222,11 @@ def rows_of_log(text: str) -> List[Row]:
     rows = []  # type: List[Row]
     op: Optional[Row] = None
     for line in text.splitlines():
-        started, tried, selected = _OP.search(line), _ROW.search(_message(line)), _SELECTED.search(line)
+        started, tried, selected = _OP.search(line), _tried(_message(line)), _SELECTED.search(line)
         if started:
             op = _new_row(started.group(1).strip(), started.group(2).lower())
         elif op is not None and tried:
-            op["alternatives"].append(
-                {
-                    "implementation": tried.group(2),
-                    "tactic": tried.group(3).lower(),
-                    "milliseconds": float(tried.group(1)),
-                }
-            )
+            op["alternatives"].append(tried)
         elif op is not None and selected:
             op["tactic"], op["milliseconds"] = selected.group(1).lower(), float(selected.group(2))
             names = {item["tactic"]: item["implementation"] for item in op["alternatives"]}
@@ -239,6 +234,17 @@ def rows_of_log(text: str) -> List[Row]:
             rows.append(op)
             op = None
     return rows
+
+
+def _tried(message: str) -> Optional[Row]:
+    """Return a row of the table, "3, 0.0112640, 1.00000, 0.50673, KERNEL, HASH,"; one long pattern takes minutes."""
+    fields = [field.strip() for field in message.split(",")]
+    if len(fields) < 6 or not fields[0].isdigit() or not re.fullmatch(_COST, fields[1]):
+        return None
+    for kernel, tactic in zip(fields[3:], fields[4:-1]):
+        if kernel and _HASH.fullmatch(tactic):
+            return {"implementation": kernel, "tactic": tactic.lower(), "milliseconds": float(fields[1])}
+    return None
 
 
 def _new_row(layer: str, key: str) -> Row:
