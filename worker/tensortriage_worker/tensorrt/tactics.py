@@ -241,9 +241,10 @@ def _tried(message: str) -> Optional[Row]:
     fields = [field.strip() for field in message.split(",")]
     if len(fields) < 6 or not fields[0].isdigit() or not re.fullmatch(_COST, fields[1]):
         return None
-    for kernel, tactic in zip(fields[3:], fields[4:-1]):
-        if kernel and _HASH.fullmatch(tactic):
-            return {"implementation": kernel, "tactic": tactic.lower(), "milliseconds": float(fields[1])}
+    for place in range(4, len(fields) - 1):
+        if fields[place - 1] and _HASH.fullmatch(fields[place]):
+            cost = float(fields[1])
+            return {"implementation": fields[place - 1], "tactic": fields[place].lower(), "milliseconds": cost}
     return None
 
 
