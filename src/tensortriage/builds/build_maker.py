@@ -279,7 +279,7 @@ class EngineBench:
             options = self._engine.saving(options, engine_file)
         if cache is not None:
             options = {**options, CACHE_OPTION: str(cache)}
-        return EngineSpec(self._spec.name, dict(options))
+        return self._spec.with_options(options)
 
     def _sorted(
         self, name: str, judgement: BuildJudgement, record: TacticRecord, made: Mapping[str, Path | None]

@@ -11,6 +11,7 @@ from tensortriage.diagnose.measurements.outputs import noise_of
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation, with_cure
+from tensortriage.diagnose.rungs.number_format.expected_choices import expected_choices
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import freedoms_taken
 from tensortriage.diagnose.rungs.number_format.layerwise import layer_wise
@@ -72,6 +73,7 @@ RUNGS: tuple[Rung, ...] = (
     layer_wise,
     contradicted,
     rounding,
+    expected_choices,
     integer_arithmetic,
     saturating_sums,
     ill_conditioned,

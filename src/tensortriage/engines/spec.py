@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from tensortriage.errors import UsageError
 
+HARDWARE = ("cpu", "gpu", "npu", "any")
+"""Classes of hardware that the word ``hardware`` of a spec may name; see `tensortriage.envelope.hardware`."""
+
 FILE_ENGINES = frozenset({"script", "torch"})
 """Engines whose spec begins with a file of the user's, and a name in it."""
 
@@ -17,10 +20,13 @@ class EngineSpec:
         name: Registered name, e.g. ``onnxruntime``.
         options: Option words to values, both as strings, in the order written. For ``script:FILE.py:NAME`` and
             ``torch:FILE.py:NAME`` the file and the name are the options ``file`` and ``attribute``.
+        hardware: The class of hardware that it computes on, when it is said: one of `HARDWARE`. It is written as an
+            option of any engine, ``hardware=npu``, and is none that the engine is given.
     """
 
     name: str
     options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    hardware: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "EngineSpec":
@@ -48,10 +54,21 @@ class EngineSpec:
             if not key.strip() or not equals:
                 raise _malformed(text)
             options[key.strip()] = value.strip()
-        return cls(name, options)
+        hardware = options.pop("hardware", "").lower()
+        if hardware and hardware not in HARDWARE:
+            raise UsageError(
+                f"hardware={hardware} is no class of hardware",
+                slug="engine-option-value",
+                cure=f"write hardware= with one of {', '.join(HARDWARE)}",
+            )
+        return cls(name, options, hardware)
+
+    def with_options(self, options: Mapping[str, str]) -> "EngineSpec":
+        """Return the engine on the same hardware with these options and no others."""
+        return dataclasses.replace(self, options=dict(options))
 
     def __str__(self) -> str:
-        options = dict(self.options)
+        options = {**self.options, **({"hardware": self.hardware} if self.hardware else {})}
         head = self.name
         if self.name in FILE_ENGINES:
             head += ":" + options.pop("file", "")

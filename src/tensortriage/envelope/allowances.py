@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import format_limit, freedom_shows, is_habit, suspect_floor_of, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.envelope.floors import Floors, format_member
+from tensortriage.envelope.floors import Floors, either_side, format_member
 from tensortriage.envelope.freedoms import Freedom
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.envelope.members import member, spread
@@ -132,5 +132,6 @@ def whole_model(
     options = dict({} if base is None or base.name != "reference" else base.options)
     for freedom in freedoms:
         options |= freedom.options
-    found = spread(lab, model, feed, values, {"taken": member(options)}, what="the model with the freedoms taken")
-    return {value: error_of(figure) for value, figure in found["taken"].items()}
+    members = either_side(model, "taken", options)
+    found = spread(lab, model, feed, values, members, what="the model with the freedoms taken")
+    return {value: max(error_of(found[name][value]) for name in members) for value in found["taken"]}

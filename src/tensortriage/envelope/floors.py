@@ -7,7 +7,9 @@ flips decisions (a rounding to int8, a comparison) it is what flips cost, and no
 ones they are, so that models which round to integers have the floor of the loudest of three evaluations.
 
 For a narrower format the floor is the error that remains when every operator is exact and its result is rounded to the
-format.
+format. Models that cut values to whole numbers (positions to the buckets of relative attention) are also evaluated with
+results passed on unrounded where engines fuse: a value on the edge falls to one side with one rounding more, and to the
+other with one less.
 """
 
 import dataclasses
@@ -22,7 +24,7 @@ from tensortriage.compare.judgement.within import fp32_floor_of, loud_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.freedoms import Freedom
-from tensortriage.envelope.members import WITNESS, member, spread
+from tensortriage.envelope.members import CENTRE, WITNESS, member, spread
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
@@ -111,8 +113,8 @@ def envelope_floors(
     """
     members = fp32_members(model)
     loud = tuple(members)
-    if (emulation := format_member(precision, kept)) is not None:
-        members["format"] = emulation
+    formats = format_members(model, precision, kept)
+    members |= formats
     found = spread(
         lab, model, feed, values, members, witness=reference, witness_name=reference_name, what=f"floors of {what}"
     )
@@ -121,8 +123,9 @@ def envelope_floors(
         for name, figure in found[each].items():
             fp32[name] = max(fp32.get(name, 0.0), fp32_floor(figure))
     target, least = dict(fp32), least_floor(precision)
-    for name, figure in found.get("format", {}).items():
-        target[name] = max(error_of(figure), fp32.get(name, 0.0), 0.0 if figure.exact else least)
+    for each in formats:
+        for name, figure in found[each].items():
+            target[name] = max(target.get(name, 0.0), error_of(figure), 0.0 if figure.exact else least)
     return Floors(fp32, target, found.get("format", {}), "envelope", found.get(WITNESS, {}))
 
 
@@ -151,6 +154,23 @@ def format_member(precision: Precision, kept: Collection[str] = ()) -> EngineSpe
     return member({"format": precision.value}) if precision in ROUNDED else None
 
 
+def format_members(model: Model, precision: Precision, kept: Collection[str] = ()) -> dict[str, EngineSpec]:
+    """Return the evaluations by name of which the one farthest from the centre predicts the error in a format.
+
+    None for fp32 and wider. The first is called ``format``; where values are cut to whole numbers, another fuses.
+    """
+    first = format_member(precision, kept)
+    if first is None:
+        return {}
+    return {"format": first} if first.name != CENTRE.name else either_side(model, "format", first.options)
+
+
+def either_side(model: Model, name: str, options: Mapping[str, str]) -> dict[str, EngineSpec]:
+    """Return the evaluation under an arithmetic by its name, and the one that fuses where that moves whole numbers."""
+    first = {name: member(options)}
+    return {**first, f"{name} fused": member({**options, "fused": "true"})} if cuts_to_integers(model) else first
+
+
 def narrow_types(model: Model) -> bool:
     """Say whether a model declares values in float16 or bfloat16."""
     return any(spec.dtype in (DType.FLOAT16, DType.BFLOAT16) for spec in value_specs(model).values())
@@ -159,6 +179,18 @@ def narrow_types(model: Model) -> bool:
 def rounds_to_integers(model: Model) -> bool:
     """Say whether a model rounds values to integers as it computes: by Q/DQ pairs, quantized operators, or Round."""
     return any(is_standard(node, *_TO_INTEGERS) for node in all_nodes(model.ir))
+
+
+def cuts_to_integers(model: Model) -> bool:
+    """Say whether a model makes whole numbers of others as it computes, by a Cast as well."""
+    if any(is_standard(node, *_TO_INTEGERS, "Floor", "Ceil") for node in all_nodes(model.ir)):
+        return True
+    casts = [node for node in model.graph.nodes if node.op_type == "Cast"]
+    if not casts:
+        return False
+    specs = value_specs(model)
+    dtypes = [(specs[node.inputs[0]].dtype, specs[node.outputs[0]].dtype) for node in casts if node.inputs[0] in specs]
+    return any(before and before.is_float and after and after.is_integer for before, after in dtypes)
 
 
 _TO_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "Round")

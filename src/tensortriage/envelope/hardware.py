@@ -6,7 +6,7 @@ from tensortriage.engines.spec import EngineSpec
 
 
 class Hardware(enum.Enum):
-    """Classes of hardware by what they are free to choose; the value is the word of ``--hardware``."""
+    """Classes of hardware by what they are free to choose; the value is the word ``hardware`` of an engine's spec."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -15,7 +15,9 @@ class Hardware(enum.Enum):
 
     @classmethod
     def of(cls, spec: EngineSpec) -> "Hardware":
-        """Return the class of an engine; `ANY` for engines that are not known, such as scripts."""
+        """Return the class of an engine: what its spec says, else what is known of it; `ANY` for scripts and others."""
+        if spec.hardware:
+            return cls(spec.hardware)
         if spec.name in ("reference", "emulate"):
             return cls.CPU
         if spec.name == "tensorrt":

@@ -12,10 +12,10 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import healthy_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import PREDICTED, format_member, fp32_floor, fp32_members
+from tensortriage.envelope.floors import PREDICTED, either_side, format_member, format_members, fp32_floor, fp32_members
 from tensortriage.envelope.freedoms import expected_of
 from tensortriage.envelope.hardware import Hardware
-from tensortriage.envelope.members import CENTRE, member
+from tensortriage.envelope.members import CENTRE
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -60,7 +60,10 @@ class HealthySpread:
             if (array := store[value]).shape == self.centre[value].shape:
                 figures[name] = measure(right, np.ascontiguousarray(part(array)).astype(right.dtype))
         floor = max((fp32_floor(figures[name]) for name in self._fp32 if name in figures), default=0.0)
-        predicted, chosen = (error_of(figures[name]) if name in figures else None for name in ("format", "chosen"))
+        predicted, chosen = (
+            max((error_of(figure) for name, figure in figures.items() if name.startswith(kind)), default=None)
+            for kind in ("format", "chosen")
+        )
         return healthy_limit(right.size, floor, predicted, chosen).error
 
 
@@ -68,13 +71,12 @@ def _members(model: Model, target: EngineSpec, precision: Precision) -> dict[str
     """Return the healthy evaluations by what they stand for; see `tensortriage.envelope.floors`."""
     found = fp32_members(model)
     emulation = format_member(precision) if precision in PREDICTED else None
-    if emulation is not None:
-        found["format"] = emulation
+    found |= format_members(model, precision) if emulation is not None else {}
     op_types = {node.op_type for node in model.graph.nodes}
     freedoms = [each for each in expected_of(Hardware.of(target), precision) if each.concerns(op_types)]
     if freedoms:
         options = dict(emulation.options) if emulation is not None and emulation.name == CENTRE.name else {}
         for freedom in freedoms:
             options |= freedom.options
-        found["chosen"] = member(options)
+        found |= either_side(model, "chosen", options)
     return found

@@ -183,7 +183,7 @@ class _Watching:
         options = engine.observing(spec.options) if isinstance(engine, Observes) else None
         self._runner = None
         if options is not None:
-            watched = EngineSpec(spec.name, options)
+            watched = spec.with_options(options)
             self._runner = Runner(watched, model, workspace=workspace, limits=limits, tally=tally)
 
     def captured(self, values: Sequence[str]) -> dict[str, np.ndarray]:

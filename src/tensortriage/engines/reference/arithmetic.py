@@ -22,6 +22,7 @@ OPTIONS = {
     "format": "format that float32 values are rounded to as well, kept in float32: fp16, bf16, fp8e4m3 or fp8e5m2",
     "accumulator": "type in which sums of products are kept: exact (default), fp32, fp16 or bf16",
     "block": "how many products are added before the accumulator rounds; the last block comes first (default 32)",
+    "accumulated": "all: every sum of products goes through the accumulator (default); narrow: those of narrow results",
     "accumulator_rounding": "how the accumulator rounds: nearest (default) or truncate",
     "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated or bf16",
     "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu",
@@ -47,6 +48,8 @@ class Arithmetic:
         rounds: Whether results are rounded to the types that the model declares.
         format: Type that float32 values are rounded to as well; None for none.
         products: How sums of products add up in convolutions, matrix products and recurrent layers.
+        narrow_only: Whether only sums whose results are stored in a narrow type go through a narrow accumulator, as in
+            engines that take a model's types as they are; others are then kept in float32.
         sums: How reductions, poolings and normalizations add up; float64 or float32.
         functions: How accurate functions are.
         fused: Whether a result that only one element-wise operator reads is passed on unrounded.
@@ -58,6 +61,7 @@ class Arithmetic:
     rounds: bool = False
     format: DType | None = None
     products: Accumulation = EXACT_SUMS
+    narrow_only: bool = False
     sums: Accumulation = EXACT_SUMS
     functions: Functions = EXACT_FUNCTIONS
     fused: bool = False
@@ -80,7 +84,12 @@ class Arithmetic:
         if dtype not in (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16):
             return EXACT
         stored = self.format if dtype is DType.FLOAT and self.format is not None else dtype
-        return dataclasses.replace(self, functions=dataclasses.replace(self.functions, stored=stored))
+        products = self.products
+        if self.narrow_only and stored is DType.FLOAT and products.accumulator is not None:
+            products = dataclasses.replace(products, accumulator=DType.FLOAT)
+        return dataclasses.replace(
+            self, products=products, functions=dataclasses.replace(self.functions, stored=stored)
+        )
 
     def rounding(self, dtype: DType, *, to_format: bool = True) -> Rounding | None:
         """Return what happens to a value of a declared type; None when nothing does.
@@ -120,6 +129,7 @@ def read_arithmetic(options: Options) -> Arithmetic:
             bits,
             cut,
         ),
+        narrow_only=options.choice("accumulated", {"all": False, "narrow": True}, False),
         # Accumulators narrower than float32 belong to units that multiply matrices; other sums are float32 there.
         sums=EXACT_SUMS if accumulator is None else Accumulation(DType.FLOAT, block),
         functions=Functions(hardware, options.integer("seed", 0)),

@@ -78,7 +78,7 @@ class QuantizedCandidates(Candidates):
         if word is None or not self._is_float(kept) or Precision.parse(word) is not self._stage.precision:
             return self.spec
         # asked for 8 bits of a model without pairs, an engine refuses it or makes up scales
-        return EngineSpec(self.spec.name, {**self.spec.options, "precision": Precision.FP32.value})
+        return self.spec.with_options({**self.spec.options, "precision": Precision.FP32.value})
 
 
 def _builder(spec: EngineSpec) -> EngineSpec:

@@ -260,4 +260,4 @@ def deployed(spec: EngineSpec) -> EngineSpec:
     options = {key: value for key, value in spec.options.items() if key not in ("precision", "kept")}
     if spec.name in AS_TYPED:
         options["precision"] = AS_TYPED[spec.name]
-    return EngineSpec(spec.name, options)
+    return spec.with_options(options)

@@ -283,4 +283,4 @@ def absolute(spec: EngineSpec) -> str:
     """Return a spec whose script is found from anywhere."""
     if "file" not in spec.options:
         return str(spec)
-    return str(EngineSpec(spec.name, {**spec.options, "file": str(Path(spec.options["file"]).resolve())}))
+    return str(spec.with_options({**spec.options, "file": str(Path(spec.options["file"]).resolve())}))

@@ -12,9 +12,13 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import within_healthy
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.outputs import output_floors
+from tensortriage.diagnose.measurements.output_limits import typed_limits
+from tensortriage.diagnose.measurements.outputs import FeedResult, output_floors
 from tensortriage.diagnose.rungs.fusion.restored_answer import with_change
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.state.investigation import Investigation
@@ -159,7 +163,7 @@ def kept_alone(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
         except TriageError:
             typed = None
     if "kept" in create(target).options:
-        spec = EngineSpec(target.name, {**target.options, "kept": "+".join(nodes)})
+        spec = target.with_options({**target.options, "kept": "+".join(nodes)})
         yield Proposal("keep-fp32", words, spec, inv.model, typed, nodes)
         words += ", typed so in the file"
     if typed is not None and target.name != "emulate":  # whose option types the same file
@@ -173,7 +177,7 @@ class Effect:
     Attributes:
         error: Largest error of an output over all feeds.
         right: Whether it makes the target right: every output is within its limit, or off by no more than rounding to
-            the format explains.
+            the format, or what the target's hardware is expected to choose, explains.
         words: What is left, or why that cannot be told.
     """
 
@@ -195,9 +199,22 @@ def effect_of(inv: Investigation, evidence: Evidence, proposal: Proposal) -> Eff
             return Effect(math.inf, right=False, words="other shapes")
         worst = max(worst, *after.errors.values())
         finite = all(map(math.isfinite, after.errors.values()))
-        if not finite or (not after.passes and beyond_format(inv, after)):
+        right = after.passes or not beyond_format(inv, after) or as_hardware_does(inv, after, proposal)
+        if not finite or not right:
             return Effect(worst, right=False, words=f"still off by {say(worst)}")
     return Effect(worst, right=True)
+
+
+def as_hardware_does(inv: Investigation, after: FeedResult, proposal: Proposal) -> bool:
+    """Say whether outputs are as far off as hardware of the target's class makes the model typed as proposed."""
+    if proposal.file is None:
+        return False
+    store = inv.golden_outputs(after.feed)
+    limits = typed_limits(inv, after.feed, proposal.file, {name: np.asarray(store[name]) for name in after.errors})
+    return all(
+        after.within[name] or (name in limits and within_healthy(error, limits[name].error))
+        for name, error in after.errors.items()
+    )
 
 
 def file_works(inv: Investigation, evidence: Evidence, proposal: Proposal) -> bool:

@@ -36,4 +36,4 @@ def with_calibration(spec: EngineSpec, model: Path, request: FeedRequest, folder
         for name, array in feed.tensors.items()
     }
     write_shard(path, arrays)
-    return EngineSpec(spec.name, {**options, "calibration_feeds": str(path)})
+    return spec.with_options({**options, "calibration_feeds": str(path)})

@@ -23,4 +23,4 @@ def with_tactics(spec: EngineSpec, folder: Path) -> EngineSpec:
 
     path = folder / "tactics.json"
     save_record(load_record(Path(spec.options[OPTION])), path)
-    return EngineSpec(spec.name, {**spec.options, OPTION: str(path)})
+    return spec.with_options({**spec.options, OPTION: str(path)})

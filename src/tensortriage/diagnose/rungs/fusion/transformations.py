@@ -47,7 +47,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     works: tuple[str, EngineSpec] | None = None
     tried: dict[str, bool | None] = {}
     for words, options in rungs[:-1]:
-        spec = EngineSpec(target.name, options)
+        spec = target.with_options(options)
         tried[words] = right(inv, evidence, spec)
         if tried[words] is False:
             break
@@ -58,7 +58,7 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
         inv.answered(QUESTION, answer, since=since, tried=tried)
         return Answer()
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
-    config = Configuration(works[1], breaks, EngineSpec(target.name, options))
+    config = Configuration(works[1], breaks, target.with_options(options))
     config = by_pass(inv, evidence, config) or config
     if not all(right(inv, evidence, config.works, feed=number) for number in range(len(evidence.results))):
         inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
@@ -124,7 +124,7 @@ def by_pass(inv: Investigation, evidence: Evidence, config: Configuration) -> Co
 
 def left_out(engine: NamesPasses, spec: EngineSpec, passes: Sequence[str]) -> EngineSpec:
     """Return a spec with some passes left out."""
-    return EngineSpec(spec.name, engine.without(spec.options, passes))
+    return spec.with_options(engine.without(spec.options, passes))
 
 
 @rung(CHANGES, reads=("configuration",))

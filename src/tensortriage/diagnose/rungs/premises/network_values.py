@@ -148,7 +148,7 @@ def modules_of(graph: Graph) -> Mapping[str, Collection[str]]:
 
 def _own_error(inv: Investigation, network: EngineSpec, feed: Feed, arrays: Mapping[str, np.ndarray]) -> float | None:
     """Return how far the network's outputs are from those of the same network in float64."""
-    exact = EngineSpec(network.name, {**network.options, "dtype": DOUBLE})
+    exact = network.with_options({**network.options, "dtype": DOUBLE})
     try:
         wide = inv.runner(exact, inv.model).run(feed)
     except RunFailed:  # networks may hold constants of one type only
