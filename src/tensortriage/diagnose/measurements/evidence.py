@@ -68,6 +68,36 @@ class WrongPart:
     reason: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class SoundQuantization:
+    """A quantized model whose quantizers fit the numbers they meet: what is left is what the bits cost.
+
+    Attributes:
+        output: The output that differs most from the original's, on the reference.
+        error: By which relative error.
+        fit: How its quantizers fit, as a clause.
+    """
+
+    output: str
+    error: float
+    fit: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TypedNetwork:
+    """The reference's network with other types, which do not explain the target's error.
+
+    Attributes:
+        share: Which type how many nodes have, e.g. ``fp16 in 12 of 14 nodes``.
+        output: The output that is farthest off; empty when the outputs could not be compared.
+        error: By which relative error.
+    """
+
+    share: str
+    output: str = ""
+    error: float = 0.0
+
+
 class Findings(TypedDict, total=False):
     """What a rung adds to the evidence: fields of `Evidence`, and described there."""
 
@@ -76,10 +106,10 @@ class Findings(TypedDict, total=False):
     floors: Floors | None
     excess: tuple[Excess, ...]
     ranges: Ranges
-    quantization: str
+    quantization: SoundQuantization | None
     two_targets: str
     same_network: bool
-    unexplained: str
+    unexplained: TypedNetwork | None
     calibrated: Calibrated | None
     in_context: Mapping[str, Metrics] | None
     in_context_moved: tuple[str, ...]
@@ -107,7 +137,7 @@ class Evidence:
         excess: Values the format cannot hold.
         ranges: What formats cannot hold of the first feed's tensors.
         calibrated: The target's model with quantizers that fit, or suit its kernels, where those it has do not.
-        quantization: That the target's model is a sound quantization of the reference's; empty when it is none.
+        quantization: What the target's model costs as a sound quantization of the reference's; None when it is none.
         in_context: Figures of every value of the instrumented target.
         in_context_moved: Outputs that marking every value changed.
         in_context_judged: What the user's tolerance says of its outputs; empty without one.
@@ -115,7 +145,7 @@ class Evidence:
         local: Local errors.
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
-        unexplained: What its format does not explain of the target's error; empty when it does.
+        unexplained: What its types do not explain of the target's error; None when they do.
         configuration: Options of the target that work, and those that break it.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
@@ -131,10 +161,10 @@ class Evidence:
     floors: Floors | None = None
     excess: tuple[Excess, ...] = ()
     ranges: Ranges = dataclasses.field(default_factory=Ranges)
-    quantization: str = ""
+    quantization: SoundQuantization | None = None
     two_targets: str = ""
     same_network: bool = False
-    unexplained: str = ""
+    unexplained: TypedNetwork | None = None
     calibrated: Calibrated | None = None
     in_context: Mapping[str, Metrics] | None = None
     in_context_moved: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings, TypedNetwork
 from tensortriage.diagnose.measurements.floors import floors_of_original
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, output_floors, worst_result
 from tensortriage.diagnose.measurements.soundness import run_once
@@ -51,8 +51,8 @@ QUESTION = "is the target's model the reference's in another number format?"
 def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge a file that is the reference's network with other types.
 
-    Where it is one, and its format does not explain the target's error, a sentence says so among the findings, and the
-    diagnosis goes on with the target's model: then the engine is asked to compute that.
+    Where it is one, and its format does not explain the target's error, that is a finding, and the diagnosis goes on
+    with the target's model: then the engine is asked to compute that.
     """
     beside = evidence.beside
     if beside is None or not beside.typed:
@@ -73,7 +73,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     inv.answered(QUESTION, answer, since=since, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
-    return _by_format(inv, evidence, beside, precision, kept, f"the target's model is the reference's, {share}")
+    return _by_format(inv, evidence, beside, precision, kept, share)
 
 
 def _coarsest(beside: Correspondence) -> Precision:
@@ -100,7 +100,7 @@ def _by_format(
     beside: Correspondence,
     precision: Precision,
     kept: tuple[str, ...],
-    sentence: str,
+    share: str,
 ) -> Answer:
     """Hold the target's error with its own file against what the format makes of the original."""
     asked = inv.question
@@ -114,10 +114,10 @@ def _by_format(
             outputs = run_once(inv, asked.target, beside.changed, fed)
             wanted = [spec.name for spec in inv.model.outputs if spec.name in golden]
             if mismatched({name: golden[name] for name in wanted}, outputs):
-                return Answer(findings=Findings(unexplained=sentence))
+                return Answer(findings=Findings(unexplained=TypedNetwork(share)))
             measured.append(compare_all(((name, outputs[name]) for name in wanted), golden).metrics)
     except (EngineError, DataError):
-        return Answer(findings=Findings(unexplained=sentence))  # the ladder finds out how it fails
+        return Answer(findings=Findings(unexplained=TypedNetwork(share)))  # the ladder finds out how it fails
     options: dict[str, str] = {"precision": precision.value} | ({"kept": "+".join(kept)} if kept else {})
     emulated = inv.about(asked.on_target(EngineSpec("emulate", options), kept=kept))
     floors = output_floors(emulated)
@@ -131,9 +131,8 @@ def _by_format(
     answer = _explained(emulated, evidence.with_(results=results))
     if (verdict := answer.verdict) is None:
         name, error, _ = worst.worst
-        sentence += f"; output '{name}' differs by {say(error)}, which its format does not explain"
-        return Answer(findings=Findings(same_network=True, unexplained=sentence))
-    summary, following = f"{sentence}: {verdict.summary}", verdict.next
+        return Answer(findings=Findings(same_network=True, unexplained=TypedNetwork(share, name, error)))
+    summary, following = f"the target's model is the reference's, {share}: {verdict.summary}", verdict.next
     if verdict.kind is VerdictKind.ROUNDING:
         look = ("--target", str(asked.target), "--target-model", str(beside.changed.path))
         following = (inv.command("run", *look),)
@@ -160,10 +159,13 @@ def _explained(emulated: Investigation, evidence: Evidence) -> Answer:
 @rung("does its format explain how far the target's file is off?", reads=("unexplained",))
 def unexplained_format(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """The target computes its typed file as the reference does, and that is farther off than its format explains."""
-    if not evidence.unexplained:
+    typed = evidence.unexplained
+    if typed is None:
         return None
+    off = f"; output '{typed.output}' differs by {say(typed.error)}, which its format does not explain"
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
-        f"{evidence.unexplained}; {inv.question.target} computes that file as {inv.question.reference} does",
+        f"the target's model is the reference's, {typed.share}{off if typed.output else ''}; "
+        f"{inv.question.target} computes that file as {inv.question.reference} does",
     )

@@ -17,7 +17,7 @@ from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
-from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings
+from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
@@ -50,8 +50,8 @@ class QuantizerMisfit:
 def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Judge the quantizers of the target's model, when it is the reference's model quantized.
 
-    Where they are sound, a sentence says so among the findings, and the diagnosis goes on with the target's model: then
-    the engine is asked to compute that.
+    Where they are sound, that is a finding, and the diagnosis goes on with the target's model: then the engine is asked
+    to compute that.
     """
     beside = evidence.beside
     if beside is None:
@@ -141,11 +141,7 @@ def guilty_pairs(
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
         figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
         inv.answered(QUESTION, f"yes: {known}", since=since, **figures)
-        told = (
-            f"quantization explains the error: on the reference engine output '{output}' of the target's model differs "
-            f"by {say(before)} from the original's; {known}"
-        )
-        return Answer(findings=Findings(quantization=told))
+        return Answer(findings=Findings(quantization=SoundQuantization(output, before, known)))
     influence = harm(inv, changed, feed, misfits, output)
     largest = max(influence.values())
     named = [m for m in misfits if counts(influence.get(m.pair.result, 0.0) ** 2 - after**2, largest**2 - after**2)]
@@ -324,11 +320,14 @@ def facts(fit: QuantizerFit) -> Mapping[str, object]:
 @rung("is quantization all that differs?", reads=("quantization",))
 def sound_quantization(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """The target agrees with the reference on a quantized model: what is left is what quantization costs."""
-    if not evidence.quantization:
+    sound = evidence.quantization
+    if sound is None:
         return None
     return inv.verdict(
         VerdictKind.ROUNDING,
         QUANTIZATION_COSTS,
-        f"{evidence.quantization}; {inv.question.target} computes the quantized model as the reference does",
+        f"quantization explains the error: on the reference engine output '{sound.output}' of the target's model "
+        f"differs by {say(sound.error)} from the original's; {sound.fit}; "
+        f"{inv.question.target} computes the quantized model as the reference does",
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
