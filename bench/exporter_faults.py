@@ -2,15 +2,17 @@
 
     python bench/exporter_faults.py [--engine] [--exporter legacy] [WORD...]
 
-Needs PyTorch and onnxscript. An exporter's fault is a network of `exporter_networks` that is exported as a wrong
-translation of one line would be (a word), or an edit of the right file. ``diagnose --torch`` is to end in
-``model-changed`` with the module of that line first, and the line. An engine's fault (--engine) is a node of the right
-file that `FaultyEngine` computes wrong; it is to end in a verdict of the engine with the module of that node first.
+Needs PyTorch and onnxscript, and with --engine transformers. An exporter's fault is a network of `exporter_networks`
+that is exported as a wrong translation of one line would be (a word), or an edit of the right file. ``diagnose
+--torch`` is to end in ``model-changed`` with the module of that line first, and the line. An engine's fault (--engine)
+is a node of the right file, of one of `ENGINE_NETWORKS`, that `FaultyEngine` computes wrong; it is to end in a verdict
+of the engine with the module of that node first.
 """
 
 import argparse
 import contextlib
 import dataclasses
+import importlib
 import io
 import os
 import tempfile
@@ -18,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import exporter_networks as networks
 import numpy as np
@@ -122,6 +125,17 @@ FAULTS = (
 )  # fmt: skip
 
 
+ENGINE_NETWORKS = ("minilm", "gpt2_cached", "vit", "resnet", "unet", "decoder", "detector")
+"""Networks in which faults of the engine are planted: of `pytorch_networks`, and of `exporter_networks` those there."""
+
+
+def source_of(network: str) -> tuple[ModuleType, str]:
+    """Return the file in which a network is, and the name of the function that makes it without a fault."""
+    if hasattr(networks, network):
+        return networks, f"right_{network}"
+    return importlib.import_module("pytorch_networks"), network
+
+
 class Files:
     """Exported files and feeds, each network once."""
 
@@ -132,7 +146,9 @@ class Files:
         """Export a network with words planted, and save its inputs beside the file."""
         path = self.folder / ("-".join((network, *words)) + ".onnx")
         if not path.exists():
-            module, inputs = networks.made(getattr(networks, network), *words)
+            source, right = source_of(network)
+            module, inputs = networks.made(getattr(source, network if source is networks else right), *words)
+            inputs = inputs if isinstance(inputs, tuple) else (inputs,)
             dynamo = self.exporter == "dynamo"
             printed = io.StringIO()
             with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -157,12 +173,13 @@ class Files:
 
 def ask(files: Files, network: str, model: Path, target: str) -> Verdict:
     """Diagnose a file by its network."""
+    source, right = source_of(network)
     with tempfile.TemporaryDirectory() as case:
         return diagnose(
             DiagnoseRequest(
                 model=model,
                 target=target,
-                network=f"torch:{SOURCE}:right_{network}",
+                network=f"torch:{source.__file__}:{right}",
                 case=Path(case) / "case",
                 feeding=FeedRequest(paths=(str(files.export(network).with_suffix(".npz")),)),
                 random_too=False,
@@ -196,7 +213,7 @@ def engine_faults(files: Files, words: Sequence[str], each: int = 8) -> Iterator
     """Yield whether each fault of the engine was found, and a line about it."""
     kinds = ("scale", "noise", "offset", "sign", "row", "zero-tail", "off-by-one", "saturate")
     (files.folder / "faulty.py").write_text(ENGINE)
-    for network in dict.fromkeys(fault.network for fault in FAULTS):
+    for network in ENGINE_NETWORKS:
         if words and network not in words:
             continue
         path = files.export(network)

@@ -1,5 +1,7 @@
 """Small networks of well-known architectures with random weights, for the engine ``torch``: see `pytorch.py`."""
 
+import math
+
 import torch
 import transformers as tf
 from torch import nn
@@ -53,11 +55,6 @@ def vit() -> Made:
     return _made(tf.ViTForImageClassification, config, _picture(), "logits")
 
 
-def swin() -> Made:
-    config = tf.SwinConfig(image_size=32, patch_size=2, window_size=4, embed_dim=16, depths=[2, 2], num_heads=[2, 4])
-    return _made(tf.SwinForImageClassification, config, _picture(), "logits")
-
-
 def detr() -> Made:
     backbone = tf.ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", out_features=["stage2"]
@@ -101,9 +98,41 @@ def bert() -> Made:
     return _made(tf.BertModel, config, (TEXT, torch.ones_like(TEXT)), "last_hidden_state", "pooler_output")
 
 
+def minilm() -> Made:
+    """Return a BERT of the size of all-MiniLM-L6-v2, with one text of 16 words."""
+    config = tf.BertConfig(
+        vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+    )
+    text = torch.randint(0, 30522, (1, 16), generator=torch.Generator().manual_seed(1))
+    return _made(tf.BertModel, config, (text, torch.ones_like(text)), "last_hidden_state", "pooler_output")
+
+
 def gpt2() -> Made:
     config = tf.GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2)
     return _made(tf.GPT2LMHeadModel, config, TEXT, "logits", use_cache=False)
+
+
+def gpt2_cached() -> Made:
+    """Return GPT-2 with the keys and values of the words before, in and out."""
+    config = tf.GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2)
+
+    class Cached(nn.Module):
+        """One more word."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = tf.GPT2LMHeadModel(config)
+
+        def forward(self, x: torch.Tensor, past: list[tuple[torch.Tensor, torch.Tensor]]) -> object:
+            cache = tf.DynamicCache()
+            for place, (key, value) in enumerate(past):
+                cache.update(key, value, place)
+            found = self.inner(x, past_key_values=cache, use_cache=True)
+            return found.logits, [(each.keys, each.values) for each in found.past_key_values.layers]
+
+    torch.manual_seed(0)
+    past = [(torch.randn(1, 2, 7, 16), torch.randn(1, 2, 7, 16)) for _ in range(2)]
+    return Cached().eval(), (torch.tensor([[5]]), past)
 
 
 def llama() -> Made:
@@ -111,25 +140,6 @@ def llama() -> Made:
         vocab_size=64, max_position_embeddings=32, num_key_value_heads=1, tie_word_embeddings=False, **PICTURE
     )
     return _made(tf.LlamaForCausalLM, config, TEXT, "logits", use_cache=False)
-
-
-def t5() -> Made:
-    config = tf.T5Config(
-        vocab_size=64, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2, decoder_start_token_id=0
-    )
-
-    class Both(nn.Module):
-        """Encoder and decoder."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = tf.T5ForConditionalGeneration(config)
-
-        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            return self.inner(input_ids=x, decoder_input_ids=y, use_cache=False).logits
-
-    torch.manual_seed(0)
-    return Both().eval(), (TEXT, TEXT[:, :4])
 
 
 def whisper() -> Made:
@@ -152,3 +162,208 @@ def whisper() -> Made:
 
     torch.manual_seed(0)
     return Both().eval(), (torch.randn(1, 8, 32), TEXT[:, :4])
+
+
+class RootNorm(nn.Module):
+    """T5's normalization: by the root mean square, without a mean."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x normalized."""
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class RelativeBias(nn.Module):
+    """What T5 adds to scores: a number per head and bucket of distances, exact when near, logarithmic when far."""
+
+    def __init__(self, heads: int, *, both_ways: bool, buckets: int = 8, farthest: int = 16) -> None:
+        super().__init__()
+        self.table, self.both_ways, self.buckets, self.farthest = (
+            nn.Embedding(buckets, heads),
+            both_ways,
+            buckets,
+            farthest,
+        )
+
+    def forward(self, queries: int, keys: int) -> torch.Tensor:
+        """Return ``[1, heads, queries, keys]``."""
+        distance = torch.arange(keys)[None] - torch.arange(queries)[:, None]
+        buckets, start = self.buckets, torch.zeros_like(distance)
+        if self.both_ways:
+            buckets //= 2
+            start = (distance > 0).long() * buckets
+            distance = distance.abs()
+        else:
+            distance = -distance.clamp(max=0)
+        near = buckets // 2
+        ratio = torch.log(distance.float().clamp(min=1) / near) / math.log(self.farthest / near)
+        far = (near + (ratio * (buckets - near)).long()).clamp(max=buckets - 1)
+        return self.table(start + torch.where(distance < near, distance, far)).permute(2, 0, 1)[None]
+
+
+class T5Attention(nn.Module):
+    """Attention without a scale, of words to themselves or to others."""
+
+    def __init__(self, size: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.norm = heads, RootNorm(size)
+        self.q, self.k, self.v, self.o = (nn.Linear(size, size, bias=False) for _ in range(4))
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:
+        """Return x with what was attended to added."""
+        inner = self.norm(x)
+        given = inner if other is None else other
+        query, key, value = (
+            project(each).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for project, each in ((self.q, inner), (self.k, given), (self.v, given))
+        )
+        scores = query @ key.transpose(2, 3)
+        scores = scores if bias is None else scores + bias
+        return x + self.o((scores.float().softmax(-1).type_as(x) @ value).transpose(1, 2).flatten(2))
+
+
+class T5Block(nn.Module):
+    """Attention to itself, in the decoder to the encoder, and a gated perceptron."""
+
+    def __init__(self, size: int, heads: int, *, decoder: bool) -> None:
+        super().__init__()
+        self.own, self.cross = T5Attention(size, heads), T5Attention(size, heads) if decoder else None
+        self.norm, self.act = RootNorm(size), nn.GELU(approximate="tanh")
+        self.wi_0, self.wi_1, self.wo = (
+            nn.Linear(*sizes, bias=False) for sizes in ((size, 2 * size), (size, 2 * size), (2 * size, size))
+        )
+
+    def forward(self, x: torch.Tensor, bias: torch.Tensor, encoded: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the words, further."""
+        x = self.own(x, None, bias)
+        if self.cross is not None:
+            x = self.cross(x, encoded, None)
+        inner = self.norm(x)
+        return x + self.wo(self.act(self.wi_0(inner)) * self.wi_1(inner))
+
+
+class T5(nn.Module):
+    """Encoder and decoder with one table of words, tied to the scores."""
+
+    def __init__(self, size: int = 32, heads: int = 2, layers: int = 2, words: int = 64) -> None:
+        super().__init__()
+        self.shared = nn.Embedding(words, size)
+        self.encoder = nn.ModuleList(T5Block(size, heads, decoder=False) for _ in range(layers))
+        self.decoder = nn.ModuleList(T5Block(size, heads, decoder=True) for _ in range(layers))
+        self.encoder_bias, self.decoder_bias = RelativeBias(heads, both_ways=True), RelativeBias(heads, both_ways=False)
+        self.encoder_norm, self.decoder_norm = RootNorm(size), RootNorm(size)
+        self.lm_head = nn.Linear(size, words, bias=False)
+        self.lm_head.weight = self.shared.weight
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Return scores of the words after y."""
+        length, more = x.shape[1], y.shape[1]
+        encoded, bias = self.shared(x), self.encoder_bias(length, length)
+        for block in self.encoder:
+            encoded = block(encoded, bias)
+        encoded = self.encoder_norm(encoded)
+        causal = torch.full((more, more), torch.finfo(torch.float32).min).triu(1)
+        decoded, bias = self.shared(y), self.decoder_bias(more, more) + causal
+        for block in self.decoder:
+            decoded = block(decoded, bias, encoded)
+        return self.lm_head(self.decoder_norm(decoded) * decoded.shape[-1] ** -0.5)
+
+
+def t5() -> Made:
+    torch.manual_seed(0)
+    return T5().eval(), (TEXT, TEXT[:, :4])
+
+
+class WindowAttention(nn.Module):
+    """Swin's attention: within windows, with a learnt number per pair of places, shifted in every other block."""
+
+    def __init__(self, size: int, heads: int, side: int, window: int, shift: int) -> None:
+        super().__init__()
+        self.heads, self.window, self.shift = heads, window, shift
+        self.qkv, self.proj = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.table = nn.Parameter(torch.randn((2 * window - 1) ** 2, heads) * 0.1)
+        places = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
+        apart = (places[:, :, None] - places[:, None]) + window - 1
+        self.register_buffer("index", apart[0] * (2 * window - 1) + apart[1])
+        regions = torch.zeros(1, side, side, 1)
+        bounds = (slice(0, -window), slice(-window, -shift), slice(-shift, None)) if shift else ()
+        for number, (rows, columns) in enumerate((rows, columns) for rows in bounds for columns in bounds):
+            regions[:, rows, columns] = number
+        flat = self.windows(regions).squeeze(-1)
+        self.register_buffer("mask", torch.where(flat[:, None] == flat[:, :, None], 0.0, -100.0)[None, :, None])
+
+    def windows(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``[batch * windows, places, channels]`` of ``[batch, rows, columns, channels]``."""
+        count, rows, columns, size = x.shape
+        x = x.reshape(count, rows // self.window, self.window, columns // self.window, self.window, size)
+        return x.transpose(2, 3).reshape(-1, self.window**2, size)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a map of the size of x."""
+        count, rows, columns, size = x.shape
+        words = self.windows(torch.roll(x, (-self.shift, -self.shift), (1, 2)) if self.shift else x)
+        query, key, value = self.qkv(words).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        scores = (query * (size // self.heads) ** -0.5) @ key.transpose(2, 3)
+        scores = scores + self.table[self.index.flatten()].unflatten(0, self.index.shape).permute(2, 0, 1)[None]
+        if self.shift:
+            scores = (scores.unflatten(0, (count, -1)) + self.mask).flatten(0, 1)
+        x = self.proj((scores.softmax(-1) @ value).transpose(1, 2).flatten(2))
+        x = x.reshape(count, rows // self.window, columns // self.window, self.window, self.window, size)
+        x = x.transpose(2, 3).reshape(count, rows, columns, size)
+        return torch.roll(x, (self.shift, self.shift), (1, 2)) if self.shift else x
+
+
+class SwinBlock(nn.Module):
+    """Attention in windows and a perceptron, each behind a normalization and beside a shortcut."""
+
+    def __init__(self, size: int, heads: int, side: int, window: int, shift: int) -> None:
+        super().__init__()
+        self.norm1, self.attn = nn.LayerNorm(size), WindowAttention(size, heads, side, window, shift)
+        self.norm2 = nn.LayerNorm(size)
+        self.mlp = nn.Sequential(nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a map of the size of x."""
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class PatchMerging(nn.Module):
+    """Four neighbours joined into one of twice the channels."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.norm, self.reduction = nn.LayerNorm(4 * size), nn.Linear(4 * size, 2 * size, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a map of half the sides."""
+        parts = [x[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
+        return self.reduction(self.norm(torch.cat(parts, -1)))
+
+
+class Swin(nn.Module):
+    """Two stages of two blocks."""
+
+    def __init__(self, size: int = 16, window: int = 4) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(3, size, 2, 2)
+        self.stages = nn.ModuleList(
+            nn.Sequential(
+                *(SwinBlock(size * 2**stage, 2 * 2**stage, 16 // 2**stage, window, shift) for shift in (0, 2))
+            )
+            for stage in (0, 1)
+        )
+        self.merge, self.norm, self.head = PatchMerging(size), nn.LayerNorm(2 * size), nn.Linear(2 * size, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return scores of a picture of 32 x 32."""
+        x = self.stages[0](self.embed(x).permute(0, 2, 3, 1))
+        return self.head(self.norm(self.stages[1](self.merge(x))).mean((1, 2)))
+
+
+def swin() -> Made:
+    torch.manual_seed(0)
+    return Swin().eval(), _picture()
