@@ -96,6 +96,19 @@ def test_lint_and_inspect_name_modules(folder):
     assert all(finding["origin"]["module"] == graph.origin(finding["node"]).module for finding in found)
 
 
+def test_a_plan_and_a_comparison_name_modules(folder):
+    done = triage("inspect", "plan", MODEL, "--target", "onnxruntime", "--json", cwd=folder)
+    label = f"embedding (Embedding, small_transformer.py:{line_of('self.embedding(ids)')})"
+    assert label in [module for region in json.loads(done.stdout)["regions"] for module in region["modules"]]
+    words = ["--target", "onnxruntime", "--inputs", "ids.npz", "--onnx-outputs", "embedding", "layers.*.mlp.3"]
+    shown = triage("run", MODEL, *words, cwd=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert f"{label}: embedding" in shown.stdout
+    assert "layers.1.mlp.3 (Linear, small_transformer.py:" in shown.stdout
+    rows = json.loads(triage("run", MODEL, *words, "--json", cwd=folder).stdout)["comparisons"][0]["comparison"]["rows"]
+    assert rows[0]["module"] == label
+
+
 def test_options_take_modules(folder):
     done = triage("surgeon", "extract", MODEL, "--scope", "layers.*.mlp", "-o", "mlp.onnx", cwd=folder)
     assert done.returncode == 0, done.stderr

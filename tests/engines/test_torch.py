@@ -11,6 +11,10 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.workflows.common.output_selection import OutputChoice
+from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.comparison.compare_request import CompareRequest
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
@@ -60,6 +64,24 @@ def test_the_recorded_network_and_its_inner_values(tmp_path):
     with_inner = opened(SPEC, marked)
     assert set(with_inner.run(FEED)) == {"scores", *found}
     with_inner.close()
+
+
+def test_everything_is_compared_that_the_network_knows(tmp_path):
+    np.savez(tmp_path / "feed.npz", **FEED)
+    request = CompareRequest(
+        model=MODEL,
+        reference=EngineSpec.parse(SPEC),
+        targets=(EngineSpec.parse("onnxruntime:optimization=none"),),
+        feeding=FeedRequest(paths=(str(tmp_path / "feed.npz"),)),
+        outputs=OutputChoice(mark=("mark", "all")),
+    )
+    (found,) = compare(request).comparisons
+    values = {value for node in Model.load(MODEL).graph.nodes for value in node.outputs}
+    known = {row.value for row in found.comparison.rows}
+    assert all(row.judgement.within for row in found.comparison.rows)
+    assert len(known) >= 0.5 * len(values)  # the inside of an operation that became several nodes is not the network's
+    assert known.isdisjoint(found.comparison.unmatched)
+    assert known.union(found.comparison.unmatched) == values
 
 
 def test_formats_are_told_apart():

@@ -27,6 +27,7 @@ class Row:
         figure: How far off the target is, by its measure.
         note: Of what an ArgMax, a TopK or a suppression of boxes decides: what was decided, in words. The metrics are
             then those against what the reference makes of the target's decisions.
+        module: Module of the source network that the node comes from, with class and line; empty when unknown.
     """
 
     value: str
@@ -37,6 +38,7 @@ class Row:
     measure: str = RELATIVE_RMS
     figure: float | None = None
     note: str = ""
+    module: str = ""
 
     @property
     def is_rms(self) -> bool:

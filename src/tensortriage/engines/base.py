@@ -337,6 +337,15 @@ class ShowsValues(Protocol):
 
 
 @runtime_checkable
+class KnowsSomeValues(Protocol):
+    """Capability of a session: it may not know every value that the model was marked with, as a network behind it."""
+
+    def run_known(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once and return those of the outputs that are known; the network's own always are."""
+        ...
+
+
+@runtime_checkable
 class OffersLadder(Protocol):
     """Capability of an engine: its options go from safe to aggressive, and the first rung that is wrong tells much."""
 

@@ -15,6 +15,7 @@ from tensortriage.engines.base import (
     BoundsRuns,
     CompilesInPlace,
     KeepsEngines,
+    KnowsSomeValues,
     Limits,
     Plan,
     RepeatsBuild,
@@ -121,8 +122,12 @@ class Runner:
         path = self._path = self._workspace.file(self.model)
         return lambda: engine.compile(path, options)
 
-    def run(self, tensors: Feed | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def run(self, tensors: Feed | Mapping[str, np.ndarray], *, some: bool = False) -> Mapping[str, np.ndarray]:
         """Run once and return the outputs by ONNX value name.
+
+        Args:
+            tensors: The inputs.
+            some: Whether outputs that the session does not know are left out; see `KnowsSomeValues`.
 
         Raises:
             EngineError: When the build or the run fails, or an output that the model declares is missing.
@@ -131,7 +136,8 @@ class Runner:
         if isinstance(session, BoundsRuns):
             session.allow(self._limits.longest_run(self.tally.reference_run_seconds))
         started = time.perf_counter()
-        outputs = session.run(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        run = session.run_known if some and isinstance(session, KnowsSomeValues) else session.run
+        outputs = run(tensors.tensors if isinstance(tensors, Feed) else tensors)
         if isinstance(session, RepeatsBuild) and (command := session.command()) not in ("", *self.tally.commands):
             self.tally.commands.append(command)
         seconds = time.perf_counter() - started

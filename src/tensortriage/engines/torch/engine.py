@@ -169,18 +169,27 @@ class TorchSession:
             RunFailed: When a marked value cannot be told apart in the network (``torch-value-unknown``).
             EngineError: As for `IsolatedSession.run`.
         """
-        wanted = [spec.name for spec in self.outputs]
-        found = dict(self._session.run(feed)) if self._network.intersection(wanted) else {}
-        if inner := [name for name in wanted if name not in found]:
-            found |= dict(self.captured(feed, inner))
-        if missing := [name for name in wanted if name not in found]:
+        found = self.run_known(feed)
+        if missing := [spec.name for spec in self.outputs if spec.name not in found]:
             why = f": {self.reason}" if self.reason else ""
             raise RunFailed(
                 f"'{missing[0]}' ({len(missing)} in all) is not known to be a value of the network{why}",
                 slug="torch-value-unknown",
                 cure="compare the model's outputs, or module outputs by their path",
             )
-        return {name: found[name] for name in wanted}
+        return found
+
+    def run_known(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Run once and return those of the outputs, marked inner values among them, that the network is known to have.
+
+        Raises:
+            EngineError: As for `IsolatedSession.run`.
+        """
+        wanted = [spec.name for spec in self.outputs]
+        found = dict(self._session.run(feed)) if self._network.intersection(wanted) else {}
+        if inner := [name for name in wanted if name not in found]:
+            found |= dict(self.captured(feed, inner))
+        return {name: found[name] for name in wanted if name in found}
 
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Run once and yield ``(value name, array)`` for those of the wanted values that the network is known to have.

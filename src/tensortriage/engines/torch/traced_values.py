@@ -12,6 +12,7 @@ from functools import cached_property
 
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
+from tensortriage.model.provenance.network_outputs import noted_outputs
 from tensortriage.model.provenance.operations import Operation, counterparts, operations
 
 JOINED = (
@@ -35,8 +36,12 @@ class TracedValue:
 
 
 def traced_values(model: Model) -> Mapping[str, TracedValue]:
-    """Return what the file tells of the values of a model, by ONNX name, in the names of its exporter."""
-    graph, outputs = model.graph, {spec.name for spec in model.outputs}
+    """Return what the file tells of the values of a model, by ONNX name, in the names of its exporter.
+
+    Inner values that are marked as outputs leave nothing that they did not leave before.
+    """
+    graph = model.graph
+    outputs = noted_outputs(model.ir.graph.metadata_props, [spec.name for spec in model.outputs])
     by_fx_node: dict[str, list[str]] = defaultdict(list)
     by_module: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:

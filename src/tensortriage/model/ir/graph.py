@@ -109,6 +109,11 @@ class Graph:
             self._origins[name] = made if made.is_known or name not in self else self._origin_of_users(name, made)
         return self._origins[name]
 
+    def origin_labels(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return where nodes come from in words, each once, in order; nothing where a name alone says as much."""
+        labels = (self.origin(name).beside(name) for name in names)
+        return tuple(dict.fromkeys(label for label in labels if label))
+
     def _own_origin(self, name: str) -> NodeOrigin:
         node = self._ir_nodes.get(name)
         return UNKNOWN if node is None else read_origin(name, node.metadata_props, node.doc_string or "")

@@ -55,6 +55,10 @@ def _group_lines(group: Sequence[NodeAnswer]) -> Iterator[str]:
     yield f"  {', '.join(map(printable, first.op_types))}: {count(len(names), 'node')}: {kind}"
     yield f"      {printable(first.message)}"
     yield f"      {shown}"
+    modules = [printable(label) for label in dict.fromkeys(each for answer in group for each in answer.modules)]
+    if modules:
+        more = f" and {len(modules) - _MOST_NAMES} more" if len(modules) > _MOST_NAMES else ""
+        yield f"      of {', '.join(modules[:_MOST_NAMES])}{more}"
 
 
 def _piece_row(piece: Piece, folder: str) -> tuple[str, ...]:

@@ -30,11 +30,13 @@ def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator
             printable(region.implementation) or "-",
             _precision(region),
             _nodes(region),
+            _modules(region),
         )
         for region in regions
     ]
     if rows:
-        yield from table([("", "#", "kind", "implementation", "precision", "nodes"), *rows], indent="")
+        title = "modules" if any(row[-1] for row in rows) else ""
+        yield from table([("", "#", "kind", "implementation", "precision", "nodes", title), *rows], indent="")
 
 
 def closing_lines(audit: PlanAudit) -> Iterator[str]:
@@ -67,6 +69,14 @@ def _precision(region: AuditedRegion) -> str:
     if region.match.is_finding:
         return f"{region.built}, not {region.asked}"
     return region.built or "-"
+
+
+def _modules(region: AuditedRegion) -> str:
+    """Return the module that the region's result is of, and how many others it joins."""
+    if not region.modules:
+        return ""
+    others = len(region.modules) - 1
+    return printable(region.modules[-1]) + (f" and {count(others, 'other')}" if others else "")
 
 
 def _nodes(region: AuditedRegion) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -20,6 +20,7 @@ from tensortriage.values.serial import to_json
 from tensortriage.values.text import magnitude, shorten, times
 
 MOST_ROWS = 12
+MOST_NAMES = 8
 
 FIGURES_WIDTH = 70
 """Columns that the table takes beside the name of the tensor."""
@@ -100,7 +101,8 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
     extra = sorted({name for item in items for name in item.comparison.unmatched})
     if extra:
         console.print(
-            f"  not compared, only on {target}: " + ", ".join(printable(name) for name in extra[:8]), soft_wrap=True
+            f"  not compared, on one side only: {_some(extra)}",
+            soft_wrap=True,
         )
     paired = sorted({pair for item in items for pair in item.comparison.paired.items()})
     if paired:
@@ -113,6 +115,8 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
     for _, row in worst:
         table.add_row(*_cells(row, min(48, max(12, console.width - FIGURES_WIDTH))))
     console.print(table)
+    for module, values in _by_module(row for _, row in worst).items():
+        console.print(f"  {printable(module)}: {_some(values)}", soft_wrap=True)
     for _, row in worst:
         if words := told(row):
             console.print(f"  {printable(row.value)}: {printable(words)}", soft_wrap=True)
@@ -136,6 +140,20 @@ def _target(console: Console, result: CompareResult, target: str, items: list[Fe
             style="yellow",
             soft_wrap=True,
         )
+
+
+def _by_module(rows: Iterable[Row]) -> Mapping[str, Sequence[str]]:
+    """Return the tensors of each module, the worst first; those of no known module are left out."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.module and row.value not in found.setdefault(row.module, []):
+            found[row.module].append(row.value)
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(printable(name) for name in names[:MOST_NAMES]) + more
 
 
 ALLOWANCES = (Basis.FLOOR, Basis.FORMAT, Basis.HARDWARE)

@@ -52,6 +52,7 @@ class NodeAnswer:
         support: Whether they were built.
         outcome: ``ok``, or how the build ended.
         message: The engine's own words; why it could not be asked when `support` is unknown.
+        modules: Modules of the source network that the nodes come from, with class and line, each once.
     """
 
     nodes: tuple[str, ...]
@@ -59,6 +60,7 @@ class NodeAnswer:
     support: Support
     outcome: str
     message: str
+    modules: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,12 +203,12 @@ class Prober:
         for key, unit in zip(likeness, self.units, strict=True):
             names = tuple(node.name for node in unit)
             op_types = tuple(dict.fromkeys(map(_label, unit)))
-            outcome = self._known[key]
+            outcome, modules = self._known[key], self.model.graph.origin_labels(names)
             if isinstance(outcome, str):
-                yield NodeAnswer(names, op_types, Support.UNKNOWN, "", outcome)
+                yield NodeAnswer(names, op_types, Support.UNKNOWN, "", outcome, modules)
             else:
                 support = Support.SUPPORTED if outcome.ok else Support.UNSUPPORTED
-                yield NodeAnswer(names, op_types, support, outcome.kind.value, outcome.message)
+                yield NodeAnswer(names, op_types, support, outcome.kind.value, outcome.message, modules)
 
     def _ask(self, units: Sequence[tuple[str, tuple[Node, ...]]]) -> None:
         """Find out which units build alone, and note it by their keys: halve those that do not build side by side."""

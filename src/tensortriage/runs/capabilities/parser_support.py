@@ -4,6 +4,7 @@ A parser's answer is cheaper than builds and says less: a node that parses may s
 name where the parser gives one, else by their place in the file.
 """
 
+import dataclasses
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,10 @@ def ask_parser(
     refused = _refused(told, nodes)
     behind = {node.name for name in refused for node in model.graph.descendants(model.graph.node(name).outputs)}
     unknown = behind - refused.keys()  # of groups TensorRT says at times that they are not supported, and means others
-    answers = tuple(_answer(node, refused, unknown) for node in counted)
+    answers = tuple(
+        dataclasses.replace(_answer(node, refused, unknown), modules=model.graph.origin_labels([node.name]))
+        for node in counted
+    )
     whole = bool(told["supported"])
     return Capability(
         model=str(path),

@@ -55,6 +55,7 @@ class AuditedRegion:
         asked: Label of the element type asked for; empty when the region computes nothing in floating point.
         built: Label of the element type it computes in; empty when the engine does not say.
         match: How the two compare.
+        modules: Modules of the source network that the nodes come from, with class and line, each once.
     """
 
     name: str
@@ -65,6 +66,7 @@ class AuditedRegion:
     asked: str
     built: str
     match: PrecisionMatch
+    modules: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def _audited(
         by_pairs.label if by_pairs else asked.label if asked else "",
         region.precision,
         _compared_with_pairs(by_pairs, built) if by_pairs else _compared(asked, built, quantized=quantized),
+        model.graph.origin_labels(node.name for node in nodes),
     )
 
 

@@ -27,7 +27,7 @@ from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
-from tensortriage.workflows.common.output_selection import chosen_values
+from tensortriage.workflows.common.output_selection import EVERYTHING, chosen_values
 from tensortriage.workflows.comparison.compare_request import Arrays, CompareRequest, Recorder
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
 from tensortriage.workflows.comparison.pairing import check_compatible, paired
@@ -115,6 +115,7 @@ class _Comparing:
                 limits=request.limits,
                 warm_up=request.warm_up,
                 tally=self.tally,
+                some=tuple(request.outputs.mark) in EVERYTHING,
             )
             for number, (name, spec) in enumerate(numbered(specs))
         ]
@@ -226,6 +227,10 @@ class _Comparing:
         """Pair by name, names that are missing by value, measure and judge."""
         assert self.reference is not None
         key = (target.name, feed.name)
+        if target.knows_some:
+            lacking = [name for name in reference if name not in outputs]
+            self.unmatched.setdefault(key, []).extend(lacking)
+            reference = {name: array for name, array in reference.items() if name in outputs}
         pair = paired((self.reference.name, target.name), reference, outputs)
         outputs = pair.outputs
         if pair.renamed:
@@ -253,7 +258,9 @@ class _Comparing:
         graph = self.model.graph
         for name, figure in metrics.items():
             node = graph.producer(name)
-            self.rows.setdefault(key, []).append(row_of(name, node, figure, judged.get(name), decided.get(name)))
+            module = next(iter(graph.origin_labels([node.name])), "") if node else ""
+            row = row_of(name, node, figure, judged.get(name), decided.get(name), module)
+            self.rows.setdefault(key, []).append(row)
             if self.request.validate:
                 self._invalid(target.name, feed.name, name, figure.nan_target, figure.inf_target)
                 if target is self.targets[0]:

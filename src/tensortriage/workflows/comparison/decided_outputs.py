@@ -93,14 +93,19 @@ def decided_outputs(
 
 
 def row_of(
-    value: str, node: Node | None, metrics: Metrics, judgement: Judgement | None, decided: DecidedOutput | None
+    value: str,
+    node: Node | None,
+    metrics: Metrics,
+    judgement: Judgement | None,
+    decided: DecidedOutput | None,
+    module: str = "",
 ) -> Row:
-    """Return the row of one tensor, which was judged either by itself or by decisions."""
+    """Return the row of one tensor, of a node of some module, judged either by itself or by decisions."""
     place = (value, node.name if node else "", node.op_type if node else "")
     if decided is not None:
-        return Row(*place, metrics, decided.judgement, decided.measure, decided.figure, decided.note)
+        return Row(*place, metrics, decided.judgement, decided.measure, decided.figure, decided.note, module)
     assert judgement is not None
-    return Row(*place, metrics, judgement, measure_of(metrics), error_of(metrics))
+    return Row(*place, metrics, judgement, measure_of(metrics), error_of(metrics), module=module)
 
 
 def _output(metrics: Metrics, worst: RankedComparison, limit: Limit, noise: str, origin: str) -> DecidedOutput:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tensortriage.engines.base import Limits
+from tensortriage.engines.base import KnowsSomeValues, Limits
 from tensortriage.engines.registry import is_foreign
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import DataError
@@ -49,6 +49,11 @@ class Participant(Protocol):
         """Return all values there are for feed number ``number``; None when there are those that are prepared."""
         ...
 
+    @property
+    def knows_some(self) -> bool:
+        """Whether it may lack some of the prepared values, and that is said instead of refused."""
+        ...
+
     def release(self) -> None:
         """Drop what was prepared."""
         ...
@@ -64,7 +69,8 @@ class Live:
         workspace: For marked model files.
         limits: For isolated engines.
         warm_up: Warm-up runs before the run that counts.
-        marked: Whether values other than the model's outputs are wanted.
+        tally: Where builds and runs are counted.
+        some: Whether values that it does not know are left out.
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class Live:
         limits: Limits,
         warm_up: int = 0,
         tally: Tally | None = None,
+        some: bool = False,
     ) -> None:
         self.name = name
         self.precision_spec: EngineSpec | None = spec
@@ -85,6 +92,7 @@ class Live:
         self._workspace = workspace
         self._limits = limits
         self._warm_up = warm_up
+        self._some = some
         self._runner: Runner | None = None
 
     def prepare(self, values: Sequence[str]) -> None:
@@ -98,8 +106,8 @@ class Live:
         """Run on a feed."""
         assert self._runner is not None, "prepare comes first"
         for _ in range(self._warm_up if number == 0 else 0):
-            self._runner.run(feed)
-        return dict(self._runner.run(feed))
+            self._runner.run(feed, some=self._some)
+        return dict(self._runner.run(feed, some=self._some))
 
     def deployed(self, feed: Feed) -> Mapping[str, np.ndarray]:
         """Run the untouched model."""
@@ -118,6 +126,11 @@ class Live:
     def needs_judging(self) -> bool:
         """Whether it is an engine that somebody else wrote."""
         return self.precision_spec is not None and is_foreign(self.precision_spec.name)
+
+    @property
+    def knows_some(self) -> bool:
+        """Whether it is no engine that runs the model, but the network behind it, whose program is another one."""
+        return self._some and self._runner is not None and isinstance(self._runner.build(), KnowsSomeValues)
 
     def everything(self, number: int) -> None:
         """There are only the values that are prepared."""
@@ -176,6 +189,11 @@ class Saved:
     def like(self, other: Participant) -> bool:
         """Whether another participant is the very same results."""
         return other is self
+
+    @property
+    def knows_some(self) -> bool:
+        """What was saved is compared as a whole."""
+        return False
 
     @property
     def needs_judging(self) -> bool:

@@ -35,6 +35,12 @@ def test_the_last_value_of_a_linear_is_what_the_module_returns():
     assert product.outputs[0] not in traced  # a product without its bias is no value of the network
 
 
+def test_marking_every_value_leaves_what_is_known_as_it_was():
+    model = Model.load(FOLDER / "small_transformer.onnx")
+    values = [value for node in model.graph.nodes for value in node.outputs]
+    assert traced_values(mark_outputs(model, values)) == traced_values(model)
+
+
 def test_modules_are_found_by_name_alone():
     traced = traced_values(Model.load(FOLDER / "small_transformer_legacy.onnx"))
     modules = {place.module for place in traced.values()}

@@ -1,5 +1,7 @@
 """What an engine can build, as text."""
 
+import dataclasses
+
 from tensortriage.report.terminal.capability_text import capability_lines, groups
 from tensortriage.runs.capabilities.capability import Capability, NodeAnswer, Piece, Support
 
@@ -55,3 +57,9 @@ def test_grouping_ignores_names_and_addresses_only():
         refused("f", "bad f at 0x1", "engine-crash"),
     ]
     assert [len(group) for group in groups(answers)] == [2, 1, 1]
+
+
+def test_modules_of_what_is_refused():
+    label = "block.act (Foo, net.py:7)"
+    answers = [FINE, *(dataclasses.replace(refused(name, "no Foo"), modules=(label,)) for name in "bc")]
+    assert "      of block.act (Foo, net.py:7)" in list(capability_lines(capability(answers)))

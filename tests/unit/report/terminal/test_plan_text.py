@@ -1,5 +1,7 @@
 """A plan as text."""
 
+import dataclasses
+
 from tensortriage.report.terminal.plan_text import closing_lines, region_lines
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 
@@ -20,6 +22,14 @@ def test_regions():
         "   3  FullyConnected  -               float16               mm",
         "   4  Exp             -               -                     e\\x1b[2J",
     ]
+
+
+def test_regions_with_modules():
+    modules = ("a.norm (LayerNorm, net.py:3)", "a.mlp\x1b (Linear, net.py:4)")
+    region = dataclasses.replace(REGIONS[2], modules=modules)
+    first, second = region_lines(dataclasses.replace(AUDIT, regions=(region,)), (region,))
+    assert first.split()[-1] == "modules"
+    assert second.endswith("a.mlp\\x1b (Linear, net.py:4) and 1 other")
 
 
 def test_regions_keep_their_numbers():
