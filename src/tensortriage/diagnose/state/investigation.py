@@ -279,7 +279,7 @@ class Investigation(Lab):
 
     def unasked(self, *questions: str) -> None:
         """Record what the budget did not suffice for."""
-        self.answered("what was not asked for lack of time?", "; ".join(questions), since=self.mark())
+        self.answered("what was not asked for lack of time?", " ".join(questions), since=self.mark())
 
     def verdict(
         self,
