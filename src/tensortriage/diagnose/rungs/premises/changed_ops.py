@@ -125,18 +125,18 @@ def guilty(maker: Node, unit: Sequence[Node], changes: Mapping[str, tuple[NodeCh
 def _is_fed(plain: Model, unit: Sequence[str], known: Mapping[str, np.ndarray]) -> bool:
     """Say whether there is a golden value for all that a unit reads from outside."""
     nodes = [plain.graph.node(name) for name in unit]
-    made = {value for node in nodes for value in node.outputs}
-    return all(name in known or name in made or name in plain.graph.constants for node in nodes for name in node.uses)
+    inner = {value for node in nodes for value in node.outputs}
+    return all(name in known or name in inner or name in plain.graph.constants for node in nodes for name in node.uses)
 
 
 def _fed(exploded: Exploded, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the inputs of an exploded model, in the types that it declares."""
     types = {spec.name: spec.dtype for spec in exploded.model.inputs}
-    found = {}
+    inputs = {}
     for name, value in exploded.feeds.items():
         dtype = types[name]
-        found[name] = known[value] if dtype is None else known[value].astype(dtype.numpy, copy=False)
-    return found
+        inputs[name] = known[value] if dtype is None else known[value].astype(dtype.numpy, copy=False)
+    return inputs
 
 
 def _culprit(beside: Correspondence, name: str, reason: str, wrong: tuple[float, float, str] | None) -> Culprit:

@@ -50,8 +50,8 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
                 culprits=[culprit] if culprit else [],
                 next=[inv.command("inspect data")],
             )
-    told = "hardly: every output is empty or one constant" if is_silent(inv) else "yes: finite, not constant"
-    inv.answered(SOUND, told, since=since, feeds=len(inv.question.feeds))
+    state = "hardly: every output is empty or one constant" if is_silent(inv) else "yes: finite, not constant"
+    inv.answered(SOUND, state, since=since, feeds=len(inv.question.feeds))
     return None
 
 
@@ -96,7 +96,7 @@ def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
     repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
     inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured), **repeat)
     floors = output_floors(inv)
-    results = tuple(judge(inv, feed, found, floors) for feed, found in measured)
+    results = tuple(judge(inv, feed, figures, floors) for feed, figures in measured)
     return Answer(findings=Findings(results=results))
 
 

@@ -44,18 +44,18 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
         inv.answered(QUESTION, f"not to be had: {error.message}", since=since)
         return None
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
-    told = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
-    answer = "; ".join(f"{each.question} {each.answer}" for each in (broken or told))
+    not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
+    answer = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
     inv.answered(QUESTION, answer or f"yes: {len(answers)} questions about rows", since=since, answers=answers)
     names = {name for each in broken for name in (each.left, each.right)}
     feeds = {feed.name: feed for claim in claims for feed in (claim.left, claim.right) if feed.name in names}
-    found: list[FeedResult] = []
+    results: list[FeedResult] = []
     for feed in feeds.values():
         try:
-            found.append(judge(inv, feed, deployed(inv, feed), output_floors(inv)))
+            results.append(judge(inv, feed, deployed(inv, feed), output_floors(inv)))
         except (EngineError, Unsound):  # then the others tell
             continue
-    return Answer(findings=Findings(results=(*evidence.results, *found)))
+    return Answer(findings=Findings(results=(*evidence.results, *results)))
 
 
 def _claims(inv: Investigation) -> list[EqualityClaim]:

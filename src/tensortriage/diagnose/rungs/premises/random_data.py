@@ -88,16 +88,16 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     In a narrow format these floors include what the hardware may choose freely, alone: no op is asked about here, so
     what an engine's accumulators cost on these data is not known otherwise.
     """
-    found = deployed(inv, feed)
-    result = judge(inv, feed, found, evidence.worst.floors)
+    figures = deployed(inv, feed)
+    result = judge(inv, feed, figures, evidence.worst.floors)
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
     floors = floors_of(
         inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="outputs on random data"
     )
-    result = judge(inv, feed, found, floors)
-    return judge(inv, feed, found, free(inv, feed, floors)) if beyond_format(inv, result) else result
+    result = judge(inv, feed, figures, floors)
+    return judge(inv, feed, figures, free(inv, feed, floors)) if beyond_format(inv, result) else result
 
 
 def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
@@ -107,7 +107,7 @@ def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
         return floors
     target = dict(floors.target)
     with contextlib.suppress(EngineError, UsageError):
-        found = choice_errors(
+        errors = choice_errors(
             inv,
             inv.model,
             feed,
@@ -116,7 +116,7 @@ def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
             precision=inv.precision,
             what="freedoms on random data",
         )
-        for figures in found.values():
+        for figures in errors.values():
             target |= {name: max(target[name], error_of(figure)) for name, figure in figures.items()}
     return dataclasses.replace(floors, target=target)
 

@@ -39,14 +39,14 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         return None
     first = next(iter(outside))
     try:
-        found = opinions(inv, evidence.feed, doubted(inv, evidence.feed))
+        views = opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
         inv.answered(QUESTION, f"unknown: {problem.message}", since=since)
         return None
-    if wrong := [opinion for opinion in found if opinion.reference_is_alone]:
+    if wrong := [opinion for opinion in views if opinion.reference_is_alone]:
         return reference_is_wrong(inv, wrong, QUESTION, since=since)
-    if any(opinion.float64_is_alone for opinion in found):
-        opinion = next(opinion for opinion in found if opinion.float64_is_alone)
+    if any(opinion.float64_is_alone for opinion in views):
+        opinion = next(opinion for opinion in views if opinion.float64_is_alone)
         inv.answered(
             QUESTION,
             f"float64 alone differs at '{opinion.value}' by {say(opinion.error(REFERENCE, FLOAT64))}: "
@@ -58,7 +58,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         floors = output_floors(doubting)
         again = (judge(doubting, each.feed, deployed(doubting, each.feed), floors) for each in evidence.results)
         return Answer(findings=Findings(results=tuple(again)), question=doubting.question)
-    disputed = [opinion for opinion in found if opinion.disputed]
+    disputed = [opinion for opinion in views if opinion.disputed]
     place = f"; they part at '{disputed[0].value}', and nobody else can tell who is right" if disputed else ""
     words = (
         f"output '{first}' of the reference is off by {say(outside[first].error)} from what the model computes, "
@@ -79,15 +79,15 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str) -> Verdict | None
     since = inv.mark()
     question = "is it the target that is wrong there, or the reference?"
     try:
-        found = opinions(inv, feed, [value])
+        views = opinions(inv, feed, [value])
     except (EngineError, UsageError) as problem:
         inv.answered(question, f"unknown: {problem.message}", since=since)
         return None
-    if not found:
+    if not views:
         return None
-    opinion = found[0]
+    opinion = views[0]
     if opinion.reference_is_alone:
-        return reference_is_wrong(inv, found, question, since=since)
+        return reference_is_wrong(inv, views, question, since=since)
     agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
     inv.answered(
         question,
@@ -151,12 +151,12 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
 def doubted(inv: Investigation, feed: Feed) -> list[str]:
     """Return the values whose op the reference computes as no healthy engine would, on its own operands."""
     golden, specs = inv.golden(feed), inv.specs(feed)
-    found: dict[str, float] = {}
+    excess: dict[str, float] = {}
     for nodes in parts_of(inv, golden):
         exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
         fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
         values = [name for name in inv.values if name in set(exploded.outputs.values()) and name in golden]
         floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what="each op alone")
         for name, dispute in outside_envelope(floors, values).items():
-            found[name] = dispute.error / dispute.limit if dispute.limit else float("inf")
-    return sorted(found, key=lambda name: -found[name])[:MOST_DOUBTED]
+            excess[name] = dispute.error / dispute.limit if dispute.limit else float("inf")
+    return sorted(excess, key=lambda name: -excess[name])[:MOST_DOUBTED]

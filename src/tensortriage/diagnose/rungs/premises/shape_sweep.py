@@ -56,8 +56,8 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
         row = broken(inv, shaped.label, shaped.feed)
         if row is None:
             floors = floors or output_floors(inv)
-            found = deployed(inv, shaped.feed)
-            results.append(judge(inv, shaped.feed, found, floors))
+            figures = deployed(inv, shaped.feed)
+            results.append(judge(inv, shaped.feed, figures, floors))
             row = row_of(inv, shaped.label, results[-1])
         rows.append(row)
     inv.answered(QUESTION, in_words(rows), since=since, shapes=rows)
@@ -80,17 +80,17 @@ def broken(inv: Investigation, label: str, feed: Feed) -> ShapeRow | None:
     try:
         deployed(inv, feed)
     except Unsound as problem:
-        found = Broken("comparison-unsound", str(problem))
+        failure = Broken("comparison-unsound", str(problem))
     except EngineError as error:
         inv.drop_runner(inv.question.target, inv.model)
         outcome = Outcome.of(error)
         if outcome.kind is OutcomeKind.HANG:
             inv.budget.check()
-        found = Broken(FAILURES[outcome.kind].value, outcome.message)
+        failure = Broken(FAILURES[outcome.kind].value, outcome.message)
     else:
         return None
-    checks.put(key, f"how {inv.question.target} fails at {label}", found, seconds=0.0)
-    return ShapeRow(label, found.outcome, message=found.message)
+    checks.put(key, f"how {inv.question.target} fails at {label}", failure, seconds=0.0)
+    return ShapeRow(label, failure.outcome, message=failure.message)
 
 
 def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:

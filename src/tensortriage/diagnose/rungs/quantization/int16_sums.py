@@ -93,7 +93,7 @@ def _beyond(
 ) -> dict[str, Int16Sums]:
     """Return what becomes of the sums of the ops in which some do not fit, the worst first."""
     graph, golden = inv.model.graph, inv.golden(evidence.feed)
-    found = {}
+    saturated_ops = {}
     for name, (data, weight) in products.items():
         numbers = _integers(data, graph, golden), _integers(weight, graph, golden)
         zero = int(graph.weight(data.zero_point)) if data.zero_point and graph.weight(data.zero_point).size == 1 else 0
@@ -101,8 +101,8 @@ def _beyond(
             continue
         factors = _factors(graph.node(name), numbers[0], numbers[1], zero)
         if factors is not None and (sums := int16_sums(factors[0], zero, factors[1])).saturated > 0.0:
-            found[name] = sums
-    return dict(sorted(found.items(), key=lambda item: -item[1].error))
+            saturated_ops[name] = sums
+    return dict(sorted(saturated_ops.items(), key=lambda item: -item[1].error))
 
 
 def _integers(pair: Quantizer, graph: Graph, golden: TensorStore) -> np.ndarray | None:
@@ -124,18 +124,18 @@ def _factors(node: Node, data: np.ndarray, weight: np.ndarray, zero: int) -> tup
 
 
 def _dilations(node: Node) -> tuple[int, ...]:
-    found = node.attributes.get("dilations", ())
-    return tuple(found) if isinstance(found, (tuple, list)) else ()
+    dilations = node.attributes.get("dilations", ())
+    return tuple(dilations) if isinstance(dilations, (tuple, list)) else ()
 
 
 def _with(inv: Investigation, evidence: Evidence, narrow: Model, output: str) -> tuple[float, float]:
     """Return how far the target is from the reference on the narrowed model, and that reference from the original."""
-    found = []
+    results = []
     for spec in (inv.question.target, inv.question.reference):
         with inv.new_runner(spec, narrow) as runner:
-            found.append(np.array(runner.run(evidence.feed)[output]))
+            results.append(np.array(runner.run(evidence.feed)[output]))
     golden = np.asarray(inv.golden_outputs(evidence.feed)[output])
-    target, reference = found
+    target, reference = results
     if not golden.shape == target.shape == reference.shape:
         return float("inf"), float("inf")
     return error_of(measure(reference, target)), error_of(measure(golden, reference))

@@ -181,20 +181,20 @@ def judged(
     graph = beside.changed.graph
     pairs = quantizers(graph)
     wanted = {pair.value for pair in pairs if not pair.of_weight}
-    made = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
-    seen = {name: np.array(a) for name, a in inv.capture(inv.question.reference, plain, feed, made, specs={})}
-    seen |= {name: np.maximum(seen[name], 0) for name in beside.relus & seen.keys()}
-    return misfits_of(graph, pairs, {**feed.tensors, **seen}, weights)
+    inner = [value for value in dict.fromkeys(plain.graph.values) if value in wanted - set(graph.constants)]
+    numbers = {name: np.array(a) for name, a in inv.capture(inv.question.reference, plain, feed, inner, specs={})}
+    numbers |= {name: np.maximum(numbers[name], 0) for name in beside.relus & numbers.keys()}
+    return misfits_of(graph, pairs, {**feed.tensors, **numbers}, weights)
 
 
 def misfits_of(
-    graph: Graph, pairs: Sequence[Quantizer], seen: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
+    graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the numbers they meet, worst first; unknown numbers fit."""
-    found, symmetric = [], are_symmetric(graph, pairs)
+    misfits, symmetric = [], are_symmetric(graph, pairs)
     for pair in pairs:
         weight = weights.get(pair.result)
-        numbers = weight if pair.of_weight else seen.get(pair.value)
+        numbers = weight if pair.of_weight else known.get(pair.value)
         if numbers is None and pair.value in graph.constants:
             numbers = graph.weight(pair.value)
         if numbers is None or not numbers.size or pair.dtype.is_float or pair.dtype.bits > 16:
@@ -205,8 +205,8 @@ def misfits_of(
         scale = graph.weight(pair.scale)
         fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
         if fit.kind != "fits":
-            found.append(QuantizerMisfit(pair, fit, weight))
-    return sorted(found, key=lambda misfit: -misfit.fit.gap_db)
+            misfits.append(QuantizerMisfit(pair, fit, weight))
+    return sorted(misfits, key=lambda misfit: -misfit.fit.gap_db)
 
 
 @rung("do the quantizers fit the numbers they meet?")
@@ -220,8 +220,8 @@ def check_quantizers(inv: Investigation, _: Evidence) -> None:
     if not pairs:
         return
     since, golden = inv.mark(), inv.golden(feed)
-    seen = {pair.value: np.asarray(golden[pair.value]) for pair in pairs if pair.value in golden}
-    misfits = misfits_of(graph, pairs, {**feed.tensors, **seen}, {})
+    known = {pair.value: np.asarray(golden[pair.value]) for pair in pairs if pair.value in golden}
+    misfits = misfits_of(graph, pairs, {**feed.tensors, **known}, {})
     answer = f"yes: all {len(pairs)} are within 3 dB of the best for these numbers"
     if misfits:
         first = misfits[0]
@@ -261,13 +261,13 @@ def harm(
     inv: Investigation, changed: Model, feed: Feed, misfits: Sequence[QuantizerMisfit], output: str
 ) -> Mapping[str, float]:
     """Return the error of an output when all misfits but one are calibrated, by the result of that one."""
-    found = {}
+    errors = {}
     for number, misfit in enumerate(misfits[:MOST_PAIRS]):
         inv.progress(f"calibrating all quantizers but one ({number + 1} of {min(len(misfits), MOST_PAIRS)})")
         others = [other for other in misfits if other is not misfit]
         model = repaired(changed, others) if others else changed
-        found[misfit.pair.result] = output_errors(inv, model, feed)[output]
-    return found
+        errors[misfit.pair.result] = output_errors(inv, model, feed)[output]
+    return errors
 
 
 def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, float]:

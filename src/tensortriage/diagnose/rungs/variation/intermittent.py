@@ -62,15 +62,16 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     if len(set(bad)) > 1:
         inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", since=since, **facts)
         return _varying(inv, evidence, builds, bad)
-    moved, kinds, told = max(build.moved or 0.0 for build in builds), facts["different_plans"], f"{len(builds)} builds"
+    moved, kinds = max(build.moved or 0.0 for build in builds), facts["different_plans"]
+    count = f"{len(builds)} builds"
     still = within_fp32(moved, max(evidence.worst.floors.fp32.values(), default=0.0))
     if problems := [build.problem for build in builds if build.problem]:
-        answer = f"no: of {told} some fail to run ({problems[0]})"
+        answer = f"no: of {count} some fail to run ({problems[0]})"
     elif moved == 0.0:
-        answer = f"yes: the outputs of {told} are bit-equal"
+        answer = f"yes: the outputs of {count} are bit-equal"
     else:
         place = "below the floor" if still else f"and all {'fail' if bad[0] else 'pass'}"
-        answer = f"{'nearly' if still else 'no'}: {told} differ by {say(moved)}, {place}"
+        answer = f"{'nearly' if still else 'no'}: {count} differ by {say(moved)}, {place}"
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
     inv.answered(QUESTION, answer, since=since, **facts)
@@ -102,9 +103,9 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 def _contradiction(inv: Investigation, evidence: Evidence) -> str:
     """Return what contradicts the failure of the deployed model, in words; empty when nothing does."""
-    seen, outputs = evidence.in_context or {}, evidence.worst.metrics
-    if set(outputs) <= set(seen):
-        figures = OutputFigures({name: seen[name] for name in outputs}, judged=evidence.in_context_judged)
+    marked_figures, outputs = evidence.in_context or {}, evidence.worst.metrics
+    if set(outputs) <= set(marked_figures):
+        figures = OutputFigures({name: marked_figures[name] for name in outputs}, judged=evidence.in_context_judged)
         marked = judge(inv, evidence.feed, figures, evidence.worst.floors)
         if marked.passes and not evidence.worst.passes:
             return "with every tensor marked the outputs are right"

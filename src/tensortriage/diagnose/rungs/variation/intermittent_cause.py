@@ -101,33 +101,33 @@ def _culprit(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> Culprit |
     if not names:
         return None
     node = inv.model.graph.node(names[-1])
-    seen = f"{suspect.bad_with} failing and {suspect.good_with} passing builds run it as {suspect.item[1] or 'this'}"
-    return Culprit(node.name, node.op_type, node.outputs[0], reason=seen)
+    reason = f"{suspect.bad_with} failing and {suspect.good_with} passing builds run it as {suspect.item[1] or 'this'}"
+    return Culprit(node.name, node.op_type, node.outputs[0], reason=reason)
 
 
 def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit, ...]:
     """Build the exploded model until an op is wrong on golden inputs, so often as the rate of failure demands."""
     since, question = inv.mark(), "which op is wrong in some builds?"
     times = runs_needed(rate, QUICK_RISK, limit=MOST_EXPLODED)
-    found: list[Culprit] = []
+    wrong: list[Culprit] = []
     builds = 0
     try:
-        while builds < times and not found:
+        while builds < times and not wrong:
             local = local_errors(inv, evidence.feed, build=builds)
             builds += 1
             for value, words in local.misshapen.items():
-                found += _wrong(inv, value, None, math.inf, f"its result '{value}' has {words}")
+                wrong += _wrong(inv, value, None, math.inf, f"its result '{value}' has {words}")
             for value in local.metrics:
                 error, floor = local.error(value), local.floors.target.get(value)
                 if (ratio := ratio_of(error, floor)) is not None and stands_out(ratio):
-                    found += _wrong(inv, value, error, ratio, f"its result is off by {say(error)}, {say_ratio(ratio)}")
+                    wrong += _wrong(inv, value, error, ratio, f"its result is off by {say(error)}, {say_ratio(ratio)}")
     except (EngineError, ModelError) as problem:
         inv.answered(question, f"unknown: {problem.message}", since=since)
         return ()
-    found.sort(key=lambda culprit: -(culprit.floor_ratio or 0.0))
-    place = f"{found[0].op_type} '{found[0].node}', in build" if found else "none that is wrong alone, in builds up to"
+    wrong.sort(key=lambda culprit: -(culprit.floor_ratio or 0.0))
+    place = f"{wrong[0].op_type} '{wrong[0].node}', in build" if wrong else "none that is wrong alone, in builds up to"
     inv.answered(question, f"{place} {builds} of the exploded graph", since=since, builds=builds)
-    return tuple(found[:MOST_CULPRITS])
+    return tuple(wrong[:MOST_CULPRITS])
 
 
 def _wrong(inv: Investigation, value: str, error: float | None, ratio: float, words: str) -> list[Culprit]:

@@ -58,8 +58,8 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
             continue
         node = inv.model.graph.producer(value) if value else None
         if node is not None:
-            seen = "the first tensor that differs from run to run"
-            return Culprit(node.name, node.op_type, value, reason=seen), words
+            culprit = Culprit(node.name, node.op_type, value, reason="the first tensor that differs from run to run")
+            return culprit, words
         reason = "none once marked, and none alone"
     return None, reason
 
@@ -120,10 +120,10 @@ def _differing(
                 if between is not None:
                     runner.run(between)
 
-        for found in runs():
+        for outputs in runs():
             if not first:
-                first.update((name, np.array(array)) for name, array in found.items())
-            elif different := {name for name in found if name in first and not same(first[name], found[name])}:
+                first.update((name, np.array(array)) for name, array in outputs.items())
+            elif different := {name for name in outputs if name in first and not same(first[name], outputs[name])}:
                 return next((name for name in inv.values if name in different), "")
     return ""
 

@@ -67,7 +67,7 @@ def rebuilds(inv: Investigation, evidence: Evidence, count: int) -> list[Build]:
     Raises:
         EngineError: When the deployed build does not run any more.
     """
-    found: list[Build] = []
+    builds: list[Build] = []
     first: dict[str, np.ndarray] = {}
     for number in range(count):
         key = inv.key(inv.question.target, inv.model, evidence.feed, "rebuild", number, *in_words(inv.tolerances))
@@ -77,8 +77,8 @@ def rebuilds(inv: Investigation, evidence: Evidence, count: int) -> list[Build]:
             inv.progress(f"building again, {number + 1} of {count}")
             known = _built(inv, evidence, first)
             inv.case.checks.put(key, f"build {number + 1} after the first", known, seconds=known.seconds)
-        found.append(known)
-    return found
+        builds.append(known)
+    return builds
 
 
 def deployed_run(inv: Investigation, evidence: Evidence) -> Mapping[str, np.ndarray]:
