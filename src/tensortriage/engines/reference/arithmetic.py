@@ -23,6 +23,7 @@ OPTIONS = {
     "accumulator": "type in which sums of products are kept: exact (default), fp32, fp16 or bf16",
     "block": "how many products are added before the accumulator rounds; the last block comes first (default 32)",
     "accumulated": "all: every sum of products goes through the accumulator (default); narrow: those of narrow results",
+    "pooling": "sums of average poolings: fp32 (default), or accumulator: in its type, rounded after every element",
     "accumulator_rounding": "how the accumulator rounds: nearest (default) or truncate",
     "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated or bf16",
     "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu",
@@ -51,6 +52,7 @@ class Arithmetic:
         narrow_only: Whether only sums whose results are stored in a narrow type go through a narrow accumulator, as in
             engines that take a model's types as they are; others are then kept in float32.
         sums: How reductions, poolings and normalizations add up; float64 or float32.
+        pools: How average poolings add up.
         functions: How accurate functions are.
         fused: Whether a result that only one element-wise operator reads is passed on unrounded.
         flush: Whether subnormal results become zero.
@@ -63,6 +65,7 @@ class Arithmetic:
     products: Accumulation = EXACT_SUMS
     narrow_only: bool = False
     sums: Accumulation = EXACT_SUMS
+    pools: Accumulation = EXACT_SUMS
     functions: Functions = EXACT_FUNCTIONS
     fused: bool = False
     flush: bool = False
@@ -84,12 +87,11 @@ class Arithmetic:
         if dtype not in (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16):
             return EXACT
         stored = self.format if dtype is DType.FLOAT and self.format is not None else dtype
-        products = self.products
-        if self.narrow_only and stored is DType.FLOAT and products.accumulator is not None:
-            products = dataclasses.replace(products, accumulator=DType.FLOAT)
-        return dataclasses.replace(
-            self, products=products, functions=dataclasses.replace(self.functions, stored=stored)
-        )
+        functions = dataclasses.replace(self.functions, stored=stored)
+        if not self.narrow_only or stored is not DType.FLOAT or self.products.accumulator is None:
+            return dataclasses.replace(self, functions=functions)
+        products = dataclasses.replace(self.products, accumulator=DType.FLOAT)
+        return dataclasses.replace(self, functions=functions, products=products, pools=self.sums)
 
     def rounding(self, dtype: DType, *, to_format: bool = True) -> Rounding | None:
         """Return what happens to a value of a declared type; None when nothing does.
@@ -118,6 +120,9 @@ def read_arithmetic(options: Options) -> Arithmetic:
     bits, cut = options.choice("operands", _OPERANDS, (None, False))
     accumulator = options.choice("accumulator", _ACCUMULATORS, None)
     block = options.integer("block", EXACT_SUMS.block, minimum=1)
+    # Accumulators narrower than float32 belong to units that multiply matrices; other sums are float32 there.
+    sums = EXACT_SUMS if accumulator is None else Accumulation(DType.FLOAT, block)
+    narrow_pools = options.choice("pooling", {"fp32": False, "accumulator": True}, False) and accumulator is not None
     hardware = options.choice("functions", {"exact": None, **{c.value: c for c in HardwareClass}}, None)
     return Arithmetic(
         rounds=options.choice("rounding", _ROUNDING, narrow is not Precision.FP64) or narrow is not Precision.FP64,
@@ -130,8 +135,8 @@ def read_arithmetic(options: Options) -> Arithmetic:
             cut,
         ),
         narrow_only=options.choice("accumulated", {"all": False, "narrow": True}, False),
-        # Accumulators narrower than float32 belong to units that multiply matrices; other sums are float32 there.
-        sums=EXACT_SUMS if accumulator is None else Accumulation(DType.FLOAT, block),
+        sums=sums,
+        pools=Accumulation(accumulator, 1) if narrow_pools else sums,
         functions=Functions(hardware, options.integer("seed", 0)),
         fused=options.boolean("fused", default=False),
         flush=options.choice("denormals", {"keep": False, "flush": True}, False),

@@ -247,7 +247,9 @@ def told(
     elif fix is not None and proposal.file is not None:
         proposal.file.save(fix)
         written = str(fix)
-    effect = f"the output error falls from {say(before)} to" if evidence.results else "the target answers, off by"
+    effect = "the target answers, off by"
+    if before is not None:  # of builds that differ, the deployed one may be right already
+        effect = f"the output error falls from {say(before)} to" if not before <= after else "the output error is"
     summary = f"{proposal.words}: {effect} {say(after)}"
     note = f"; written to {written}" if written else refused
     inv.answered(
