@@ -12,6 +12,7 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.compare.patterns.finding import PatternFinding
 from tensortriage.diagnose.measurements.local_errors.local import Influence, Local
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
 from tensortriage.diagnose.measurements.nonfinite import Excess
 from tensortriage.diagnose.measurements.outputs import FeedResult, worst_result
 from tensortriage.diagnose.state.configuration import Configuration
@@ -117,6 +118,7 @@ class Findings(TypedDict, total=False):
     rounded: Verdict | None
     local: Local | None
     influence: Influence | None
+    wrong_together: tuple[Wired, ...]
     configuration: Configuration | None
     moved: Mapping[str, PatternFinding]
     kept: tuple[str, ...]
@@ -146,6 +148,7 @@ class Evidence:
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
         unexplained: What its types do not explain of the target's error; None when they do.
+        wrong_together: Pieces around a function that no freedom of hardware explains, though each of their ops is right.
         configuration: Options of the target that work, and those that break it.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
@@ -172,6 +175,7 @@ class Evidence:
     rounded: Verdict | None = None
     local: Local | None = None
     influence: Influence | None = None
+    wrong_together: tuple[Wired, ...] = ()
     configuration: Configuration | None = None
     moved: Mapping[str, PatternFinding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.base import Plan
+from tensortriage.engines.reference.function_accuracy import ACCURACIES, HardwareClass
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph
 
@@ -21,6 +22,9 @@ GROWTH = 4
 
 SEEDS = 3
 """Jumps of the in-context error around which windows are grown."""
+
+FUNCTIONS = "functions with what feeds them"
+"""The round of `functions_with_makers`."""
 
 Round = tuple[str, list[tuple[str, ...]]]
 """What the sets are, in words, and the sets."""
@@ -35,8 +39,13 @@ def rounds(inv: Investigation, evidence: Evidence, nodes: Sequence[str], *, trus
         nodes: The nodes that can be run on golden values, in topological order.
         trusted: Whether the instrumented run fails as the deployed one does, so that its figures say something.
     """
+    known = FUNCTIONS, [piece.nodes for piece in evidence.wrong_together]
+    if known[1]:
+        yield known
     if regions := regions_of(inv, nodes):
         yield "regions", regions
+    if not known[1] and (pieces := functions_with_makers(inv, nodes)):
+        yield FUNCTIONS, pieces
     graph = inv.model.graph
     if trusted and (seeds := jumps(inv, evidence, nodes)):
         radius = 1
@@ -65,6 +74,35 @@ def regions_of(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ..
     except EngineError:
         return []
     return disjoint(multiple(plan, nodes)) if plan else []
+
+
+def functions_with_makers(inv: Investigation, nodes: Collection[str]) -> list[tuple[str, ...]]:
+    """Return the target's regions around a function, each with the regions that make its operands.
+
+    A plan may be that of a front end, whose compiler fuses on: a product, its bias and the activation behind them is
+    what is fused most.
+    """
+    try:
+        plan = inv.runner(inv.question.target, inv.model).plan()
+    except EngineError:
+        return []
+    if plan is None:
+        return []
+    graph, known = inv.model.graph, {*nodes}
+    region_of = {name: region.nodes for region in plan.regions for name in region.nodes}
+    functions = ACCURACIES[HardwareClass.CPU].keys()  # those that no hardware computes exactly
+
+    def pieces() -> Iterator[tuple[str, ...]]:
+        for region in plan.regions:
+            if not any(graph.node(name).op_type in functions for name in region.nodes):
+                continue
+            makers = {
+                node.name for name in region.nodes for value in graph.node(name).uses if (node := graph.producer(value))
+            }
+            whole = {*region.nodes, *(name for maker in makers for name in region_of.get(maker, ()))} & known
+            yield tuple(sorted(whole, key=lambda name: graph.node(name).index))
+
+    return disjoint(pieces())
 
 
 def multiple(plan: Plan, nodes: Collection[str]) -> Iterator[tuple[str, ...]]:

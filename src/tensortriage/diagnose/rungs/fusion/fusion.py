@@ -32,7 +32,7 @@ MOST_CULPRITS = 24
 QUESTION = "are ops wrong only together?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local"))
+@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local", "wrong_together"))
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
     since = inv.mark()

@@ -8,33 +8,54 @@ is to blame, and the answer says what was approximated or accumulated.
 from collections import Counter
 from collections.abc import Sequence
 
-from tensortriage.compare.judgement.relative_error import say, say_gap
+from tensortriage.compare.judgement.relative_error import say, say_gap, say_ratio
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
-from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
+from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.allowances import whole_model
 from tensortriage.envelope.freedoms import Freedom
-from tensortriage.errors import EngineError, UsageError
+from tensortriage.errors import EngineError, ModelError, UsageError
 
 QUESTION = "is it what the hardware may choose freely?"
 
-MOST_NAMED = 6
+MOST_NAMED = 8
 """Operators of a piece that are named."""
 
 
-@rung(QUESTION, reads=("results", "local"))
-def freedoms_taken(inv: Investigation, evidence: Evidence) -> Verdict | None:
-    """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?"""
+@rung(QUESTION, reads=("results", "local"), gives=("wrong_together",))
+def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+    """Does the error of the outputs have the size that the freedoms taken by the target's ops predict?
+
+    Where the target tells that it computes a function and its neighbours as one, those pieces are asked as well: a GELU
+    may be approximated though each of its ops, alone, is not.
+    """
     local = evidence.local
     if local is None or not local.floors.taken:
         return None
-    taken = local.floors.taken
-    return explained(inv, evidence, [*taken.values()], words_of_ops(inv, local))
+    since = inv.mark()
+    found = function_pieces(inv, evidence)
+    if wrong := [piece for piece in found if piece.wrong]:
+        worst = max(wrong, key=lambda piece: piece.ratio)
+        inv.answered(
+            QUESTION,
+            f"not all: {words_of_ops(inv, local)}; but {kinds_of(inv, worst)} as one "
+            f"{'is' if len(wrong) == 1 else f'(and {len(wrong) - 1} more pieces) are'} off by "
+            f"{say(max(worst.errors.values()))}, {say_ratio(worst.ratio)}",
+            since=since,
+            pieces=[list(piece.nodes) for piece in wrong],
+            floor_ratios=[piece.ratio for piece in wrong],
+        )
+        return Answer(findings=Findings(wrong_together=tuple(wrong)))
+    pieces = [piece for piece in found if piece.taken]
+    freedoms = [*local.floors.taken.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
+    told = [words_of_ops(inv, local), *([words_of_pieces(inv, pieces)] if pieces else [])]
+    return explained(inv, evidence, freedoms, "; ".join(told))
 
 
 def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
@@ -44,6 +65,17 @@ def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wir
     alone = evidence.local.floors.taken.values() if evidence.local else ()
     freedoms = [*(freedom for piece in pieces for freedom, _ in piece.taken.values()), *alone]
     return explained(inv, evidence, freedoms, words_of_pieces(inv, pieces))
+
+
+def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:
+    """Return how far off the target's own regions around a function are, each with what makes its operands."""
+    pieces = functions_with_makers(inv, runnable(inv, evidence.feed))
+    if not pieces:
+        return []
+    try:
+        return measure_wired(inv, evidence.feed, pieces, what=FUNCTIONS)
+    except (EngineError, ModelError):
+        return []  # the target does not build them alone: nothing is known of them
 
 
 def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], chosen: str) -> Verdict | None:
@@ -113,11 +145,15 @@ def words_of_pieces(inv: Investigation, pieces: Sequence[Wired]) -> str:
     """Return what was chosen in pieces: ``Div + Erf + Mul as one: approximated function (error up to 4.7e-04)``."""
     errors_of: dict[tuple[str, str], list[float]] = {}
     for piece in pieces:
-        kinds = " + ".join(inv.model.graph.node(name).op_type for name in piece.nodes[:MOST_NAMED])
-        kinds += f" + {len(piece.nodes) - MOST_NAMED} more" if len(piece.nodes) > MOST_NAMED else ""
         for freedom, error in piece.taken.values():
-            errors_of.setdefault((kinds, freedom.words), []).append(error)
+            errors_of.setdefault((kinds_of(inv, piece), freedom.words), []).append(error)
     (kinds, words), errors = max(errors_of.items(), key=lambda item: max(item[1]))
     others = sum(map(len, errors_of.values())) - 1
     more = f", and so in {others} more pieces" if others else ""
     return f"{kinds} as one: {words} (error up to {say(max(errors))}{more})"
+
+
+def kinds_of(inv: Investigation, piece: Wired) -> str:
+    """Return the operators of a piece, those behind `MOST_NAMED` counted."""
+    kinds = " + ".join(inv.model.graph.node(name).op_type for name in piece.nodes[:MOST_NAMED])
+    return kinds + (f" + {len(piece.nodes) - MOST_NAMED} more" if len(piece.nodes) > MOST_NAMED else "")

@@ -80,7 +80,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
 
 @rung(
     AGAIN,
-    reads=("results", "in_context", "in_context_judged", "local", "builds_compared"),
+    reads=("results", "in_context", "in_context_judged", "local", "builds_compared", "wrong_together"),
     gives=("floors", "excess", "in_context", "in_context_moved", "in_context_judged", "kept", "builds_compared"),
 )
 def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
@@ -109,6 +109,8 @@ def _contradiction(inv: Investigation, evidence: Evidence) -> str:
         marked = judge(inv, evidence.feed, figures, evidence.worst.floors)
         if marked.passes and not evidence.worst.passes:
             return "with every tensor marked the outputs are right"
+    if evidence.wrong_together:  # that explains why every op is right alone
+        return ""
     local = evidence.local
     if local is not None and local.metrics and not local.misshapen and not suspects(inv, evidence.feed, local):
         return "every op is right alone"

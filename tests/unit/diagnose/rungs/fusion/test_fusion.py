@@ -90,19 +90,27 @@ class Engine:
         graph = Model.load(model).graph
         wired = "mul" in graph and "tanh" in graph and graph.node("mul").outputs[0] in graph.node("tanh").inputs
         fault = {"kind": "scale", "amount": "1.5", "node": "tanh"} if wired else {}
-        return FaultyEngine().compile(model, fault)
+        return FaultyEngine().compile(model, {**fault, "plan": PLAN})
 """
 
 
 def test_a_fault_that_marks_do_not_hide_is_found_where_the_error_jumps(tmp_path):
     # Wrong whenever the two ops are wired to each other, marked or not: the instrumented run can be trusted here.
-    (tmp_path / "wired.py").write_text(WIRED)
+    (tmp_path / "wired.py").write_text(WIRED.replace("PLAN", "'false'"))
     verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}")
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
     assert verdict.breakers == ()  # no mark cures it
     found = step(verdict, "are ops wrong only together")
     assert found.evidence["found_in"] == "windows of radius 1 around the largest jumps"
+
+
+def test_a_function_is_tried_with_what_feeds_it_where_the_plan_keeps_them_apart(tmp_path):
+    # The compiler behind the plan fuses on: each op is a region of its own in it, and right alone.
+    (tmp_path / "wired.py").write_text(WIRED.replace("PLAN", "'true'"))
+    verdict, _ = ask(tmp_path, named(CHAIN, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}")
+    assert [culprit.node for culprit in verdict.culprits] == ["mul", "tanh"]
+    assert step(verdict, "are ops wrong only together").evidence["found_in"] == "functions with what feeds them"
 
 
 def test_a_nan_far_behind_ops_that_are_wrong_only_together(tmp_path):
