@@ -23,6 +23,7 @@ from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elem
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
+from tensortriage.diagnose.rungs.premises.as_asked import runs_as_asked
 from tensortriage.diagnose.rungs.premises.changed import model_changed, other_model
 from tensortriage.diagnose.rungs.premises.comparable_outputs import (
     above_the_floor,
@@ -61,7 +62,14 @@ OF_ANOTHER_MODEL: tuple[Rung, ...] = (other_model, quantized_model, typed_file, 
 OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, scan_ranges, check_quantizers)
 """What is asked before the target's outputs are."""
 
-OF_THE_OUTPUTS: tuple[Rung, ...] = (second_reference, contradictions, above_the_floor, run_to_run, build_to_build)
+OF_THE_OUTPUTS: tuple[Rung, ...] = (
+    runs_as_asked,
+    second_reference,
+    contradictions,
+    above_the_floor,
+    run_to_run,
+    build_to_build,
+)
 """What is asked of outputs that are there."""
 
 ONCE_IT_PASSES: tuple[Rung, ...] = (says_nothing, broken_shape, sound_quantization, unexplained_format)

@@ -231,6 +231,15 @@ class VariesBuilds(Protocol):
 
 
 @runtime_checkable
+class TellsPlan(Protocol):
+    """Capability of an engine: it says whether sessions tell their plan at once, without a further build."""
+
+    def tells_plan(self, options: Mapping[str, str]) -> bool:
+        """Say whether they do, with these options."""
+        ...
+
+
+@runtime_checkable
 class PinsTactics(Protocol):
     """Capability of an engine: what it chose can be recorded, and forced upon another build."""
 

@@ -76,6 +76,10 @@ class OpenVinoEngine:
         """Ask OpenVINO whether the device has what the options ask for; see `ChecksOptions`."""
         self._isolated.probe(_settings(read_options(options, self.options)))
 
+    def tells_plan(self, options: Mapping[str, str]) -> bool:
+        """Say that sessions tell their plan at once: it is part of what was compiled."""
+        return True
+
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the safest settings for accuracy first: fp32, the accuracy hint, no dynamic quantization."""
         wide = {**options, "precision": Precision.FP32.value}

@@ -16,14 +16,14 @@ Examples:
   triage inspect plan model.onnx --target openvino --findings
 
 \b
-Exit codes: 0 every region computes in the type that was asked for, 1 some do not.
+Exit codes: 0 every region computes in what was asked for, where it was asked to; 1 some do not.
 """
 
 
 @click.command(cls=GuideCommand, epilog=EPILOG)
 @click.argument("model", type=READ)
 @option("--findings", is_flag=True, heading="What to show",
-        help="Show only the regions that compute in another type than was asked for.")  # fmt: skip
+        help="Show only the regions that are not what was asked for.")  # fmt: skip
 @engine_options
 @common
 def inspect_plan(
@@ -38,7 +38,8 @@ def inspect_plan(
     """Show what an engine really runs for MODEL: fused regions, their ONNX nodes, implementations, precision.
 
     The precision asked for is that of the engine's options, else the types of the model. A region that computes in
-    another one (fp32 where fp16 was asked for, bf16 where nobody asked for it) is a finding, marked with "!".
+    another one (fp32 where fp16 was asked for, bf16 where nobody asked for it), or that runs elsewhere than on the
+    provider that was asked for, is a finding, marked with "!".
     """
     from tensortriage.cli.requests import limits_of
     from tensortriage.workflows.engines import engine_inspection

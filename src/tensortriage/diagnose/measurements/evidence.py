@@ -148,7 +148,7 @@ class Evidence:
         influence: Influence of the suspects.
         same_network: Whether the target's model is known to be the reference's in another number format.
         unexplained: What its types do not explain of the target's error; None when they do.
-        wrong_together: Pieces around a function that no freedom of hardware explains, though each of their ops is right.
+        wrong_together: Pieces around a function that no freedom explains, though each of their ops is right.
         configuration: Options of the target that work, and those that break it.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.

@@ -29,13 +29,17 @@ onnxruntime.OnnxRuntimeEngine().compile(pathlib.Path(sys.argv[1]), options).clos
 
 
 class InSteps:
-    """The capabilities `OffersLadder` and `NamesPasses` of an engine with ONNX Runtime's options."""
+    """What an engine with ONNX Runtime's options tells of its builds: `OffersLadder`, `NamesPasses`, `TellsPlan`."""
 
     options: ClassVar[Mapping[str, str]] = {}
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of optimization up to the one asked for; in fp32 first when the format is narrower."""
         return ladder(options, nominal_precision(read_options(options, self.options)))
+
+    def tells_plan(self, options: Mapping[str, str]) -> bool:
+        """Say whether sessions tell their plan without another build: with a provider from a plugin."""
+        return "ep" in options
 
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
         """Return the graph transformers that change a model; costs a build in a process of its own.

@@ -149,6 +149,10 @@ class TensorRtEngine:
         """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
         return "load_engine" not in options
 
+    def tells_plan(self, options: Mapping[str, str]) -> bool:
+        """Say that sessions tell their plan at once: the engine inspector reads it."""
+        return True
+
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return fp32 without optimizations first, then with them, then the options as they are."""
         return ladder(options)

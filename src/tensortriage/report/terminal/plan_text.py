@@ -24,7 +24,7 @@ def region_lines(audit: PlanAudit, regions: Iterable[AuditedRegion]) -> Iterator
     numbers = {id(region): number for number, region in enumerate(audit.regions, 1)}
     rows = [
         (
-            MARK if region.match.is_finding else "",
+            MARK if region.is_finding else "",
             str(numbers[id(region)]),
             printable(region.kind),
             printable(region.implementation) or "-",
@@ -52,11 +52,15 @@ def closing_lines(audit: PlanAudit) -> Iterator[str]:
         names = ", ".join(printable(name) for name in audit.unplaced[:_MOST_NAMES])
         more = f" and {len(audit.unplaced) - _MOST_NAMES} more" if len(audit.unplaced) > _MOST_NAMES else ""
         yield f"in no region: {names}{more}"
-    groups = Counter((_subject(region), region.asked, region.built, region.match) for region in audit.findings)
+    elsewhere = Counter((_subject(region), region.device) for region in audit.regions if region.fell_back)
+    for (subject, device), number in elsewhere.most_common():
+        yield f"{MARK} {number} x {subject}: {printable(audit.device)} asked for, runs on {printable(device)}"
+    wrong = [region for region in audit.findings if region.match.is_finding]
+    groups = Counter((_subject(region), region.asked, region.built, region.match) for region in wrong)
     for (subject, wanted, built, match), number in groups.most_common():
         yield f"{MARK} {number} x {subject}: {wanted} asked for, computes in {built} ({_MEANING[match]})"
     if judged:
-        verdict = f"{len(audit.findings)} of {len(judged)} are not" if audit.findings else "all are"
+        verdict = f"{len(wrong)} of {len(judged)} are not" if wrong else "all are"
         yield f"as asked for: {verdict}"
 
 
@@ -66,9 +70,8 @@ def _subject(region: AuditedRegion) -> str:
 
 
 def _precision(region: AuditedRegion) -> str:
-    if region.match.is_finding:
-        return f"{region.built}, not {region.asked}"
-    return region.built or "-"
+    told = f"{region.built}, not {region.asked}" if region.match.is_finding else region.built or "-"
+    return f"{told} on {printable(region.device)}" if region.fell_back else told
 
 
 def _modules(region: AuditedRegion) -> str:

@@ -4,6 +4,9 @@ Engines fall back silently: a kernel that does not exist in fp16 runs in fp32, a
 unasked, a build that should be mixed is not. The plan tells. Asked for is what the engine's options say, else the types
 of the model; of a node that multiplies dequantized numbers by dequantized numbers, its quantizers ask for their own
 type. Judged are regions that compute: what only moves, casts or picks elements rounds nothing.
+
+Where an engine tells on which device or provider each region runs, one that is not where everything was asked to run is
+a finding as well, whatever it computes in: a fallback costs time and copies, and hides what the device would have done.
 """
 
 import dataclasses
@@ -56,6 +59,8 @@ class AuditedRegion:
         built: Label of the element type it computes in; empty when the engine does not say.
         match: How the two compare.
         modules: Modules of the source network that the nodes come from, with class and line, each once.
+        device: Device or provider it runs on; empty when the engine does not say.
+        fell_back: Whether that is another than asked for, and it does something there.
     """
 
     name: str
@@ -67,6 +72,13 @@ class AuditedRegion:
     built: str
     match: PrecisionMatch
     modules: tuple[str, ...] = ()
+    device: str = ""
+    fell_back: bool = False
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the engine did something else than it was asked to."""
+        return self.match.is_finding or self.fell_back
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,6 +92,7 @@ class PlanAudit:
         regions: In execution order.
         unplaced: Nodes that no region executes: folded into constants, or swallowed without a trace. Nodes that only
             compute constants or shapes are left out.
+        device: Device or provider that everything was asked to run on; empty when that was left open.
     """
 
     model: str
@@ -87,12 +100,13 @@ class PlanAudit:
     requested: str
     regions: tuple[AuditedRegion, ...]
     unplaced: tuple[str, ...]
+    device: str = ""
     format: str = "tensortriage.plan/1"
 
     @property
     def findings(self) -> tuple[AuditedRegion, ...]:
-        """Regions that compute in another type than asked for."""
-        return tuple(region for region in self.regions if region.match.is_finding)
+        """Regions that compute in another type, or run elsewhere, than asked for."""
+        return tuple(region for region in self.regions if region.is_finding)
 
 
 def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAudit:
@@ -117,8 +131,16 @@ def audit(plan: Plan, model: Model, spec: EngineSpec, engine: Engine) -> PlanAud
         model=str(model.path or ""),
         target=str(spec),
         requested=requested.value if requested else "",
-        regions=tuple(_audited(region, model, specs, requested, pairs, quantized=quantized) for region in plan.regions),
+        regions=tuple(
+            dataclasses.replace(
+                _audited(region, model, specs, requested, pairs, quantized=quantized),
+                device=region.device,
+                fell_back=bool(plan.device and region.nodes) and region.device not in ("", plan.device),
+            )
+            for region in plan.regions
+        ),
         unplaced=tuple(node.name for node in computed if node.name not in placed),
+        device=plan.device,
     )
 
 

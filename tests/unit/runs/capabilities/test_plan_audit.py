@@ -120,3 +120,16 @@ def test_names_that_are_no_nodes_are_left_out():
 def test_requested_precision(text, expected):
     spec = EngineSpec.parse(text)
     assert requested_precision(spec, create(spec)) is expected
+
+
+def test_what_runs_elsewhere_is_a_finding_in_any_format():
+    spec = EngineSpec.parse("onnxruntime:ep=qnn,precision=fp16")
+    regions = (
+        Region("a", ("mm",), "FullyConnected", "float16", device="NPU"),
+        Region("b", ("act",), "Relu", "float16", device="CPU"),
+        Region("c", (), "Transpose", "", device="CPU"),  # its own: nothing of the model fell back
+    )
+    found = audit(Plan(regions, device="NPU"), models.parse(MODEL), spec, create(spec))
+    assert [region.name for region in found.findings] == ["b"]
+    assert [region.fell_back for region in found.regions] == [False, True, False]
+    assert audit(Plan(regions), models.parse(MODEL), spec, create(spec)).findings == ()

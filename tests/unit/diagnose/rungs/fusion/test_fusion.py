@@ -117,7 +117,7 @@ def test_a_nan_far_behind_ops_that_are_wrong_only_together(tmp_path):
     # Together they shift the value below zero, where the log has none; marks do not hide it, alone both are right.
     text = CHAIN.replace("e = Exp(d)", "e = Log(d)").replace("d = Add(c, a)", "d = Add(c, two)")
     text = text.replace("(float[4, 8] y) {", "(float[4, 8] y) <float two = {2}> {")
-    wired = WIRED.replace('"scale", "amount": "1.5"', '"offset", "amount": "-20"')
+    wired = WIRED.replace("PLAN", "'true'").replace('"scale", "amount": "1.5"', '"offset", "amount": "-20"')
     (tmp_path / "wired.py").write_text(wired)
     verdict, _ = ask(tmp_path, named(text, *NAMES), feed(), f"script:{tmp_path / 'wired.py'}", repro=False)
     assert verdict.verdict == "fusion-fault", verdict.summary

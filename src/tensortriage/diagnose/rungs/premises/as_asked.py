@@ -1,0 +1,100 @@
+"""Does the target run what it was asked to? Its plan, read back, says in which format and on which device.
+
+Asked only where the plan costs no further build. The answer is no verdict: numbers decide. But a target that passes
+because half of it fell back to the CPU, or in another format than was asked for, says little about the device.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.base import TellsPlan
+from tensortriage.engines.registry import create
+from tensortriage.errors import EngineError
+from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
+from tensortriage.values.text import count
+
+QUESTION = "does it run what it was asked to?"
+MOST_NAMED = 4
+"""Operators that are named; all regions are in `triage inspect plan`."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AsAsked:
+    """What became of what was asked for.
+
+    Attributes:
+        answer: In words.
+        regions: How many regions the plan has.
+        formats: Regions that compute, by the type they compute in.
+        fell_back: Nodes that run elsewhere than asked for.
+        other_format: Nodes that compute in another type than asked for.
+    """
+
+    answer: str
+    regions: int
+    formats: dict[str, int]
+    fell_back: tuple[str, ...]
+    other_format: tuple[str, ...]
+
+
+@rung(QUESTION)
+def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
+    """Record what the target's plan says of the deployed model; nothing where it does not tell one for free."""
+    del evidence  # its outputs are not asked about
+    target = inv.question.target
+    engine = create(target)
+    if not (isinstance(engine, TellsPlan) and engine.tells_plan(target.options)):
+        return
+    since = inv.mark()
+    key = inv.key(target, inv.model, None, "runs as asked")
+    found = inv.case.checks.get(key, AsAsked)
+    if found is None:
+        try:
+            plan = inv.runner(target, inv.model).plan()
+        except EngineError:
+            return
+        if plan is None:
+            return
+        found = summary(audit(plan, inv.model, target, engine))
+        inv.case.checks.put(key, "what it runs", found, seconds=0.0)
+    facts = {field.name: getattr(found, field.name) for field in dataclasses.fields(found) if field.name != "answer"}
+    inv.answered(QUESTION, found.answer, since=since, **facts)
+
+
+def summary(told: PlanAudit) -> AsAsked:
+    """Return what an audited plan amounts to."""
+    computing = [region for region in told.regions if region.match is not PrecisionMatch.NOT_JUDGED]
+    elsewhere = [region for region in told.regions if region.fell_back]
+    other = [region for region in computing if region.match.is_finding]
+    where = f" on {told.device}" if told.device else ""
+    problems = []
+    if elsewhere:
+        devices = " and ".join(dict.fromkeys(region.device for region in elsewhere))
+        problems.append(f"{nodes_of(elsewhere)} run on {devices}, not{where}")
+    for (asked, built), _ in Counter((region.asked, region.built) for region in other).most_common():
+        these = [region for region in other if (region.asked, region.built) == (asked, built)]
+        words = "asked for" if told.requested else "in the model"
+        problems.append(f"{nodes_of(these)} compute in {built}, {asked} {words}")
+    formats = Counter(region.built for region in computing)
+    fine = (
+        f"yes: {count(len(told.regions), 'region')}{where}, computing in {' and '.join(formats) or 'no floating point'}"
+    )
+    return AsAsked(
+        "no: " + "; ".join(problems) if problems else fine,
+        len(told.regions),
+        dict(formats),
+        tuple(name for region in elsewhere for name in region.nodes),
+        tuple(name for region in other for name in region.nodes),
+    )
+
+
+def nodes_of(regions: Iterable[AuditedRegion]) -> str:
+    """Return operators with how often they are in some regions: ``8 DequantizeLinear and 1 QuantizeLinear``."""
+    kinds = Counter(kind for region in regions for kind in region.op_types)
+    named = [f"{number} {kind}" for kind, number in kinds.most_common(MOST_NAMED)]
+    more = len(kinds) - MOST_NAMED
+    return " and ".join(named) + (f" and {more} more kinds" if more > 0 else "")

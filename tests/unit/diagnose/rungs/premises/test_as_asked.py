@@ -1,0 +1,34 @@
+"""What a plan amounts to in words: formats and places that are not what was asked for."""
+
+import pytest
+
+from tensortriage.diagnose.rungs.premises.as_asked import summary
+from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
+
+
+def region(name, op_type, built, match=PrecisionMatch.AS_ASKED, **facts):
+    return AuditedRegion(name, "Kernel", "", (name,), (op_type,), "float16", built, match, **facts)
+
+
+FINE = region("a", "MatMul", "float16", device="NPU")
+WIDE = region("b", "Erf", "float32", PrecisionMatch.WIDER, device="CPU", fell_back=True)
+MOVES = region("c", "Transpose", "", PrecisionMatch.NOT_JUDGED, device="NPU")
+
+
+@pytest.mark.parametrize(
+    ("regions", "requested", "answer"),
+    [
+        ((FINE, MOVES), "fp16", "yes: 2 regions on NPU, computing in float16"),
+        ((MOVES,), "fp16", "yes: 1 region on NPU, computing in no floating point"),
+        (
+            (FINE, WIDE),
+            "fp16",
+            "no: 1 Erf run on CPU, not on NPU; 1 Erf compute in float32, float16 asked for",
+        ),
+        ((FINE, WIDE), "", "no: 1 Erf run on CPU, not on NPU; 1 Erf compute in float32, float16 in the model"),
+    ],
+)
+def test_the_answer_names_what_is_not_as_asked(regions, requested, answer):
+    found = summary(PlanAudit("m.onnx", "engine", requested, regions, (), "NPU"))
+    assert found.answer == answer
+    assert found.fell_back == tuple(name for item in regions if item.fell_back for name in item.nodes)
