@@ -11,17 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensortriage.engines.base import Limits, Plan
-from tensortriage.engines.feed_checks import build_failed, checked_feed, closed
+from tensortriage.engines.feed_checks import build_failed
 from tensortriage.engines.onnxruntime.plugin_providers import FALLBACK, known_provider, plugin_words
 from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, SessionSettings, read_settings
 from tensortriage.engines.options import Options
+from tensortriage.engines.process.by_shape import SessionByShape
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.errors import BuildFailed, ModelError
 from tensortriage.values.dtype import Precision
-from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
     from tensortriage.model.model import Model
@@ -108,7 +106,7 @@ class Elsewhere:
         )
 
 
-class ElsewhereSession:
+class ElsewhereSession(SessionByShape):
     """A model built by ONNX Runtime in a worker; made by `Elsewhere.compile`.
 
     Args:
@@ -130,94 +128,33 @@ class ElsewhereSession:
         precision: Precision,
         fixed_shapes: bool,
     ) -> None:
-        self.inputs: Sequence[ValueSpec] = tuple(model.inputs)
-        self.outputs: Sequence[ValueSpec] = tuple(model.outputs)
-        self._original, self._model, self._build = original, model, build
-        self._provider, self._precision = provider, precision
-        self._open = tuple(spec.name for spec in self.inputs if fixed_shapes and not _is_fixed(spec))
-        self._shapes: Mapping[str, tuple[int, ...]] = {}
-        self._run_seconds: float | None = None
-        self._closed = False
-        self._built: IsolatedSession | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="triage-onnxruntime-")  # `plan` builds once more
-        if not self._open:
+        self._original, self._provider, self._precision = original, provider, precision
+
+        def checked(path: Path, _: "Model") -> IsolatedSession:
+            session = build(path)
             try:
-                self._built = self._made()
+                _check_placement(session.info.get("placement"), original, provider, precision)
             except BaseException:
-                self._folder.cleanup()
+                session.close()
                 raise
+            return session
+
+        super().__init__(model, checked, title=TITLE, fixed_shapes=fixed_shapes)
+        if self._built is not None:
             self.inputs, self.outputs = self._built.inputs, self._built.outputs
-
-    @property
-    def info(self) -> Mapping[str, Any]:
-        """What the worker tells about the build; empty before there is one."""
-        return self._built.info if self._built is not None else {}
-
-    def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Run once; see `IsolatedSession.run`. Builds first where the shapes are new."""
-        if self._closed:
-            raise closed(TITLE)
-        arrays = checked_feed(feed, self.inputs)
-        shapes = {name: arrays[name].shape for name in self._open}
-        if self._built is None or shapes != self._shapes:
-            self._shapes = shapes
-            self._rebuild()
-        assert self._built is not None  # for the type checker
-        return self._built.run(arrays)
 
     def plan(self) -> Plan | None:
         """Return what runs, and on which provider; builds for dimensions of 1 when nothing has been run yet."""
-        if self._closed:
-            raise closed(TITLE)
-        if self._built is None:
-            self._shapes = {spec.name: _smallest(spec) for spec in self.inputs if spec.name in self._open}
-            self._rebuild()
-        assert self._built is not None  # for the type checker
+        session = self.built_for_any()
         if not self._provider:
-            return self._optimized(self._built)
+            return self._optimized(session)
         from tensortriage.engines.onnxruntime.provider_graph import placed_regions
 
-        graphs, _ = self._built.answer("graphs")
+        graphs, _ = session.answer("graphs")
         label = Precision.FP16.dtype.label if self._precision in (Precision.FP16, Precision.INT8) else ""
-        regions = placed_regions(
-            self._original, graphs["graphs"], self._built.info.get("placement") or (), self._provider, label
-        )
+        placement = session.info.get("placement") or ()
+        regions = placed_regions(self._original, graphs["graphs"], placement, self._provider, label)
         return Plan(regions, device=self._provider) if regions else None
-
-    def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
-        self._run_seconds = run_seconds
-        if self._built is not None:
-            self._built.allow(run_seconds)
-
-    def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
-        built, self._built, self._closed = self._built, None, True
-        if built is not None:
-            built.close()
-        self._folder.cleanup()
-
-    def _rebuild(self) -> None:
-        old, self._built = self._built, None
-        if old is not None:
-            old.close()
-        self._built = self._made()
-
-    def _made(self) -> IsolatedSession:
-        model, path = self._model, self._model.path
-        if self._shapes:
-            from tensortriage.model.shape_inference.annotate import with_input_shapes
-
-            model, path = with_input_shapes(model, self._shapes), None
-        session = self._build(path or model.save(Path(self._folder.name) / "model.onnx"))
-        if self._run_seconds is not None:
-            session.allow(self._run_seconds)
-        try:
-            _check_placement(session.info.get("placement"), self._original, self._provider, self._precision)
-        except BaseException:
-            session.close()
-            raise
-        return session
 
     def _optimized(self, session: IsolatedSession) -> Plan | None:
         from tensortriage.engines.onnxruntime.node_map import fused_regions
@@ -304,17 +241,3 @@ def _check_placement(
 def _rounds(model: "Model") -> bool:
     """Say whether a model has floating point to compute in."""
     return any(spec.dtype is not None and spec.dtype.is_float for spec in (*model.inputs, *model.outputs))
-
-
-def _is_fixed(spec: ValueSpec) -> bool:
-    return spec.shape is not None and all(isinstance(size, int) for size in spec.shape)
-
-
-def _smallest(spec: ValueSpec) -> tuple[int, ...]:
-    if spec.shape is None:
-        raise BuildFailed(
-            f"the rank of input '{spec.name}' is not declared, and no feed shows it",
-            slug="build-failed",
-            cure="declare it: triage surgeon sanitize MODEL --override-input-shapes NAME:[...]",
-        )
-    return tuple(size if isinstance(size, int) else 1 for size in spec.shape)
