@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "emulate": "tensortriage.engines.emulate:EmulateEngine",
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
         "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
+        "litert": "tensortriage.engines.litert:LiteRtEngine",
         "torch": "tensortriage.engines.torch.engine:TorchEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }

@@ -17,6 +17,7 @@ class Recipe:
         requirements: All that is installed, pinned, that package first.
         unpinned: What another version of the package is installed with.
         options: Options that an engine spec needs beside ``worker``, as written.
+        python: The oldest Python that the pinned packages take.
     """
 
     engine: str
@@ -24,6 +25,7 @@ class Recipe:
     requirements: tuple[str, ...]
     unpinned: tuple[str, ...] = ("numpy", "ml_dtypes")
     options: str = ""
+    python: tuple[int, int] = (3, 11)
 
     def target(self, python: str) -> str:
         """Return what to write as a target; torch wants its network in front."""
@@ -32,6 +34,13 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
+    "litert": Recipe(
+        "litert",
+        "ai-edge-litert",
+        ("ai-edge-litert==2.1.2", "onnx2tf==2.6.9", "numpy==2.2.6", "ml_dtypes==0.5.4"),
+        unpinned=("onnx2tf", "numpy", "ml_dtypes"),
+        python=(3, 12),
+    ),
     "onnxruntime": Recipe("onnxruntime", "onnxruntime", ("onnxruntime==1.32.0", *_WORKER)),
     "openvino": Recipe("openvino", "openvino", ("openvino==2026.4.1", *_WORKER)),
     "qnn": Recipe(

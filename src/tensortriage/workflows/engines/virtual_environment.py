@@ -22,6 +22,8 @@ MARK = "tensortriage-environment.part"
 """Lies in a folder of ours until it is complete."""
 PYTHON = "bin/python"
 """The interpreter in an environment."""
+NEWER_PYTHONS = 3
+"""How many minor versions from the oldest one on are looked for."""
 SAID_LINES = 3
 """How many of pip's last lines an error quotes."""
 _ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
@@ -83,7 +85,14 @@ def clear(folder: Path, note: str) -> None:
         folder.rmdir()
 
 
-def make(folder: Path, requirements: Sequence[str], lock: int, say: Callable[[str], None]) -> Path:
+def make(
+    folder: Path,
+    requirements: Sequence[str],
+    lock: int,
+    say: Callable[[str], None],
+    *,
+    oldest: tuple[int, int] = (3, 11),
+) -> Path:
     """Make an environment, and return its interpreter.
 
     Args:
@@ -91,20 +100,38 @@ def make(folder: Path, requirements: Sequence[str], lock: int, say: Callable[[st
         requirements: What is installed.
         lock: Handle that pip holds too.
         say: Told what takes a while.
+        oldest: The oldest Python that the requirements take.
 
     Raises:
-        EngineMissing: When venv or pip fails (``environment-failed``).
+        EngineMissing: When venv or pip fails, or there is no such Python (``environment-failed``).
         OSError: When the folder cannot be written.
     """
+    base = interpreter(oldest)
     folder.mkdir()
     (folder / MARK).touch()
     say(f"making {folder}")
-    call([sys.executable, "-I", "-m", "venv", str(folder)], "a virtual environment", lock)
+    call([base, "-I", "-m", "venv", str(folder)], "a virtual environment", lock)
     python = folder / PYTHON
     say(f"installing {' '.join(requirements)}")
     call([str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *requirements], "pip",
          lock)  # fmt: skip
     return python
+
+
+def interpreter(oldest: tuple[int, int]) -> str:
+    """Return a Python that is new enough: this one, or one on the PATH that starts.
+
+    Raises:
+        EngineMissing: When there is none (``environment-failed``).
+    """
+    if sys.version_info[:2] >= oldest:
+        return sys.executable
+    for minor in range(oldest[1], oldest[1] + NEWER_PYTHONS):
+        found = shutil.which(f"python{oldest[0]}.{minor}")
+        if found and subprocess.run([found, "-I", "-c", ""], capture_output=True, check=False).returncode == 0:
+            return found
+    wanted = ".".join(map(str, oldest))
+    raise failed(f"it needs Python {wanted} or newer, and no python{wanted} on the PATH starts")
 
 
 def call(words: Sequence[str], what: str, *handles: int) -> str:

@@ -59,7 +59,7 @@ def test_what_pip_refuses_leaves_nothing(data, calls):
 @pytest.mark.parametrize(
     ("word", "slug"),
     [
-        ("litert", "environment-unknown"),
+        ("no-such-engine", "environment-unknown"),
         ("openvino==../../..", "environment-version"),
         ("openvino==", "environment-version"),
         ("../openvino", "environment-unknown"),
@@ -204,3 +204,21 @@ def test_a_provider_has_an_environment_that_its_engine_uses(data, calls):
     made = install("qnn")
     assert made.target == f"onnxruntime:ep=qnn,worker={data / 'qnn' / 'bin' / 'python'}"
     assert install("qnn==2.6.0").requirements[0] == "onnxruntime-qnn==2.6.0"
+
+
+def test_packages_that_want_a_newer_python_get_one_from_the_path(data, calls, tmp_path, monkeypatch):
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    (newer / "python3.13").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "version_info", (3, 11, 7))
+    monkeypatch.setenv("PATH", str(newer), prepend=os.pathsep)
+    assert install("litert").target == f"litert:worker={data / 'litert' / 'bin' / 'python'}"
+
+
+def test_without_a_newer_python_nothing_is_made(data, calls, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 11, 7))
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    with pytest.raises(EngineMissing, match=r"needs Python 3\.12") as caught:
+        install("litert")
+    assert caught.value.slug == "environment-failed"
+    assert words(calls) == []

@@ -1,0 +1,220 @@
+"""LiteRT, once TensorFlow Lite, in a worker: conversion by onnx2tf is part of the build, as it is for its users.
+
+The converter's report says which tensor of the file holds which value of the ONNX model, so inner values are seen in
+the file that runs, without marking them as outputs. Files have fixed shapes: one build per shape that is fed.
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tensortriage.engines.base import Availability, Limits, Plan
+from tensortriage.engines.feed_checks import build_failed, checked_feed
+from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.process.by_shape import Build, SessionByShape
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
+from tensortriage.errors import ModelError, UsageError
+from tensortriage.values.dtype import Precision
+from tensortriage.values.spec import ValueSpec
+
+if TYPE_CHECKING:
+    from tensortriage.model.ir.graph import Graph
+    from tensortriage.model.model import Model
+
+TITLE = "LiteRT"
+PRECISIONS = (Precision.FP32, Precision.FP16, Precision.INT8)
+DELEGATES = {"xnnpack": "xnnpack", "none": "none"}
+PRESERVED = "preserved"
+"""How inner values are seen: the interpreter keeps the memory of every tensor."""
+
+_SLASHED = "wa"
+"""What the converter puts in front of a name that begins with a slash."""
+
+
+class LiteRtEngine:
+    """The engine ``litert``."""
+
+    name: ClassVar[str] = "litert"
+    options: ClassVar[Mapping[str, str]] = {
+        "precision": "fp32 (default); fp16 and int8 (weights) are the converter's files of these formats",
+        "delegate": "xnnpack (default) or none: the built-in kernels",
+        "threads": "threads for inference (default: the runtime's choice)",
+        "file": "converted .tflite file to run instead of converting the model; whole models only",
+        "observe": "preserved: keep every tensor, so that inner values can be seen",
+        "worker": WORKER_OPTION,
+    }
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._isolated = IsolatedEngine("litert", title=TITLE, limits=self.limits)
+
+    def availability(self) -> Availability:
+        """Say that it needs an environment of its own: the converter pins what this package needs newer."""
+        return Availability(
+            usable=False, reason="LiteRT runs in an environment of its own", cure="triage engines install litert"
+        )
+
+    def precision(self, options: Mapping[str, str]) -> str:
+        """Return the format that the options ask for; fp32 without.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+        """
+        return read_options(options, self.options).precision("precision", PRECISIONS, Precision.FP32).value
+
+    def check(self, options: Mapping[str, str]) -> None:
+        """Ask the worker whether it has runtime and converter; see `ChecksOptions`."""
+        self._isolated.probe(_words(read_options(options, self.options)))
+
+    def tells_plan(self, options: Mapping[str, str]) -> bool:
+        """Say that sessions tell their plan at once: it is in the file."""
+        return True
+
+    def builds_vary(self, options: Mapping[str, str]) -> bool:
+        """Say that two builds are the same: converter and kernels choose nothing by timing."""
+        return False
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return fp32 on the built-in kernels first, then the delegate, then the options as they are."""
+        wide = {**options, "precision": Precision.FP32.value}
+        rungs = [("precision=fp32,delegate=none", {**wide, "delegate": "none"}), ("precision=fp32", wide)]
+        given = read_options(options, self.options)
+        if given.precision("precision", PRECISIONS, Precision.FP32) is Precision.FP32:
+            rungs.pop()
+        return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options with which the interpreter keeps every tensor; None for a file without the report on it."""
+        return None if "file" in options else {**options, "observe": PRESERVED}
+
+    def compile(self, model: Path, options: Mapping[str, str]) -> "LiteRtSession":
+        """Convert and load an ONNX file in a worker.
+
+        Raises:
+            UsageError: For an unknown option or option value.
+            EngineMissing: When runtime or converter are not to be had there.
+            EngineError: When the build fails, crashes, hangs or runs out of memory.
+        """
+        from tensortriage.model.model import Model
+
+        words = _words(read_options(options, self.options))
+        try:
+            loaded = Model.load(model.absolute())
+        except ModelError as error:
+            raise build_failed(TITLE, error.message, cure=error.cure) from error
+        return LiteRtSession(loaded, functools.partial(self._built, words=words), words.get("observe", ""))
+
+    def _built(self, path: Path, model: "Model", *, words: Mapping[str, str]) -> IsolatedSession:
+        from tensortriage.model.shape_inference.value_specs import value_specs
+
+        known = value_specs(model)
+        outputs = [known.get(spec.name, spec) for spec in model.outputs]
+        told = {"inputs": _rows(model.inputs), "outputs": _rows(outputs)}
+        return self._isolated.compile(
+            path, {**words, "declared": json.dumps(told)}, files=("file",) if "file" in words else ()
+        )
+
+
+class LiteRtSession(SessionByShape):
+    """A converted model; made by `LiteRtEngine.compile`.
+
+    Args:
+        model: The ONNX model.
+        build: Converts and loads a file.
+        observation: How inner values are seen; empty when they are not.
+    """
+
+    def __init__(self, model: "Model", build: Build, observation: str) -> None:
+        self.observation = observation
+        super().__init__(model, build, title=TITLE, fixed_shapes=True)
+
+    def plan(self) -> Plan | None:
+        """Return the operators of the file and the ONNX nodes that each executes; None for a file without a report."""
+        from tensortriage.engines.region_nodes import place
+
+        plan = self.built_for_any().plan()
+        if plan is None or not any(region.nodes for region in plan.regions):
+            return None
+        graph = self._model.graph
+        named = [
+            [node.name for value in region.nodes if (node := graph.producer(_in_model(value, graph))) is not None]
+            for region in plan.regions
+        ]
+        placed = place(named, graph, [spec.name for spec in self.inputs])
+        regions = zip(plan.regions, placed, strict=True)
+        return Plan(tuple(dataclasses.replace(region, nodes=nodes) for region, nodes in regions))
+
+    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield ``(value, array)`` for those of the wanted values that a tensor of the file holds.
+
+        Raises:
+            TriageError: As for `run`.
+        """
+        arrays = checked_feed(feed, self.inputs)
+        session = self.built_for(arrays)
+        told, _ = session.answer("captured", arrays, wanted=[])
+        held = holders(told["records"], self._model.graph)
+        wanted = {value: held[value] for value in values if value in held}
+        if not wanted:
+            return
+        _, found = session.answer("captured", arrays, wanted=sorted({name for name, _ in wanted.values()}))
+        for value, (name, channels_last) in wanted.items():
+            if name in found:
+                array = found[name]
+                yield value, np.moveaxis(array, -1, 1) if channels_last and array.ndim > 2 else array
+
+
+def holders(records: Sequence[Mapping[str, Any]], graph: "Graph") -> dict[str, tuple[str, bool]]:
+    """Return the tensor of the file that holds each value, and whether its channels are last there.
+
+    Of several values that one tensor is said to hold, it holds the last: the others were fused into it.
+    """
+    last: dict[str, tuple[int, str, bool]] = {}
+    for record in records:
+        value = _in_model(record["onnx_output_name"], graph)
+        made = graph.producer(value)
+        if made is None or record["status"] not in ("direct", "rewritten"):
+            continue
+        tensor = record["resolved_tflite_tensor_name"]
+        if tensor not in last or last[tensor][0] < made.index:
+            last[tensor] = (made.index, value, bool(record["assume_channel_last_layout"]))
+    return {value: (tensor, channels_last) for tensor, (_, value, channels_last) in last.items()}
+
+
+def _in_model(value: str, graph: "Graph") -> str:
+    plain = value.removeprefix(_SLASHED)
+    return plain if value not in graph.values and plain in graph.values else value
+
+
+def _rows(specs: Sequence[ValueSpec]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": spec.name,
+            "dtype": spec.dtype.label if spec.dtype else None,
+            "shape": list(spec.shape) if spec.shape is not None else None,
+        }
+        for spec in specs
+    ]
+
+
+def _words(given: Options) -> dict[str, str]:
+    """Return the options in the words of the adapter."""
+    words = {
+        "precision": given.precision("precision", PRECISIONS, Precision.FP32).value,
+        "delegate": given.choice("delegate", DELEGATES, DELEGATES["xnnpack"]),
+    }
+    words |= {key: given.text(key) for key in ("worker", "file") if key in given}
+    if "observe" in given:
+        words["observe"] = given.choice("observe", {PRESERVED: PRESERVED}, PRESERVED)
+    if "threads" in given:
+        words["threads"] = str(given.integer("threads", 1, minimum=1))
+    if "file" in words and not Path(words["file"]).is_file():
+        raise UsageError(
+            f"{words['file']} does not exist", slug="engine-option-file", cure="give the path of a .tflite file"
+        )
+    return words

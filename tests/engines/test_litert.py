@@ -1,0 +1,70 @@
+"""LiteRT behind onnx2tf, where its environment was made (``triage engines install litert``)."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from tensortriage.engines.litert import LiteRtEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.errors import BuildFailed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.testing import check_engine_conformance
+from tensortriage.workflows.engines.environments import environments
+
+MADE = [environment for environment in environments() if environment.engine == "litert"]
+pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install litert")
+ENGINE = LiteRtEngine()
+OPTIONS = {"worker": MADE[0].python} if MADE else {}
+MODEL = Path(__file__).parents[2] / "examples" / "digits_cnn.onnx"
+IMAGES = np.load(MODEL.with_name("digits.npz"))["image"]
+
+
+def test_it_conforms():
+    report = check_engine_conformance(ENGINE, OPTIONS)
+    assert len(report.passed) + len(report.refused) >= 30
+
+
+def test_inner_values_are_those_of_the_model(tmp_path):
+    loaded = Model.load(MODEL)
+    values = [value for node in loaded.graph.nodes for value in node.outputs]
+    marked = mark_outputs(loaded, values).save(tmp_path / "marked.onnx")
+    right = OnnxRuntimeEngine().compile(marked, {"optimization": "none"})
+    session = ENGINE.compile(MODEL, ENGINE.observing(OPTIONS))
+    try:
+        expected = right.run({"image": IMAGES[:3]})
+        found = dict(session.captured({"image": IMAGES[:3]}, values))
+        plan = session.plan()
+    finally:
+        session.close()
+        right.close()
+    assert len(found) >= 12
+    for name, array in found.items():  # both compute in float32; the largest value is about 6
+        assert array.shape == expected[name].shape, name
+        np.testing.assert_allclose(array, expected[name], atol=1e-4, err_msg=name)
+    assert {name for region in plan.regions for name in region.nodes} == {node.name for node in loaded.graph.nodes}
+
+
+def test_outputs_have_the_layout_of_the_model(tmp_path):
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[1,2,4,4] x) => (float[1,2,2,2] y) {
+        y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }"""
+    onnx.save(parser.parse_model(text), tmp_path / "pool.onnx")
+    x = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4)
+    session = ENGINE.compile(tmp_path / "pool.onnx", OPTIONS)
+    try:
+        found = session.run({"x": x})["y"]
+    finally:
+        session.close()
+    np.testing.assert_array_equal(found, x[:, :, 1::2, 1::2])
+
+
+def test_a_refusal_is_told_in_the_words_of_who_refuses(tmp_path):
+    with pytest.raises(BuildFailed, match="the runtime refuses the converted file"):
+        ENGINE.compile(MODEL, {**OPTIONS, "precision": "fp16"}).run({"image": IMAGES[:1]})
+    shutil.copy(MODEL.with_name("digits.npz"), tmp_path / "model.tflite")
+    with pytest.raises(BuildFailed, match="the runtime refuses"):
+        ENGINE.compile(MODEL, {**OPTIONS, "file": str(tmp_path / "model.tflite")}).run({"image": IMAGES[:1]})

@@ -1,0 +1,53 @@
+"""What onnx2tf 2.6.9 reported of the bundled model (tests/data/litert), and options of the engine."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tensortriage.engines.litert import LiteRtEngine, holders
+from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.model.model import Model
+
+ROOT = Path(__file__).parents[3]
+ENGINE = LiteRtEngine()
+
+
+def test_a_tensor_holds_the_last_of_the_values_that_were_fused_into_it():
+    records = json.loads((ROOT / "tests/data/litert/digits_cnn.json").read_text())
+    found = holders(records, Model.load(ROOT / "examples/digits_cnn.onnx").graph)
+    assert "/stem/Conv_output_0" not in found  # fused into the Relu behind it
+    assert found["/Relu_output_0"] == ("wa/block1/skip/Conv_input_nhwc", True)
+    assert found["logits"] == ("logits", False)
+    assert len({tensor for tensor, _ in found.values()}) == len(found)
+
+
+def test_the_ladder_begins_with_the_built_in_kernels():
+    assert [words for words, _ in ENGINE.ladder({})] == ["precision=fp32,delegate=none", "as given"]
+    assert [words for words, _ in ENGINE.ladder({"precision": "int8"})] == [
+        "precision=fp32,delegate=none",
+        "precision=fp32",
+        "as given",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ({"delegate": "gpu"}, "engine-option-value"),
+        ({"precision": "bf16"}, "engine-option-value"),
+        ({"file": "/no/such.tflite"}, "engine-option-file"),
+        ({"quantize": "1"}, "engine-option-unknown"),
+    ],
+)
+def test_wrong_options_are_refused(options, slug):
+    with pytest.raises(UsageError) as caught:
+        ENGINE.check(options)
+    assert caught.value.slug == slug
+
+
+def test_without_its_environment_it_is_missing_and_says_how_to_get_it():
+    assert ENGINE.availability().cure == "triage engines install litert"
+    with pytest.raises(EngineMissing) as caught:
+        ENGINE.check({})
+    assert caught.value.cure == "triage engines install litert"

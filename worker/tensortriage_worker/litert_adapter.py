@@ -1,0 +1,245 @@
+"""LiteRT (TensorFlow Lite): onnx2tf converts the model as part of the build, ai_edge_litert runs the file.
+
+Seen with onnx2tf 2.6.9 and ai_edge_litert 2.1.2: inputs and outputs keep their order, but not always their names; a
+scalar becomes one element of rank 1; int64 may become int32; what a convolution or pooling makes leaves the file with
+its channels last. So both are known here by place, and results get the shape, the layout and the type that the host
+says the model declares. The converter's report says which tensor holds which value of the
+model; a name that begins with a slash has ``wa`` in front of it there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.exchange import Item
+
+FILES = {"fp32": "float32", "fp16": "float16", "int8": "dynamic_range_quant"}
+"""What the converter calls the file of a format."""
+_SWITCHES = {"int8": ["--output_dynamic_range_quantized_tflite"]}
+_REPORT = "_tensor_correspondence_report.json"
+_OBSERVED = ("direct", "rewritten")
+_CHANNELS_LAST = frozenset({
+    "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D", "CONV_3D",
+    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
+})  # fmt: skip
+_LAYOUTS = frozenset({"TRANSPOSE", "RESHAPE", "FULLY_CONNECTED", "BATCH_MATMUL", "GATHER", "CONCATENATION", "PACK"})
+"""Operators behind which channels are where the converter put them on purpose."""
+_INSTALL = "triage engines install litert"
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return the versions of runtime and converter."""
+    _interpreter()
+    import importlib.metadata as metadata
+
+    found = {}
+    for key, package in (("version", "ai-edge-litert"), ("converter", "onnx2tf")):
+        try:
+            found[key] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            if key == "converter" and not options.get("file"):
+                raise AdapterError(
+                    AdapterFailure.MISSING, "onnx2tf is not installed there", "converter-missing", _INSTALL
+                ) from None
+    return found
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "LiteRtSession":
+    """Convert an ONNX file, unless option ``file`` names a converted one, and load it."""
+    module = _interpreter()
+    declared = json.loads(options["declared"])
+    with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
+        started = time.perf_counter()
+        if options.get("file"):
+            content, report = Path(options["file"]).read_bytes(), {}  # type: Tuple[bytes, Dict[str, Any]]
+        else:
+            content, report = _converted(model, Path(folder), options["precision"], declared["inputs"])
+        seconds = time.perf_counter() - started
+    session = LiteRtSession(_loaded(module, content, options), declared, report)
+    session.info["conversion_seconds"] = seconds
+    return session
+
+
+class LiteRtSession:
+    """A loaded file; see `AdapterSession`."""
+
+    def __init__(self, interpreter: Any, declared: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+        self._interpreter = interpreter
+        self._report = report
+        self._fed = _matched(interpreter.get_input_details(), declared["inputs"], "inputs", all_needed=False)
+        self._given = _matched(interpreter.get_output_details(), declared["outputs"], "outputs", all_needed=True)
+        self.inputs = declared["inputs"]  # type: Optional[List[Dict[str, Any]]]
+        self.outputs = declared["outputs"]  # type: Optional[List[Dict[str, Any]]]
+        self._moved = {spec["name"] for spec in declared["outputs"] if self._channels_are_last(spec)}
+        self.info = {}  # type: Dict[str, Any]
+
+    def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
+        """Run once."""
+        self._invoke(feed)
+        found = []
+        for spec in self.outputs or ():
+            array = self._interpreter.get_tensor(self._given[spec["name"]]["index"])
+            if spec["name"] in self._moved:
+                array = np.moveaxis(array, -1, 1)
+            if spec["shape"] == [] and array.size == 1:
+                array = array.reshape(())
+            label = str(array.dtype.name)
+            if spec["dtype"] in ("int64", "bool") and label != spec["dtype"]:
+                array, label = array.astype(spec["dtype"]), spec["dtype"]
+            found.append(Item(spec["name"], array, label))
+        return found
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the operators in order; the model's values that each makes stand for nodes."""
+        names = {row["index"]: row for row in self._interpreter.get_tensor_details()}
+        values = {}  # type: Dict[str, List[str]]
+        for record in self._report.get("records", ()):
+            if record["exists_in_final_model"] and record["status"] in _OBSERVED:
+                values.setdefault(record["resolved_tflite_tensor_name"], []).append(record["onnx_output_name"])
+        rows = []
+        for number, op in enumerate(self._operators()):
+            made = [names[index] for index in op["outputs"] if index in names]
+            rows.append(
+                {
+                    "name": "{} {}".format(number, made[0]["name"] if made else op["op_name"]),
+                    "nodes": [value for row in made for value in values.get(row["name"], ())],
+                    "kind": op["op_name"],
+                    "precision": np.dtype(made[0]["dtype"]).name if made else "",
+                    "implementation": "XNNPACK" if op["op_name"] == "DELEGATE" else "",
+                }
+            )
+        return rows
+
+    def answer(
+        self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
+    ) -> Tuple[Dict[str, Any], List[Item]]:
+        """Run once and hand over ``wanted`` tensors, or tell (with none wanted) which tensor holds which value."""
+        tensors = {row["name"]: row["index"] for row in self._interpreter.get_tensor_details()}
+        if not arguments["wanted"]:
+            kept = ("onnx_output_name", "resolved_tflite_tensor_name", "status", "assume_channel_last_layout")
+            rows = self._report.get("records", ())
+            return {"records": [{k: row[k] for k in kept} for row in rows if row["exists_in_final_model"]]}, []
+        self._invoke(feed)
+        for name in arguments["wanted"]:
+            try:
+                spill.add(Item(name, self._interpreter.get_tensor(tensors[name])))
+            except (KeyError, ValueError):  # its memory was not kept, or a delegate never had it
+                continue
+        return {}, []
+
+    def close(self) -> None:
+        """Release the interpreter."""
+        self._interpreter = None
+
+    def _channels_are_last(self, spec: Mapping[str, Any]) -> bool:
+        """Say whether an output leaves the file in another layout: by its shape or, where both are alike, its maker."""
+        row, declared = self._given[spec["name"]], spec["shape"]
+        found = [int(size) for size in row["shape"]]
+        if declared is None or len(found) != len(declared) or len(found) < 3:
+            return False
+        if all(isinstance(size, int) for size in declared):
+            moved = [declared[0], *declared[2:], declared[1]]
+            if moved != declared:
+                return bool(found == moved)
+        makers = {index: op for op in self._operators() for index in op["outputs"] if op["op_name"] != "DELEGATE"}
+        index = row["index"]
+        while index in makers:
+            op = makers[index]
+            if op["op_name"] in _CHANNELS_LAST or op["op_name"] in _LAYOUTS:
+                return op["op_name"] in _CHANNELS_LAST
+            index = next((source for source in op["inputs"] if source in makers), -1)
+        return False
+
+    def _invoke(self, feed: Mapping[str, Item]) -> None:
+        try:
+            for name, row in self._fed.items():
+                array = np.ascontiguousarray(feed[name].array).reshape(row["shape"])
+                self._interpreter.set_tensor(row["index"], array.astype(row["dtype"]))
+            self._interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            raise AdapterError(AdapterFailure.RUN, " ".join(str(error).split())) from error
+
+    def _operators(self) -> List[Dict[str, Any]]:
+        tell = getattr(self._interpreter, "_get_ops_details", None)  # there is no public way
+        return list(tell()) if callable(tell) else []
+
+
+def _converted(model: Path, folder: Path, precision: str, inputs: List[Dict[str, Any]]) -> Tuple[bytes, Dict[str, Any]]:
+    names = [spec["name"] for spec in inputs]
+    command = [sys.executable, "-m", "onnx2tf", "-i", str(model), "-o", str(folder), "-n"]
+    command += _SWITCHES.get(precision, []) + (["-kat", *names] if names else [])
+    done = subprocess.run(
+        command,
+        cwd=str(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    made = folder / "{}_{}.tflite".format(model.stem, FILES[precision])
+    if done.returncode or not made.is_file():
+        raise AdapterError(AdapterFailure.BUILD, "the converter onnx2tf failed: " + _last_words(done.stdout))
+    report = folder / (model.stem + _REPORT)
+    return made.read_bytes(), json.loads(report.read_text()) if report.is_file() else {}
+
+
+def _last_words(output: bytes) -> str:
+    """Return the last lines of what a converter said that are no progress bars."""
+    text = output.decode("utf-8", "replace").replace("\r", "\n")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "it/s]" not in line]
+    errors = [line for line in lines if "error" in line.lower()]
+    return " | ".join((errors or lines)[-3:]) or "it said nothing"
+
+
+def _loaded(module: Any, content: bytes, options: Mapping[str, str]) -> Any:
+    kinds = module.OpResolverType
+    plain = options["delegate"] == "none"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that keeping all tensors costs memory
+        try:
+            interpreter = module.Interpreter(
+                model_content=content,
+                num_threads=int(options["threads"]) if options.get("threads") else None,
+                experimental_op_resolver_type=kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if plain else kinds.BUILTIN,
+                experimental_preserve_all_tensors=options.get("observe") == "preserved",
+            )
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            message = "the runtime refuses the converted file: " + " ".join(str(error).split())
+            raise AdapterError(AdapterFailure.BUILD, message) from error
+    return interpreter
+
+
+def _matched(
+    rows: List[Dict[str, Any]], specs: List[Dict[str, Any]], what: str, *, all_needed: bool
+) -> Dict[str, Dict[str, Any]]:
+    """Return the file's tensor of each declared one: by place where there are as many, else by name."""
+    if len(rows) == len(specs):
+        return {spec["name"]: row for spec, row in zip(specs, rows)}  # noqa: B905 - Python 3.8
+    named = {row["name"]: row for row in rows}
+    found = {spec["name"]: named[spec["name"]] for spec in specs if spec["name"] in named}
+    if len(found) < (len(specs) if all_needed else len(rows)):
+        message = "the converted file has {} {}: {}; the model has {}".format(
+            len(rows), what, ", ".join(named), len(specs)
+        )
+        raise AdapterError(AdapterFailure.BUILD, message)
+    return found
+
+
+def _interpreter() -> Any:
+    try:
+        from ai_edge_litert import interpreter
+    except ImportError as error:
+        message = "LiteRT cannot be imported: {}".format(" ".join(str(error).split()))
+        raise AdapterError(AdapterFailure.MISSING, message, "litert-missing", _INSTALL) from error
+    return interpreter
