@@ -4,6 +4,9 @@ Where the class is known, so is what engines of it are expected to choose: GPUs 
 The model is evaluated under these choices, all of its values at once. If neither an output nor anything that was seen
 inside is farther off than that predicts, no op is to blame, and the slow questions (every op alone, pieces of several)
 are spared. A fault shows at the value where it is made, where the predicted error is still small.
+
+Except where marking the values moved the outputs of an NPU: its compiler fuses on behind the plan that it tells, and
+what was seen inside is another program. There the functions of the model are run with what feeds them first.
 """
 
 from collections import Counter
@@ -12,22 +15,29 @@ from collections.abc import Mapping, Sequence
 from tensortriage.compare.judgement.relative_error import error_of, say, say_gap
 from tensortriage.compare.judgement.within import healthy_limit, prediction_gap_db, within_healthy, within_prediction
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.output_limits import expected_freedoms
-from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
+    facts_of_wrong,
+    function_pieces,
+    words_of_wrong,
+)
+from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.allowances import whole_model
 from tensortriage.envelope.floors import PREDICTED
 from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.hardware import Hardware
 from tensortriage.errors import EngineError, UsageError
 
 QUESTION = "does it err as its hardware is expected to?"
+FUSED = "does it, where functions are computed with what feeds them?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context"))
-def expected_choices(inv: Investigation, evidence: Evidence) -> Verdict | None:
+@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved"), gives=("wrong_together",))
+def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Does what engines of the target's class choose explain the outputs and every value that was seen inside?"""
     freedoms, figures, floors = expected_freedoms(inv), evidence.in_context, evidence.floors
     if not freedoms or not figures or floors is None or not inv.question.trusts_float64 or inv.question.kept:
@@ -59,6 +69,11 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
     if beyond:
         return None
+    if evidence.in_context_moved and Hardware.of(inv.question.target) is Hardware.NPU:
+        since = inv.mark()
+        if wrong := [piece for piece in function_pieces(inv, evidence) if piece.wrong]:
+            inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", since=since, **facts_of_wrong(wrong))
+            return Answer(findings=Findings(wrong_together=tuple(wrong)))
     avoided = sorted({freedom.avoided for freedom in chosen if freedom.avoided})
     return inv.verdict(
         VerdictKind.ROUNDING,

@@ -30,7 +30,7 @@ QUESTION = "where is the NaN or Inf born?"
 
 @rung(
     QUESTION,
-    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence"),
+    reads=("results", "floors", "excess", "in_context", "in_context_judged", "local", "influence", "wrong_together"),
     gives=("local", "influence"),
 )
 def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
