@@ -54,7 +54,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     return found
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "LiteRtSession":
+def compile(model: Path, options: Mapping[str, str]) -> "ConvertedSession":
     """Convert an ONNX file, unless option ``file`` names a converted one, and load it."""
     module = _interpreter()
     declared = json.loads(options["declared"])
@@ -65,12 +65,12 @@ def compile(model: Path, options: Mapping[str, str]) -> "LiteRtSession":
         else:
             content, report = _converted(model, Path(folder), options["precision"], declared["inputs"])
         seconds = time.perf_counter() - started
-    session = LiteRtSession(_loaded(module, content, options), declared, report)
+    session = ConvertedSession(_loaded(module, content, options), declared, report)
     session.info["conversion_seconds"] = seconds
     return session
 
 
-class LiteRtSession:
+class ConvertedSession:
     """A loaded file; see `AdapterSession`."""
 
     def __init__(self, interpreter: Any, declared: Mapping[str, Any], report: Mapping[str, Any]) -> None:
