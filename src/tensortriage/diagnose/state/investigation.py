@@ -42,7 +42,7 @@ Source = tuple[str, str, str]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Question:
-    """What the user asked.
+    """What is asked: the user's question, or one that came of it.
 
     Attributes:
         model: The model taken as right.
