@@ -43,9 +43,11 @@ MOST_STARTS = 4
 """Ops that are followed back from at once."""
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "influence"), gives=("influence",))
+@rung(QUESTION, reads=("results", "floors", "in_context", "influence", "wrong_together"), gives=("influence",))
 def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op beyond its floor in the target's run, alone right and fed within the floors, because of few elements?"""
+    if evidence.wrong_together:  # what was seen inside is another program than the one that is wrong
+        return Answer()
     figures, floors = evidence.in_context or {}, evidence.floors.target if evidence.floors else {}
     starts = []
     for node in inv.model.graph.nodes:
