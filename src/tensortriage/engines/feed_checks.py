@@ -11,6 +11,8 @@ from tensortriage.values.spec import ValueSpec
 
 MAX_REASON = 600
 """Longest engine message passed on, in characters."""
+_SOURCE_PLACE = re.compile(r"(?<!\S)/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]{0,400}\([^()]{0,2000}\)+(?: const)? )?")
+"""Bounded everywhere: messages hold names of models, and those are as long as somebody likes."""
 
 
 def checked_feed(feed: Mapping[str, np.ndarray], inputs: Sequence[ValueSpec]) -> dict[str, np.ndarray]:
@@ -62,7 +64,7 @@ def closed(engine: str) -> RunFailed:
 
 def without_source_place(text: str) -> str:
     """Return a C++ library's message without source file, line and function signature."""
-    return re.sub(r"/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]*\([^()]*\)+(?: const)? )?", "", text)
+    return _SOURCE_PLACE.sub("", text)
 
 
 def pack(array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -145,6 +145,12 @@ def _in_terms_of_onnx(plan: Plan, model: Path) -> Plan:
     )
 
 
+def _without_numbers(name: str) -> str:
+    """Return a name without the numbers behind dots at its end; they are looked for from there, which takes no time."""
+    numbers = re.match(r"(?:\d+\.)+", name[::-1])
+    return name[: -numbers.end()] if numbers else name
+
+
 def _onnx_name(name: str, graph: "Graph") -> str:
     """Return the ONNX node that an OpenVINO operation comes from; empty when OpenVINO made it up.
 
@@ -152,7 +158,7 @@ def _onnx_name(name: str, graph: "Graph") -> str:
     off gets a number behind a dot or a word behind a slash; transposed weights (``/transpose_b``) belong to no node.
     """
     while True:
-        for candidate in (name, re.sub(r"(\.\d+)+$", "", name)):
+        for candidate in (name, _without_numbers(name)):
             if candidate in graph:
                 return candidate
             producer = graph.producer(candidate)

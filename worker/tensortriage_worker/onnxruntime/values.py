@@ -26,6 +26,8 @@ TYPES = {
 }  # fmt: skip
 _NUMBER = {label: number for label, number, _ in TYPES.values()}
 _BITS = {label: bits for label, _, bits in TYPES.values()}
+# Bounded everywhere: messages hold names of models, and those are as long as somebody likes.
+_SOURCE_PLACE = re.compile(r"(?<!\S)/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]{0,400}\([^()]{0,2000}\)+(?: const)? )?")
 
 
 def spec(arg: Any) -> Spec:
@@ -83,8 +85,7 @@ def plain(item: Item) -> np.ndarray:
 def reason(error: BaseException) -> str:
     """Return an error of ONNX Runtime on one line, without its number and the place in its sources."""
     text = re.sub(r"^(\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : )?(Load model from .*? failed:)?", "", str(error))
-    text = re.sub(r"/\S+\.(?:cc|cpp|h|hpp|cuh?):\d+ (?:[^()]*\([^()]*\)+(?: const)? )?", "", text)
-    return " ".join(text.split())
+    return " ".join(_SOURCE_PLACE.sub("", text).split())
 
 
 def _pack4(items: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensortriage.workflows.lint import LintReport
 
 _logger = logging.getLogger(__name__)
-_INFERENCE = re.compile(r"Node \(.*?\) Op \(.*?\) \[\w+\](.*)", re.DOTALL)
+_KIND = re.compile(r"\) \[\w+\]")
 _REASON = re.compile(r"[,)] Error (.*)", re.DOTALL)
 _NO_OPERATOR, _CUSTOM = "No Op registered for", "is not a registered function/op"
 _LOGGED = {"exception": logging.ERROR, "warning": logging.WARNING}
@@ -127,10 +127,11 @@ def _core(why: str) -> str:
     """Return what ONNX Runtime says of a node, without the words around it."""
     text = why.removeprefix("ONNX Runtime refused the model: ")
     text = text.removeprefix("This is an invalid model. ")
-    for pattern in (_INFERENCE, _REASON):
-        if found := pattern.search(text):
-            return found[1]
-    return text
+    inferred = text.partition("Node (")[2].partition(") Op (")[2]  # "Node (NAME) Op (TYPE) [KIND] what"
+    if kind := _KIND.search(inferred):
+        return inferred[kind.end() :]
+    found = _REASON.search(text)
+    return found[1] if found else text
 
 
 def _names(path: Path, external_data_dir: Path | None) -> dict[str, str]:
