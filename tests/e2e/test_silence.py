@@ -1,5 +1,6 @@
 """No process of ours opens a connection, and nothing stays in HOME, the caches or the folder for temporary files."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from tensortriage.engines.registry import availabilities
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MODEL, FEED = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
+TORCH = Path(__file__).resolve().parents[1] / "data" / "torch"
 SCRIPT = """
 import os, tempfile
 import neighbour
@@ -74,6 +76,23 @@ def test_an_engine_keeps_to_itself(name, home, tmp_path):
     assert {outcome["kind"] for outcome in outcomes.values()} == {"ok"}, done.stderr
     assert left() == []
     assert set(work.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["torch", "onnxruntime"])
+def test_an_engine_of_another_python_keeps_to_itself(name, home, tmp_path):
+    """As engines in environments are: here the other Python is this one, in a process of its own."""
+    needs_socket_filter()
+    env, left = home
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    spec = f"torch:{TORCH / 'small_transformer.py'}:network" if name == "torch" else "onnxruntime:optimization=all"
+    words = ["run", TORCH / "small_transformer.onnx", "--target", f"{spec},worker={sys.executable}", "--rtol", "0.1"]
+    done = triage(env, tmp_path, *words, "--json")
+    assert done.returncode != -signal.SIGSYS, "it opened a socket"
+    assert "SIGSYS" not in done.stderr, "its engine opened a socket"
+    assert {outcome["kind"] for outcome in json.loads(done.stdout)["outcomes"].values()} == {"ok"}, done.stderr
+    assert left() == []
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "tmp", "cache", "config"}
 
 
 def test_a_diagnosis_writes_to_its_case_only(home, tmp_path):

@@ -9,11 +9,15 @@ from typing import Self
 
 from tensortriage.model.model import ExternalData, Model
 
+MOST_FILE_BYTES = (1 << 31) - 1
+"""Largest file that engines parse, which is protobuf's limit; a larger one, which we read, they get as a copy."""
+
 
 class Workspace:
     """A folder of temporary model files, removed on exit.
 
-    Engines take paths as UTF-8; a file, or a case, whose path is no such text is worked on in a copy elsewhere.
+    Engines take paths as UTF-8; a file, or a case, whose path is no such text is worked on in a copy elsewhere. So is a
+    file beyond `MOST_FILE_BYTES`, with its weights beside it.
 
     Args:
         parent: Where to make the folder (a case keeps its temporaries inside itself); the system's default when None.
@@ -33,11 +37,11 @@ class Workspace:
         self._count = itertools.count()
 
     def file(self, model: Model) -> Path:
-        """Return a file that holds exactly this model: its own when unedited, else a new temporary one.
+        """Return a file that holds exactly this model: its own when unedited and fit for engines, else a temporary one.
 
         All files of a workspace lie in one folder and share their large weights there.
         """
-        if model.path is not None and _is_text(model.path):
+        if model.path is not None and _is_text(model.path) and model.path.stat().st_size <= MOST_FILE_BYTES:
             return model.path
         path = self.folder / f"{next(self._count)}.onnx"
         model.save(path, external_data=ExternalData.KEEP)
