@@ -67,7 +67,7 @@ def test_the_repro_is_left_out_when_asked_to_and_a_folder_in_its_way_is_left_alo
     again = triage(*done.words, cwd=done.folder)
     assert again.returncode == 1, again.stderr
     assert mine.read_text() == "mine"
-    assert "in the way" in question(done.folder / "case", "does the culprit fail")["answer"]
+    assert "already exists" in question(done.folder / "case", "does the culprit fail")["answer"]
 
 
 # --- remedies ---------------------------------------------------------------------------------------------------------
