@@ -1,6 +1,7 @@
 """LiteRT behind onnx2tf, where its environment was made (``triage engines install litert``)."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,11 @@ def test_outputs_have_the_layout_of_the_model(tmp_path):
 
 
 def test_a_refusal_is_told_in_the_words_of_who_refuses(tmp_path):
-    with pytest.raises(BuildFailed, match="the runtime refuses the converted file"):
-        ENGINE.compile(MODEL, {**OPTIONS, "precision": "fp16"}).run({"image": IMAGES[:1]})
+    words = "the runtime refuses the converted file"
+    with closing(ENGINE.compile(MODEL, {**OPTIONS, "precision": "fp16"})) as session:
+        with pytest.raises(BuildFailed, match=words):
+            session.run({"image": IMAGES[:1]})
     shutil.copy(MODEL.with_name("digits.npz"), tmp_path / "model.tflite")
-    with pytest.raises(BuildFailed, match="the runtime refuses"):
-        ENGINE.compile(MODEL, {**OPTIONS, "file": str(tmp_path / "model.tflite")}).run({"image": IMAGES[:1]})
+    with closing(ENGINE.compile(MODEL, {**OPTIONS, "file": str(tmp_path / "model.tflite")})) as session:
+        with pytest.raises(BuildFailed, match=words):
+            session.run({"image": IMAGES[:1]})

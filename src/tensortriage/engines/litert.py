@@ -163,10 +163,15 @@ class LiteRtSession(SessionByShape):
         if not wanted:
             return
         _, found = session.answer("captured", arrays, wanted=sorted({name for name, _ in wanted.values()}))
+        from tensortriage.model.shape_inference.value_specs import value_specs
+
+        specs = value_specs(self._model)
         for value, (name, channels_last) in wanted.items():
-            if name in found:
-                array = found[name]
-                yield value, np.moveaxis(array, -1, 1) if channels_last and array.ndim > 2 else array
+            if name not in found:
+                continue
+            array = laid_out(found[name], specs[value].shape if value in specs else None, channels_last=channels_last)
+            if array is not None:
+                yield value, array
 
 
 def holders(records: Sequence[Mapping[str, Any]], graph: "Graph") -> dict[str, tuple[str, bool]]:
@@ -184,6 +189,23 @@ def holders(records: Sequence[Mapping[str, Any]], graph: "Graph") -> dict[str, t
         if tensor not in last or last[tensor][0] < made.index:
             last[tensor] = (made.index, value, bool(record["assume_channel_last_layout"]))
     return {value: (tensor, channels_last) for tensor, (_, value, channels_last) in last.items()}
+
+
+def laid_out(array: np.ndarray, shape: Sequence[int | str | None] | None, *, channels_last: bool) -> np.ndarray | None:
+    """Return an array in the layout of the model: that which fits the declared shape, else that of the report.
+
+    None when it fits in neither layout: the tensor holds something else.
+    """
+    ways = [array] if array.ndim < 3 else [np.moveaxis(array, -1, 1), array] if channels_last else [
+        array, np.moveaxis(array, -1, 1)
+    ]  # fmt: skip
+    return next((way for way in ways if shape is None or _fits(way.shape, shape)), None)
+
+
+def _fits(found: tuple[int, ...], declared: Sequence[int | str | None]) -> bool:
+    return len(found) == len(declared) and all(
+        not isinstance(size, int) or size == own for size, own in zip(declared, found, strict=True)
+    )
 
 
 def _in_model(value: str, graph: "Graph") -> str:

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tensortriage.engines.litert import LiteRtEngine, holders
+from tensortriage.engines.litert import LiteRtEngine, holders, laid_out
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.model.model import Model
 
@@ -51,3 +52,19 @@ def test_without_its_environment_it_is_missing_and_says_how_to_get_it():
     with pytest.raises(EngineMissing) as caught:
         ENGINE.check({})
     assert caught.value.cure == "triage engines install litert"
+
+
+@pytest.mark.parametrize(
+    ("found", "declared", "flag", "expected"),
+    [
+        ((3, 2, 2, 64), ("batch", 64, 2, 2), False, (3, 64, 2, 2)),  # seen: the report is wrong about its layout
+        ((3, 2, 2, 64), ("batch", 64, 2, 2), True, (3, 64, 2, 2)),
+        ((3, 64, 2, 2), ("batch", 64, 2, 2), True, (3, 64, 2, 2)),
+        ((3, 5, 7), None, True, (3, 7, 5)),
+        ((3, 10), (3, 10), True, (3, 10)),
+        ((3, 11), (3, 10), False, None),
+    ],
+)
+def test_a_tensor_is_read_in_the_layout_that_fits(found, declared, flag, expected):
+    array = laid_out(np.zeros(found, np.float32), declared, channels_last=flag)
+    assert (None if array is None else array.shape) == expected
