@@ -7,13 +7,15 @@ that is off by so much is a fault of that one.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import format_limit, freedom_shows, is_habit, suspect_floor_of, within_limit
 from tensortriage.compare.metrics.tensor_metrics import Metrics
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import Floors, either_side, format_member
-from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.freedoms import FP16_RESULTS_CUT, Freedom
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.envelope.members import member, spread
 from tensortriage.inputs.feed import Feed
@@ -125,13 +127,32 @@ def whole_model(
 ) -> dict[str, float]:
     """Return the relative error that an engine makes at values of a whole model when it takes several freedoms at once.
 
+    Sums kept in fp16 are fp16 numbers, of which nothing is left to cut off: engines that do both do so in different
+    ops. Such freedoms are evaluated apart, and what they add to the format's own error is added up in quadrature.
+
     Raises:
         EngineError: When the model cannot be evaluated.
     """
     base = format_member(precision)
     options = dict({} if base is None or base.name != "reference" else base.options)
-    for freedom in freedoms:
-        options |= freedom.options
-    members = either_side(model, "taken", options)
+    apart = [freedom for freedom in freedoms if freedom is FP16_RESULTS_CUT]
+    together = [freedom for freedom in freedoms if freedom is not FP16_RESULTS_CUT]
+    groups = [group for group in (together, apart) if group]
+    members: dict[str, EngineSpec] = {}
+    for number, group in enumerate(groups):
+        taken = dict(options)
+        for freedom in group:
+            taken |= freedom.options
+        members |= either_side(model, f"taken {number}", taken)
+    members |= {"alone": member(options)} if len(groups) > 1 else {}
     found = spread(lab, model, feed, values, members, what="the model with the freedoms taken")
-    return {value: max(error_of(found[name][value]) for name in members) for value in found["taken"]}
+    predicted = {}
+    for value in next(iter(found.values()), {}):
+        errors = [
+            max(error_of(found[name][value]) for name in members if name.startswith(f"taken {number}"))
+            for number in range(len(groups))
+        ]
+        alone = error_of(found["alone"][value]) if len(groups) > 1 else 0.0
+        added = (math.sqrt(max(error**2 - alone**2, 0.0)) for error in errors)
+        predicted[value] = math.hypot(alone, *added) if all(map(math.isfinite, (alone, *errors))) else math.inf
+    return predicted

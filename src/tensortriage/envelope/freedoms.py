@@ -53,15 +53,24 @@ FP16_SUMS = Freedom(
     "fp16-accumulator",
     "sums kept in fp16, usual on GPUs and NPUs",
     "keep these ops in fp32 (--kept), or ask for precision=fp32 or bf16",
-    {"accumulator": "fp16", "block": "8", "pooling": "accumulator"},
+    {"accumulator": "fp16", "block": "8"},
     frozenset({Hardware.GPU, Hardware.NPU}),
     frozenset({Precision.FP16}),
-    _PRODUCTS | {"AveragePool", "GlobalAveragePool"},
+    _PRODUCTS,
     "PTX ISA, mma.m16n8k8 with .f16 accumulators: 8 products between roundings, the smallest block of the units in "
     "use; TensorRT 8.5.3 (H200, FP16) rounds after 16: MatMul over 768 products is off by 1.07e-3, over 3072 by "
-    "2.05e-3; for convolutions of few channels see `Accumulation.over_channels`; a GlobalAveragePool over 7 x 7 equal "
-    "values (ResNet-50, H100) is off by 3.4e-3 with a median of 0.46 RMS, as a rounding after every element makes it: "
-    "2.9e-3 and 0.46",
+    "2.05e-3; for convolutions of few channels see `Accumulation.over_channels`",
+)
+FP16_RESULTS_CUT = Freedom(
+    "fp16-results-cut",
+    "results cut off to fp16, seen on TensorRT",
+    "keep these ops in fp32 (--kept), or ask for precision=fp32 or bf16",
+    {"conv_results": "truncate"},
+    frozenset({Hardware.GPU}),
+    frozenset({Precision.FP16}),
+    frozenset({"Conv", "ConvTranspose", "FusedConv"}),
+    "TensorRT 8.5.3 (H100, FP16), Convs of a ResNet-50 alone: 20 of 32 shrink their results by 3.2e-4 to 3.7e-4, and "
+    "scatter by 3.0e-4 about that, as numbers cut off at 11 bits do (3.5e-4); rounding to nearest shrinks nothing",
 )
 BF16_SUMS = Freedom(
     "bf16-accumulator",
@@ -135,7 +144,17 @@ WINOGRAD = Freedom(
     "F(4x4, 3x3), the largest tiles in use (Lavin and Gray, CVPR 2016)",
 )
 
-FREEDOMS = (FP16_SUMS, BF16_SUMS, FP32_SUMS_CUT, TF32, TF32_CUT, GPU_FUNCTIONS, NPU_FUNCTIONS, WINOGRAD)
+FREEDOMS = (
+    FP16_SUMS,
+    FP16_RESULTS_CUT,
+    BF16_SUMS,
+    FP32_SUMS_CUT,
+    TF32,
+    TF32_CUT,
+    GPU_FUNCTIONS,
+    NPU_FUNCTIONS,
+    WINOGRAD,
+)
 """All of them; where several explain an error, the first one is named."""
 
 
@@ -153,8 +172,9 @@ def expected_of(hardware: Hardware, precision: Precision) -> tuple[Freedom, ...]
 
     Shortened operands are none of it for an engine that was asked for fp32: the format TF32 has a name of its own. Sums
     cut off to fp32 are asked about only where an engine fails: evaluating them takes twelve times as long as the rest.
+    So are results cut off to fp16: not all convolutions of an engine do it, and where all did, it would allow much.
     """
     if hardware is Hardware.ANY:
         return ()
-    unexpected = (FP32_SUMS_CUT,) if precision is Precision.TF32 else (FP32_SUMS_CUT, TF32, TF32_CUT)
+    unexpected = (FP32_SUMS_CUT, FP16_RESULTS_CUT) + (() if precision is Precision.TF32 else (TF32, TF32_CUT))
     return tuple(freedom for freedom in freedoms_of(hardware, precision) if freedom not in unexpected)

@@ -73,7 +73,7 @@ def test_hardware_says_which_freedoms_are_its_own():
     [
         ("tensorrt:precision=fp16", Hardware.GPU), ("onnxruntime", Hardware.CPU),
         ("openvino:precision=bf16", Hardware.CPU), ("openvino:device=NPU", Hardware.NPU),
-        ("onnxruntime:provider=cuda", Hardware.GPU), ("script:mine.py:Engine", Hardware.ANY),
+        ("onnxruntime:providers=cuda", Hardware.GPU), ("script:mine.py:Engine", Hardware.ANY),
         ("emulate:precision=fp16", Hardware.CPU),
     ],
 )  # fmt: skip

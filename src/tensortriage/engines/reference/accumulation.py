@@ -167,13 +167,9 @@ class Accumulation:
         parts = rows[..., :whole].reshape(*outer, -1, self.block).sum(axis=-1)
         rest = rows[..., whole:].sum(axis=-1)
         for index in reversed(range(parts.shape[-1])):
-            rest = self._kept_narrow(rest + parts[..., index])
+            rest = rest + parts[..., index]
         total = rest.astype(np.float64)
         return np.expand_dims(total, axes) if keepdims else total
-
-    def _kept_narrow(self, total: np.ndarray) -> np.ndarray:
-        """Return a float32 running sum as a narrow accumulator holds it."""
-        return total if self.accumulator is DType.FLOAT else self.stored(total)
 
 
 EXACT_SUMS = Accumulation()

@@ -23,7 +23,7 @@ OPTIONS = {
     "accumulator": "type in which sums of products are kept: exact (default), fp32, fp16 or bf16",
     "block": "how many products are added before the accumulator rounds; the last block comes first (default 32)",
     "accumulated": "all: every sum of products goes through the accumulator (default); narrow: those of narrow results",
-    "pooling": "sums of average poolings: fp32 (default), or accumulator: in its type, rounded after every element",
+    "conv_results": "results of convolutions stored in fp16: nearest (default), or truncate: cut off towards zero",
     "accumulator_rounding": "how the accumulator rounds: nearest (default) or truncate",
     "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated or bf16",
     "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu",
@@ -52,11 +52,11 @@ class Arithmetic:
         narrow_only: Whether only sums whose results are stored in a narrow type go through a narrow accumulator, as in
             engines that take a model's types as they are; others are then kept in float32.
         sums: How reductions, poolings and normalizations add up; float64 or float32.
-        pools: How average poolings add up.
         functions: How accurate functions are.
         fused: Whether a result that only one element-wise operator reads is passed on unrounded.
         flush: Whether subnormal results become zero.
         winograd: Size of the output tiles of 3x3 convolutions by Winograd's method; 0 for direct convolution.
+        cut_convolutions: Whether results of convolutions that are stored in fp16 are cut off instead of rounded.
         amplify: Factor on the error that each operator makes in float32, before its result is rounded to its type.
     """
 
@@ -65,11 +65,11 @@ class Arithmetic:
     products: Accumulation = EXACT_SUMS
     narrow_only: bool = False
     sums: Accumulation = EXACT_SUMS
-    pools: Accumulation = EXACT_SUMS
     functions: Functions = EXACT_FUNCTIONS
     fused: bool = False
     flush: bool = False
     winograd: int = 0
+    cut_convolutions: bool = False
     amplify: int = 1
 
     @property
@@ -91,19 +91,20 @@ class Arithmetic:
         if not self.narrow_only or stored is not DType.FLOAT or self.products.accumulator is None:
             return dataclasses.replace(self, functions=functions)
         products = dataclasses.replace(self.products, accumulator=DType.FLOAT)
-        return dataclasses.replace(self, functions=functions, products=products, pools=self.sums)
+        return dataclasses.replace(self, functions=functions, products=products)
 
-    def rounding(self, dtype: DType, *, to_format: bool = True) -> Rounding | None:
+    def rounding(self, dtype: DType, *, to_format: bool = True, convolved: bool = False) -> Rounding | None:
         """Return what happens to a value of a declared type; None when nothing does.
 
         Args:
             dtype: The declared type.
             to_format: Whether the value is one that the format rounds.
+            convolved: Whether a convolution made it.
         """
         types = (dtype,) if self.rounds else ()
         if to_format and self.format is not None and self.precision.narrows(dtype):
             types = (*types, self.format)
-        return Rounding(types, self.flush) if types else None
+        return Rounding(types, self.flush, self.cut_convolutions and convolved) if types else None
 
 
 EXACT = Arithmetic()
@@ -122,7 +123,6 @@ def read_arithmetic(options: Options) -> Arithmetic:
     block = options.integer("block", EXACT_SUMS.block, minimum=1)
     # Accumulators narrower than float32 belong to units that multiply matrices; other sums are float32 there.
     sums = EXACT_SUMS if accumulator is None else Accumulation(DType.FLOAT, block)
-    narrow_pools = options.choice("pooling", {"fp32": False, "accumulator": True}, False) and accumulator is not None
     hardware = options.choice("functions", {"exact": None, **{c.value: c for c in HardwareClass}}, None)
     return Arithmetic(
         rounds=options.choice("rounding", _ROUNDING, narrow is not Precision.FP64) or narrow is not Precision.FP64,
@@ -136,10 +136,10 @@ def read_arithmetic(options: Options) -> Arithmetic:
         ),
         narrow_only=options.choice("accumulated", {"all": False, "narrow": True}, False),
         sums=sums,
-        pools=Accumulation(accumulator, 1) if narrow_pools else sums,
         functions=Functions(hardware, options.integer("seed", 0)),
         fused=options.boolean("fused", default=False),
         flush=options.choice("denormals", {"keep": False, "flush": True}, False),
         winograd=options.choice("winograd", _WINOGRAD, 0),
+        cut_convolutions=options.choice("conv_results", {"nearest": False, "truncate": True}, False),
         amplify=options.integer("amplify", 1, minimum=1),
     )

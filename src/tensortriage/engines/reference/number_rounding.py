@@ -71,10 +71,12 @@ class Rounding:
     Attributes:
         types: Types it is rounded to, one after the other.
         flush: Whether subnormal numbers of the last type become zero, see `FLUSHED`.
+        cut: Whether float16 is rounded to towards zero.
     """
 
     types: tuple[DType, ...]
     flush: bool = False
+    cut: bool = False
 
     def __call__(self, x: np.ndarray, exact: np.ndarray | None = None) -> np.ndarray:
         """Return a float64 array rounded; any other array unchanged. ``exact`` is not looked at."""
@@ -82,7 +84,17 @@ class Rounding:
             return x
         y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for what follows
         for dtype in self.types:
-            y = rounded(y, dtype)
+            y = _cut_off(y) if self.cut and dtype is DType.FLOAT16 else rounded(y, dtype)
         if self.flush and self.types and self.types[-1] in FLUSHED:
             y = np.where(np.abs(y) < float(self.types[-1].finfo.smallest_normal), np.copysign(0, y), y)
         return y.astype(np.float64, copy=False)
+
+
+def _cut_off(x: np.ndarray) -> np.ndarray:
+    """Return a float64 or float32 array rounded towards zero to float16; finite numbers stay finite."""
+    y = np.clip(x, -_LARGEST_FLOAT16, _LARGEST_FLOAT16).astype(np.float16)
+    y = np.where(np.abs(y.astype(x.dtype)) > np.abs(x), np.nextafter(y, np.float16(0)), y)
+    return np.where(np.isinf(x), x, y.astype(x.dtype))
+
+
+_LARGEST_FLOAT16 = float(DType.FLOAT16.finfo.max)

@@ -179,7 +179,8 @@ class TypedSteps:
             and node not in self._lowering.kept
             and (self.arithmetic.fused or self._rounder.rounds_result(node, value))
         )
-        return self.arithmetic.rounding(dtype, to_format=to_format)
+        convolved = is_standard(node, "Conv", "ConvTranspose")
+        return self.arithmetic.rounding(dtype, to_format=to_format, convolved=convolved)
 
     def _operand(self, node: ir.Node, index: int) -> Rounding | None:
         value = node.inputs[index]

@@ -28,7 +28,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.allowances import whole_model
 from tensortriage.envelope.floors import PREDICTED
-from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.freedoms import FP16_RESULTS_CUT, Freedom, freedoms_of
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.errors import EngineError, UsageError
 
@@ -46,7 +46,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     inside = {value: figure for value, figure in figures.items() if value in floors.fp32 and not figure.exact}
     values = [value for value in inv.values if value in inside or value in evidence.worst.errors]
     chosen, predicted, beyond = freedoms, dict[str, float](), ""
-    for chosen in dict.fromkeys((freedoms[:1], freedoms)):
+    for chosen in dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *_seldom(inv)))):
         try:
             predicted = whole_model(inv, inv.model, evidence.feed, values, freedoms=chosen, precision=inv.precision)
         except (EngineError, UsageError) as problem:
@@ -106,6 +106,13 @@ def _first_beyond(
         if not worst.within[name] and not within_prediction(gap, worst.metrics[name].count):
             return f"output '{name}' is {say_gap(gap)} against what that predicts"
     return ""
+
+
+def _seldom(inv: Investigation) -> tuple[Freedom, ...]:
+    """Return what engines of the target's class choose in some ops, and which of them is not known."""
+    op_types = {node.op_type for node in inv.model.graph.nodes}
+    here = freedoms_of(Hardware.of(inv.question.target), inv.precision)
+    return tuple(each for each in (FP16_RESULTS_CUT,) if each in here and each.concerns(op_types))
 
 
 def _in_words(inv: Investigation, freedom: Freedom) -> str:

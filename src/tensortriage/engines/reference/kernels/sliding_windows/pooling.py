@@ -39,7 +39,7 @@ def _average_pool(call: Call) -> Output:
     """AveragePool: the sum of each window over how many elements count, pads only if asked; X (N, C, spatial...)."""
     x = call[0]
     windows = Windows.of(call, x.shape[2:], call.get("kernel_shape"))
-    sums = call.arithmetic.pools
+    sums = call.arithmetic.sums
     total = sums.total(view for _, view in windows.taps(windows.padded(sums.term(x), 0)))
     ones = np.ones((1, 1, *x.shape[2:]))
     if call.get("count_include_pad", 0):  # padding counts, what ceil mode adds beyond it does not
@@ -64,7 +64,7 @@ def _lp_pool(call: Call) -> Output:
 @kernel("GlobalAveragePool")
 def _global_average_pool(call: Call) -> Output:
     """GlobalAveragePool: the mean over all spatial axes, kept as 1; X (N, C, spatial...)."""
-    return call.arithmetic.pools.mean(call[0], tuple(range(2, call[0].ndim)), keepdims=True)
+    return call.arithmetic.sums.mean(call[0], tuple(range(2, call[0].ndim)), keepdims=True)
 
 
 @kernel("GlobalMaxPool")
