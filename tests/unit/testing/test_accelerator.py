@@ -167,6 +167,10 @@ def blocked(block: int, unit: float) -> float:
     return float(unit * 0.49 * np.sqrt(sum(range(block, 513, block)) / 512))
 
 
+ONE_BY_ONE = 1.6 * blocked(1, 2.0**-24)
+"""More than float32 sums of products cost in any order; how many a kernel adds at once is its own choice."""
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -190,8 +194,8 @@ def test_a_product_is_off_by_what_its_arithmetic_costs(tmp_path, options, expect
     ("options", "least", "most"),
     [
         ({"operands": "bf16x3"}, 1e-6, 2.0**-16),  # 16 bits of mantissa are kept, products of low halves are lost
-        ({"block": "16"}, 1e-8, 3e-7),
-        ({"order": "reversed"}, 1e-8, 3e-7),
+        ({"block": "16"}, 1e-8, ONE_BY_ONE),
+        ({"order": "reversed"}, 1e-8, ONE_BY_ONE),
         ({"accumulator": "fp64"}, 0.0, 6e-8),  # exact but for the result
         ({"block": "8", "rounding": "zero"}, 3e-7, 4e-6),
     ],
