@@ -104,7 +104,13 @@ def dequantized(graph: Graph, pair: Quantizer) -> np.ndarray:
     return np.asarray((wide * scale.astype(np.float64).reshape(shape if scale.size > 1 else ())).astype(scale.dtype))
 
 
-def bypass(model: Model, weights: Mapping[str, np.ndarray], *, relus: Collection[str] = ()) -> Model:
+def bypass(
+    model: Model,
+    weights: Mapping[str, np.ndarray],
+    *,
+    relus: Collection[str] = (),
+    only: Collection[str] | None = None,
+) -> Model:
     """Return the model without its pairs, and with dequantized weights replaced.
 
     Args:
@@ -112,6 +118,7 @@ def bypass(model: Model, weights: Mapping[str, np.ndarray], *, relus: Collection
         weights: Result of a `Quantizer` of a weight to the floating-point weight; the others stay as they are.
         relus: Quantized values whose pair becomes a Relu: a quantizer without negative numbers takes over the Relu
             before it, which quantizers of models then leave out.
+        only: DequantizeLinear nodes of the pairs to leave out; None for all of them.
 
     Raises:
         DataError: When a weight has another element type than the result it replaces (``dtype-mismatch``).
@@ -123,7 +130,7 @@ def bypass(model: Model, weights: Mapping[str, np.ndarray], *, relus: Collection
     values = {value.name: value for value in (*made, *graph.inputs, *graph.initializers.values())}
     for node in graph:
         pair = pairs.get(node.name or "")
-        if pair is not None:
+        if pair is not None and (only is None or pair.dequantize in only):
             _skip(node, values[pair.value], "Relu" if pair.value in relus else "")
     return Model.from_ir(clone.ir)
 

@@ -16,6 +16,7 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.rungs.quantization.left_out import pairs_left_out
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
@@ -58,17 +59,21 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
         inv.answered(QUESTION, "no: they pass too", since=since, feed=feed.name, relative_error=dict(result.errors))
         return None
     name, error, ratio = result.worst
+    left_out = pairs_left_out(inv, feed, result)
+    why = f"; {left_out.sentence}" if left_out else ""
     inv.answered(
         QUESTION,
-        f"yes: output '{name}' has relative error {say(error)} on them",
+        f"yes: output '{name}' has relative error {say(error)} on them{why}",
         since=since,
         feed=feed.name,
         output=name,
         relative_error=error,
         floor_ratio=ratio,
         limit=f"{MATCH_FACTOR:g}x the fp32 noise floor",
+        **(dataclasses.asdict(left_out) if left_out else {}),
     )
-    return sensitive(inv, f"output '{name}' has relative error {say(error)}")
+    explained = f"{why}: without them its output is right, error {say(left_out.error)}" if left_out else ""
+    return sensitive(inv, f"output '{name}' has relative error {say(error)}{explained}")
 
 
 def made_up(inv: Investigation, like: Feed) -> Feed:
