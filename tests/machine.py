@@ -1,8 +1,10 @@
 """What the machine that runs the tests can do."""
 
+import contextlib
 import functools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tensortriage.engines.openvino import OpenVinoEngine
@@ -40,3 +42,14 @@ def needs_openvino_crash():
     """Skip a test where OpenVINO is absent or survives the example."""
     if not openvino_crashes():
         pytest.skip("no OpenVINO here that the example brings down")
+
+
+@contextlib.contextmanager
+def numpy_seeded():
+    """Draw the same numbers from numpy's global generator, which ONNX's examples use as they are imported."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002

@@ -22,6 +22,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+from machine import numpy_seeded
 from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -52,7 +53,7 @@ def test_every_backend_node_model_survives(tmp_path, monkeypatch):
 
 def backend_cases():
     """Return the cases that carry a model, each name once."""
-    with warnings.catch_warnings():
+    with numpy_seeded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of numpy, about overflows that ONNX's authors want
         from onnx.backend.test.case.model import collect_testcases as collect_models
         from onnx.backend.test.case.node import collect_testcases as collect_nodes

@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+from machine import numpy_seeded
 from tensortriage.engines.reference.engine import BORROWED, ReferenceSession
 from tensortriage.engines.reference.kernels import kernel_names
 from tensortriage.errors import BuildFailed, EngineError
@@ -48,7 +49,7 @@ SLOW = {"averagepool", "lppool", "maxpool"}
 def cases():
     from onnx.backend.test.case import node as examples
 
-    with warnings.catch_warnings():
+    with numpy_seeded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the examples divide by zero on purpose
         for module in pkgutil.iter_modules(examples.__path__):
             if module.name not in SLOW:
