@@ -134,7 +134,7 @@ def test_a_plugin_may_replace_in_its_own_way(model, tmp_path):
     ("text", "slug", "words"),
     [
         ("import no_such_package", "pattern-failed", "pip install no_such_package"),
-        ("def get_matching_subgraphs(graph): 1 / 0", "pattern-failed", "mend"),
+        ("def get_matching_subgraphs(graph): 1 / 0", "pattern-failed", "correct the pattern"),
         ("", "pattern-failed", "define it"),
         (FINDS.replace('"inputs": [node.inputs[0].name]', '"inputs": 3'), "pattern-answer", "inputs"),
     ],
