@@ -1,6 +1,7 @@
 """Small networks of well-known architectures with random weights, for the engine ``torch``: see `pytorch.py`."""
 
 import math
+from collections import OrderedDict
 
 import torch
 import transformers as tf
@@ -40,9 +41,62 @@ def resnet() -> Made:
     return _made(tf.ResNetForImageClassification, config, _picture(), "logits")
 
 
-def mobilenet() -> Made:
-    config = tf.MobileNetV2Config(image_size=32, depth_multiplier=0.35, min_depth=8)
-    return _made(tf.MobileNetV2ForImageClassification, config, _picture(), "logits")
+class SqueezeExcite(nn.Module):
+    """Channels weighed by what is in all of the picture."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Conv2d(width, width // 4, 1), nn.Conv2d(width // 4, width, 1)
+        self.avgpool, self.act, self.scale = nn.AdaptiveAvgPool2d(1), nn.ReLU(), nn.Hardsigmoid()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x weighed."""
+        return x * self.scale(self.fc2(self.act(self.fc1(self.avgpool(x)))))
+
+
+class InvertedResidual(nn.Module):
+    """Wide, depthwise and narrow again, beside a shortcut where sizes allow it."""
+
+    def __init__(self, width: int, wide: int, out: int, side: int, stride: int, act: type[nn.Module], se: bool) -> None:
+        super().__init__()
+
+        def conv(start: int, end: int, size: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
+            convolution = nn.Conv2d(start, end, size, stride, size // 2, groups=groups, bias=False)
+            return [convolution, nn.BatchNorm2d(end, eps=1e-3)]
+
+        parts = [*conv(width, wide, 1), act()] if wide != width else []
+        parts += [*conv(wide, wide, side, stride, wide), act()] + ([SqueezeExcite(wide)] if se else [])
+        self.block, self.shortcut = nn.Sequential(*parts, *conv(wide, out, 1)), stride == 1 and width == out
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a map, of half the sides with a stride of 2."""
+        return x + self.block(x) if self.shortcut else self.block(x)
+
+
+def mobilenet_v3() -> Made:
+    """Return MobileNetV3-Small at a quarter of its width, its eleven blocks as in table 2 of arXiv:1905.02244."""
+    small, hard = nn.ReLU, nn.Hardswish
+    table = (
+        (3, 16, 16, True, small, 2), (3, 72, 24, False, small, 2), (3, 88, 24, False, small, 1),
+        (5, 96, 40, True, hard, 2), (5, 240, 40, True, hard, 1), (5, 240, 40, True, hard, 1),
+        (5, 120, 48, True, hard, 1), (5, 144, 48, True, hard, 1), (5, 288, 96, True, hard, 2),
+        (5, 576, 96, True, hard, 1), (5, 576, 96, True, hard, 1),
+    )  # fmt: skip
+    torch.manual_seed(0)
+    blocks, width = [], 4
+    for side, wide, out, se, act, stride in table:
+        blocks.append(InvertedResidual(width, wide // 4, out // 4, side, stride, act, se))
+        width = out // 4
+    network = nn.Sequential(
+        OrderedDict(
+            stem=nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1, bias=False), nn.BatchNorm2d(4, eps=1e-3), nn.Hardswish()),
+            features=nn.Sequential(*blocks),
+            last=nn.Sequential(nn.Conv2d(width, 144, 1, bias=False), nn.BatchNorm2d(144, eps=1e-3), nn.Hardswish()),
+            pool=nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+            classifier=nn.Sequential(nn.Linear(144, 256), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(256, 10)),
+        )
+    )
+    return network.eval(), _picture(64)
 
 
 def convnext() -> Made:
