@@ -6,6 +6,7 @@ A model that was cut or changed is therefore refused: the network cannot follow.
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
@@ -63,8 +64,9 @@ class NetworkSession:
         self._outputs = list(names["outputs"])
         network = load_network(Path(options["file"]), options.get("attribute", ""))
         dtype, device = options.get("dtype", ""), options.get("device", "")
+        self._names, self._device = list(names["inputs"]), device
         self._network = in_dtype(torch, network, dtype, device)
-        self._caller = Caller(self._network, names["inputs"], dtype, device)
+        self._caller = Caller(self._network, self._names, dtype, device)
         word = options.get("compile", "eager")
         self._run = compiled(torch, self._network.module, word)  # type: Any
         self._programs = {}  # type: Dict[Any, Any]
@@ -100,10 +102,13 @@ class NetworkSession:
         """Answer ``modules``: what modules print; ``program``: its operations; or ``values``: inner ones by ONNX name.
 
         ``wanted`` has per name ``fx_node``, ``module``, and the ``place`` among the results of the module. ``cut``
-        asks for a part of the network as a module; see `tensortriage_worker.pytorch.cut`.
+        asks for a part of the network as a module; see `tensortriage_worker.pytorch.cut`. ``float64`` asks for the
+        outputs of the same network in that format, or the ``reason`` why there are none.
         """
         if question == "cut":
             return self._cut(feed, arguments, spill), []
+        if question == "float64":
+            return self._in_float64(feed)
         if question == "modules":
             return {"modules": _printed(self._network.module)}, []
         if question == "program":
@@ -159,6 +164,18 @@ class NetworkSession:
             "dtypes": {name: str(tensor.dtype).partition(".")[2] for name, tensor in tensors.items()},
             "versions": versions(),
         }
+
+    def _in_float64(self, feed: Mapping[str, Item]) -> Tuple[Dict[str, Any], List[Item]]:
+        """Run a copy of the network: converted there and back, some weights would not be the same ones."""
+        torch, dtype = self._torch, "fp64"
+        try:
+            network = self._network._replace(module=copy.deepcopy(self._network.module))
+            wide = in_dtype(torch, network, dtype, self._device)
+            arguments, keywords = Caller(wide, self._names, dtype, self._device).arguments(feed)
+            with torch.no_grad():
+                return {}, self._named(tensors_in(torch, wide.module(*arguments, **keywords)))
+        except Exception as error:  # networks may hold constants of one type only, or what cannot be copied
+            return {"reason": "{}: {}".format(type(error).__name__, str(error)[:300])}, []
 
     def _by_node(
         self,

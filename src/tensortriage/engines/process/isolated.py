@@ -61,7 +61,13 @@ class IsolatedEngine:
         return info
 
     def answer(
-        self, question: str, model: Path, options: Mapping[str, str], *, files: Sequence[str] = ()
+        self,
+        question: str,
+        model: Path,
+        options: Mapping[str, str],
+        *,
+        affinity: str = "",
+        files: Sequence[str] = (),
     ) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray]]:
         """Ask the adapter something of its own about a model; return what it tells, and arrays (bytes as uint8).
 
@@ -69,12 +75,13 @@ class IsolatedEngine:
             question: One that the adapter knows.
             model: ONNX file.
             options: Options for the adapter, already checked.
+            affinity: That of the compiles whose worker may be asked.
             files: Options whose values are files that the worker needs.
 
         Raises:
             TriageError: As for `compile`.
         """
-        conversation, rest = self._begin(options, affinity="")
+        conversation, rest = self._begin(options, affinity=affinity)
         try:
             rest |= {key: conversation.deliver_file(Path(rest[key])) for key in files}
             there = conversation.deliver(model.absolute())

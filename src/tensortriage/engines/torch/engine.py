@@ -68,7 +68,8 @@ class TorchEngine:
 
     def check(self, options: Mapping[str, str]) -> None:
         """Ask the worker for PyTorch and the device; see `ChecksOptions`."""
-        self._isolated.probe(_settings(read_options(options, self.options)))
+        settings = _settings(read_options(options, self.options))
+        self._isolated.probe(settings, affinity=_affinity(settings))
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the levels of compilation up to the one asked for, eager first."""
@@ -101,7 +102,7 @@ class TorchEngine:
             )
         file = Path(settings["file"])
         words = {**settings, "to": str(path.absolute()), "exporter": exporter}
-        _, examples = self._isolated.answer("export", file, words)
+        _, examples = self._isolated.answer("export", file, words, affinity=_affinity(settings))
         return [examples[str(place)] for place in range(len(examples))]
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "TorchSession":
@@ -127,8 +128,7 @@ class TorchEngine:
         session = self._isolated.compile(
             model,
             {**settings, "names": names},
-            # What a function sets up for its compiler would otherwise reach the networks of others.
-            affinity=" ".join(settings.get(key, "") for key in ("file", "attribute", "compile")),
+            affinity=_affinity(settings),
             files=("file",),
             declared=lambda _: (loaded.inputs, _outputs(loaded, network)),
         )
@@ -235,6 +235,14 @@ class TorchSession:
         told, arrays = self._session.answer("cut", feed, **part)
         return read_cut(told, arrays) if "code" in told else str(told["reason"])
 
+    def in_float64(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return what the network makes of a feed in float64; nothing where it cannot, as with constants of one type.
+
+        Raises:
+            EngineError: As for `IsolatedSession.run`.
+        """
+        return self._session.answer("float64", feed)[1]
+
     def descriptions(self) -> Mapping[str, str]:
         """Return how PyTorch prints the modules that hold no others, by path: class and settings."""
         told, _ = self._session.answer("modules")
@@ -251,6 +259,11 @@ class TorchSession:
     def close(self) -> None:
         """Let the worker go; calling it twice is harmless."""
         self._session.close()
+
+
+def _affinity(settings: Mapping[str, str]) -> str:
+    """Return what a worker may be reused for: what a function sets up for its compiler must reach no other network."""
+    return " ".join(settings.get(key, "") for key in ("file", "attribute", "compile"))
 
 
 def _outputs(model: Model, network: Sequence[str]) -> tuple[ValueSpec, ...]:

@@ -12,13 +12,10 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.engine import TorchSession
 from tensortriage.engines.torch.traced_values import Trace, around, leaving
-from tensortriage.errors import RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.spec import ValueSpec
-
-DOUBLE = "fp64"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +72,7 @@ class NetworkValues:
 
 
 def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: bool) -> NetworkValues:
-    """Run a network, as it is and in float64, on one feed.
+    """Run a network on one feed.
 
     Args:
         inv: Where engines are asked.
@@ -113,7 +110,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         seen=frozenset(seen),
         training=bool(session.info.get("training")),
         reason=session.reason,
-        own_error=_own_error(inv, network, feed, arrays) if inner else None,
+        own_error=_own_error(session, feed, arrays) if inner else None,
         descriptions=descriptions,
     )
 
@@ -146,19 +143,13 @@ def modules_of(graph: Graph) -> Mapping[str, Collection[str]]:
     return {module: frozenset(leaving(graph, names, outputs)) for module, names in nodes.items()}
 
 
-def _own_error(inv: Investigation, network: EngineSpec, feed: Feed, arrays: Mapping[str, np.ndarray]) -> float | None:
+def _own_error(session: TorchSession, feed: Feed, arrays: Mapping[str, np.ndarray]) -> float | None:
     """Return how far the network's outputs are from those of the same network in float64."""
-    exact = network.with_options({**network.options, "dtype": DOUBLE})
-    try:
-        wide = inv.runner(exact, inv.model).run(feed)
-    except RunFailed:  # networks may hold constants of one type only
-        return None
-    finally:
-        inv.drop_runner(exact, inv.model)
+    wide = session.in_float64(feed.tensors)
     errors = [
-        measure(wide[spec.name], arrays[spec.name]).relative_rms_error
-        for spec in inv.model.outputs
-        if spec.dtype is not None and spec.dtype.is_float and wide[spec.name].shape == arrays[spec.name].shape
+        measure(exact, arrays[name]).relative_rms_error
+        for name, exact in wide.items()
+        if exact.dtype.kind == "f" and exact.shape == arrays[name].shape
     ]
     return max(errors, default=None)
 
