@@ -184,3 +184,41 @@ def test_a_compiler_that_is_missing_is_said(two_products, tmp_path, monkeypatch)
         opened(f"torch:{tmp_path / 'net.py'}:make,compile=inductor", two_products)
     assert caught.value.slug == "torch-compiler"
     assert "g++" in caught.value.cure
+
+
+COUNTS_EXPORTS = """
+import pathlib, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4, bias=False)
+        torch.nn.init.constant_(self.inner.weight, 1 / 3)
+    def forward(self, x):
+        if torch.compiler.is_exporting():
+            with open(pathlib.Path(__file__).parent / "exports", "a") as file:
+                file.write("x")
+        return torch.relu(self.inner(x))
+def make():
+    return Net().eval(), (torch.ones(2, 4),)
+"""
+
+
+def test_a_network_that_was_just_exported_is_not_exported_again(tmp_path):
+    (tmp_path / "net.py").write_text(COUNTS_EXPORTS)
+    spec = EngineSpec.parse(f"torch:{tmp_path / 'net.py'}:make")
+    create(spec).export(spec.options, tmp_path / "net.onnx", exporter="dynamo")
+    count = len((tmp_path / "exports").read_text())
+    assert count
+    session = opened(str(spec), tmp_path / "net.onnx")
+    feed = {"x": np.full((2, 4), 2.0, np.float32)}
+    assert dict(session.captured(feed, ["linear"])).keys() == {"linear"}
+    assert len((tmp_path / "exports").read_text()) == count
+    # 4 * 2 * (1/3 in float32), which float64 does not round again
+    np.testing.assert_array_equal(session.in_float64(feed)["relu"], np.full((2, 4), 8 * float(np.float32(1 / 3))))
+    assert session.run(feed)["relu"].dtype == np.float32
+    session.close()
+    # what was taken is gone: the network is exported anew, for these shapes
+    again = opened(str(spec), tmp_path / "net.onnx")
+    assert again.trace(feed).operations.keys() == {"linear", "relu"}
+    assert len((tmp_path / "exports").read_text()) > count
+    again.close()

@@ -16,7 +16,7 @@ from tensortriage_worker.exchange import Item, Spill
 from tensortriage_worker.pytorch.batches import read_batch
 from tensortriage_worker.pytorch.compiled import compiled
 from tensortriage_worker.pytorch.cut import CutRefused, cut
-from tensortriage_worker.pytorch.export import export, versions
+from tensortriage_worker.pytorch.export import export, taken_program, versions
 from tensortriage_worker.pytorch.intermediates import (
     agree,
     exported,
@@ -70,6 +70,8 @@ class NetworkSession:
         word = options.get("compile", "eager")
         self._run = compiled(torch, self._network.module, word)  # type: Any
         self._programs = {}  # type: Dict[Any, Any]
+        if not dtype and not device:
+            self._take_program(options)
         training = any(inner.training for inner in network.module.modules()) if _has_modules(network.module) else False
         self.info = {"version": str(torch.__version__), "training": training}  # type: Dict[str, Any]
         if word != "eager" and self._network.arguments is not None:  # what is compiled is compiled in the first run
@@ -196,6 +198,12 @@ class NetworkSession:
         if not agree(self._torch, outputs, result):
             return {}, _ANOTHER_PROGRAM
         return found, ""
+
+    def _take_program(self, options: Mapping[str, str]) -> None:
+        """Spare the network a second export, if this process has just exported it."""
+        taken = taken_program(options)
+        if taken and len(taken[0]) == len(self._names):
+            self._programs[tuple(sorted(zip(self._names, taken[0])))] = taken[1]  # noqa: B905 - Python 3.9
 
     def _program(self, feed: Mapping[str, Item]) -> Any:
         """Return the network's exported program for the shapes of a feed; errors are the exporter's."""

@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.exchange import Item
@@ -14,6 +14,10 @@ from tensortriage_worker.pytorch.intermediates import quietly
 from tensortriage_worker.pytorch.network import as_item, load_network, tensors_in, torch_module
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # the exporter's messages are meant for a terminal
+_kept = {}  # type: Dict[Tuple[Any, ...], ExportedProgram]
+
+ExportedProgram = Tuple[List[Tuple[int, ...]], Any]
+"""Shapes of the example inputs, and the program of ``torch.export`` that was translated."""
 
 
 def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
@@ -35,7 +39,7 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
     extra = json.loads(options.get("arguments", "{}"))  # type: Dict[str, Any]
     try:
         with quietly():
-            torch.onnx.export(
+            made = torch.onnx.export(
                 network.module,
                 network.arguments,
                 options["to"],
@@ -56,7 +60,20 @@ def export(options: Mapping[str, str]) -> Tuple[Dict[str, Any], List[Item]]:
         ) from error
     examples = tensors_in(torch, (network.arguments, network.keywords))
     items = [as_item(torch, str(place), tensor) for place, tensor in enumerate(examples)]
+    _kept.clear()
+    if dynamo and not extra:
+        _kept[_identity(options)] = [tuple(tensor.shape) for tensor in examples], made.exported_program
     return {"version": str(torch.__version__), "exporter": options["exporter"]}, items
+
+
+def taken_program(options: Mapping[str, str]) -> Optional[ExportedProgram]:
+    """Return the program with which this network, file and all, was just exported here; it is given away once."""
+    return _kept.pop(_identity(options), None)
+
+
+def _identity(options: Mapping[str, str]) -> Tuple[Any, ...]:
+    about = Path(options["file"]).stat()
+    return options["file"], options.get("attribute", ""), about.st_mtime_ns, about.st_size
 
 
 def versions() -> Dict[str, str]:
