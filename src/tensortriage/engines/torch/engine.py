@@ -191,13 +191,20 @@ class TorchSession:
             found |= dict(self.captured(feed, inner))
         return {name: found[name] for name in wanted if name in found}
 
-    def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def captured(
+        self, feed: Mapping[str, np.ndarray], values: Sequence[str], *, operations: bool = True
+    ) -> Iterator[tuple[str, np.ndarray]]:
         """Run once and yield ``(value name, array)`` for those of the wanted values that the network is known to have.
+
+        Args:
+            feed: The inputs.
+            values: Names of values of the ONNX model.
+            operations: As for `trace`.
 
         Raises:
             EngineError: As for `IsolatedSession.run`.
         """
-        traced = self.trace(feed)
+        traced = self.trace(feed, operations=operations)
         places = {name: traced.values.get(name, traced.folded.get(name, TracedValue())) for name in values}
         wanted = {
             name: {"fx_node": place.fx_node, "module": place.module, "place": 0}
@@ -209,12 +216,19 @@ class TorchSession:
             self.reason = self.reason or str(told.get("reason", ""))
             yield from found.items()
 
-    def trace(self, feed: Mapping[str, np.ndarray]) -> Trace:
+    def trace(self, feed: Mapping[str, np.ndarray], *, operations: bool = True) -> Trace:
         """Return which values of the model are which of the network, as it is exported on this feed.
+
+        Args:
+            feed: The inputs.
+            operations: Whether single operations count, for which the network is exported here; if not, only what
+                modules return is known.
 
         Raises:
             EngineError: As for `IsolatedSession.run`.
         """
+        if not operations:
+            return self._traces.setdefault((), trace(self._model, ()))
         told, _ = self._session.answer("program", feed)
         self.reason = str(told.get("reason", ""))
         made = tuple(read_operation(metadata) for metadata in told["operations"])

@@ -2,7 +2,8 @@
 
 The network runs in its own interpreter; its outputs, and every inner value that the exporter's metadata name, are held
 against the envelope of the ONNX model. What lies outside was changed by the export: the first such value on the way to
-a wrong output, all values before it being right, is what the nodes between them make wrong.
+a wrong output, all values before it being right, is what the nodes between them make wrong. Values of single operations
+cost an export of the network, and are asked for only where the results of its modules do not settle it.
 """
 
 import dataclasses
@@ -14,8 +15,18 @@ import numpy as np
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, WrongPart
-from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, between, network_values, next_known
-from tensortriage.diagnose.rungs.premises.whole_numbers import IN_FLOATING_POINT, inexact_integers
+from tensortriage.diagnose.rungs.premises.network_values import (
+    Inner,
+    NetworkValues,
+    between,
+    network_values,
+    next_known,
+)
+from tensortriage.diagnose.rungs.premises.whole_numbers import (
+    IN_FLOATING_POINT,
+    inexact_integers,
+    may_have_inexact_integers,
+)
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import CHANGED_UNNAMED, OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
@@ -40,29 +51,33 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     if network is None:
         return None
     since = inv.mark()
-    worst: tuple[Feed, NetworkValues, dict[str, Dispute]] | None = None
-    values: NetworkValues | None = None
+    first: NetworkValues | None = None
     whole: Mapping[str, Dispute] = {}
+    suspected = may_have_inexact_integers(inv.model)
     for feed in inv.question.feeds:
         try:
-            values = network_values(inv, network, feed, inner=worst is None)
-            store = MemoryStore(values.arrays)
-            found = {each.value: each for each in disputes(inv, inv.model, feed, values.names, store)}
-            if values.trace.network and not any(spec.name in found for spec in inv.model.outputs):
+            values = network_values(inv, network, feed, inner=Inner.NONE if first else Inner.MODULES)
+            if first is None and not values.covers_most:
+                values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
+            first = first or values
+            found = _disputed(inv, feed, values)
+            differs = any(spec.name in found for spec in inv.model.outputs)
+            if (differs or suspected) and values.inner is not Inner.OPERATIONS:
+                values = network_values(inv, network, feed, inner=Inner.OPERATIONS)
+                found = _disputed(inv, feed, values)
+            if suspected and values.trace.network and not differs:
                 whole = inexact_integers(inv, feed, values)
                 found = dict(whole) or found
         except EngineError as failure:
-            if evidence.in_training and values is not None and not values.training:
-                return _left_on(inv, evidence.in_training[0], values)
+            if evidence.in_training and first is not None and not first.training:
+                return _left_on(inv, evidence.in_training[0], first)
             return _unanswered(inv, failure)
         if any(spec.name in found for spec in inv.model.outputs):
-            worst = feed, values, found
             break
-    assert values is not None
-    if worst is None:
-        inv.answered(QUESTION, f"yes: {values.share}", since=since, **values.evidence)
+    else:
+        assert first is not None
+        inv.answered(QUESTION, f"yes: {first.share}", since=since, **first.evidence)
         return None
-    feed, values, found = worst
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
     findings = Findings()
@@ -82,6 +97,11 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
         **values.evidence,
     )
     return Answer(_verdict(inv, values, found, outputs, culprit), findings)
+
+
+def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> dict[str, Dispute]:
+    store = MemoryStore(values.arrays)
+    return {each.value: each for each in disputes(inv, inv.model, feed, values.names, store)}
 
 
 def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:

@@ -1,6 +1,7 @@
 """What a PyTorch network makes of a feed, under the names of its ONNX model, and how much of the model that covers."""
 
 import dataclasses
+import enum
 import math
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -17,12 +18,24 @@ from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.spec import ValueSpec
 
+MOST_MODULES = 0.9
+"""Share of a file's modules of which a result is compared; fewer, and single operations are asked for their values."""
+
+
+class Inner(enum.Enum):
+    """Which inner values are wanted: none, what modules return, or those of single operations as well."""
+
+    NONE = enum.auto()
+    MODULES = enum.auto()
+    OPERATIONS = enum.auto()
+
 
 @dataclasses.dataclass(frozen=True)
 class NetworkValues:
     """Values of a network on one feed.
 
     Attributes:
+        inner: Which inner values were asked for.
         names: Their ONNX names, in topological order.
         arrays: The values.
         folded: What the network has for initializers that the exporter computed, by ONNX name.
@@ -35,6 +48,7 @@ class NetworkValues:
         descriptions: How PyTorch prints modules, by path.
     """
 
+    inner: Inner
     names: tuple[str, ...]
     arrays: Mapping[str, np.ndarray]
     folded: Mapping[str, np.ndarray]
@@ -45,6 +59,11 @@ class NetworkValues:
     reason: str
     own_error: float | None
     descriptions: Mapping[str, str]
+
+    @property
+    def covers_most(self) -> bool:
+        """Whether there are modules, and results of most of them."""
+        return bool(self.modules) and len(self.seen) >= MOST_MODULES * len(self.modules)
 
     @property
     def share(self) -> str:
@@ -71,14 +90,14 @@ class NetworkValues:
         return self.descriptions.get(module, "")
 
 
-def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: bool) -> NetworkValues:
+def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner: Inner) -> NetworkValues:
     """Run a network on one feed.
 
     Args:
         inv: Where engines are asked.
         network: Spec of the engine ``torch``.
         feed: The inputs.
-        inner: Whether inner values are wanted too.
+        inner: Which inner values are wanted too.
 
     Raises:
         EngineError: When the network cannot be run.
@@ -90,10 +109,12 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     assert isinstance(session, TorchSession)
     descriptions: Mapping[str, str] = {}
     folded: dict[str, np.ndarray] = {}
-    trace = session.trace(feed.tensors) if inner else Trace({}, {}, {})
-    if inner:
+    trace = Trace({}, {}, {})
+    if inner is not Inner.NONE:
+        single = inner is Inner.OPERATIONS
+        trace = session.trace(feed.tensors, operations=single)
         wanted = [name for name in (*graph.values, *trace.folded) if name not in arrays]
-        arrays |= dict(session.captured(feed.tensors, wanted))
+        arrays |= dict(session.captured(feed.tensors, wanted, operations=single))
         folded = {name: arrays.pop(name) for name in trace.folded if name in arrays}
         arrays = _in_declared_shapes(arrays, value_specs(model), keep={spec.name for spec in model.outputs})
         descriptions = session.descriptions()
@@ -102,6 +123,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
     modules = modules_of(graph)
     seen = {module for module, values in modules.items() if values & arrays.keys()}
     return NetworkValues(
+        inner=inner,
         names=names,
         arrays=arrays,
         folded=folded,
@@ -110,7 +132,7 @@ def network_values(inv: Investigation, network: EngineSpec, feed: Feed, *, inner
         seen=frozenset(seen),
         training=bool(session.info.get("training")),
         reason=session.reason,
-        own_error=_own_error(session, feed, arrays) if inner else None,
+        own_error=_own_error(session, feed, arrays) if inner is not Inner.NONE else None,
         descriptions=descriptions,
     )
 

@@ -5,16 +5,19 @@ operation that takes whole numbers and gives whole numbers is exact in PyTorch: 
 the same numbers, the translation is wrong, whatever envelope the model has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.rungs.premises.network_values import NetworkValues, between
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.torch.traced_values import traced_values
 from tensortriage.envelope.members import WITNESS, spread
 from tensortriage.envelope.reference import Dispute
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
+from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore
 
 IN_FLOATING_POINT = "whole numbers become float32 ones there, which are exact up to 2^24 only"
@@ -28,38 +31,45 @@ def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> M
     Raises:
         EngineError: When the model cannot be evaluated.
     """
-    suspects = [name for name in values.names if _may_be_inexact(inv, name, values)]
+    specs = value_specs(inv.model)
+    suspects = [name for name in values.names if _may_be_inexact(inv.model.graph, specs, name, values.arrays)]
     if not suspects:
         return {}
     graph, store = inv.model.graph, MemoryStore(values.arrays)
     figures = spread(inv, inv.model, feed, values.names, {}, witness=store, what="whole numbers")[WITNESS]
     wrong = {name: error_of(figure) for name, figure in figures.items() if figure.mismatches}
     for name in suspects:
-        if name in wrong and not any(given in wrong for given in _given(graph, name, values)):
+        if name in wrong and not any(given in wrong for given in _given(graph, name, values.arrays)):
             later = values.names[values.names.index(name) :]
             return {each: Dispute(each, wrong[each], 0.0) for each in later if each in wrong}
     return {}
 
 
-def _may_be_inexact(inv: Investigation, name: str, values: NetworkValues) -> bool:
+def may_have_inexact_integers(model: Model) -> bool:
+    """Say whether a file has such an operation, as far as it names any: without, the network need not be asked."""
+    known = {name for name, place in traced_values(model).items() if place.fx_node}
+    specs = value_specs(model)
+    return any(_may_be_inexact(model.graph, specs, name, known) for name in known)
+
+
+def _may_be_inexact(graph: Graph, specs: Mapping[str, ValueSpec], name: str, known: Collection[str]) -> bool:
     """Say whether a value is whole, made of whole ones by one operation of the network, and not by whole ones alone."""
-    graph = inv.model.graph
-    if values.arrays[name].dtype.kind not in "iu" or graph.producer(name) is None:
+    made = specs[name].dtype if name in specs else None
+    if made is None or not made.is_integer or graph.producer(name) is None:
         return False
-    nodes = between(graph, name, values.arrays)
+    nodes = between(graph, name, known)
     operations = {graph.origin(node.name).fx_node for node in nodes}
     if len(operations) != 1 or "" in operations:
         return False
-    specs = value_specs(inv.model)
     inner = [specs[output].dtype for node in nodes for output in node.outputs if output in specs and output != name]
-    given = [specs[each].dtype if each in specs else None for each in _given(graph, name, values)]
+    given = [specs[each].dtype if each in specs else None for each in _given(graph, name, known)]
     return any(dtype is not None and dtype.is_float for dtype in inner) and all(
         dtype is not None and not dtype.is_float for dtype in given
     )
 
 
-def _given(graph: Graph, name: str, values: NetworkValues) -> list[str]:
+def _given(graph: Graph, name: str, known: Collection[str]) -> list[str]:
     """Return the values that a value is made of, without those of the model itself."""
-    nodes = between(graph, name, values.arrays)
+    nodes = between(graph, name, known)
     made = {output for node in nodes for output in node.outputs}
     return [each for node in nodes for each in node.uses if each not in made and each not in graph.initializers]

@@ -9,8 +9,8 @@ from onnx import helper
 
 from models import proto
 from tensortriage.diagnose.rungs.premises.network import unlike_the_network
-from tensortriage.diagnose.rungs.premises.network_values import NetworkValues
-from tensortriage.diagnose.rungs.premises.whole_numbers import inexact_integers
+from tensortriage.diagnose.rungs.premises.network_values import Inner, NetworkValues
+from tensortriage.diagnose.rungs.premises.whole_numbers import inexact_integers, may_have_inexact_integers
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.engines.torch.traced_values import Trace
@@ -40,9 +40,10 @@ def asked(tmp_path):
         feed = Feed("real", {"x": np.array(x)}, Origin.REAL)
         plain = EngineSpec.parse("onnxruntime:optimization=none")
         arrays = {"y": np.array([each // 7 for each in x])}
+        assert may_have_inexact_integers(model) == (len(set(operations)) == 1)
         values = NetworkValues(
-            names=("y",), arrays=arrays, folded={}, trace=Trace({}, {}, {}), modules=frozenset(), seen=frozenset(),
-            training=False, reason="", own_error=None, descriptions={},
+            inner=Inner.OPERATIONS, names=("y",), arrays=arrays, folded={}, trace=Trace({}, {}, {}),
+            modules=frozenset(), seen=frozenset(), training=False, reason="", own_error=None, descriptions={},
         )  # fmt: skip
         with Case(tmp_path / "case") as case:
             inv = Investigation(Question(model=model, feeds=[feed], reference=plain, target=plain), case)
