@@ -17,6 +17,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import MemoryStore
 
@@ -32,7 +33,11 @@ def inexact_integers(inv: Investigation, feed: Feed, values: NetworkValues) -> M
         EngineError: When the model cannot be evaluated.
     """
     specs = value_specs(inv.model)
-    suspects = [name for name in values.names if _may_be_inexact(inv.model.graph, specs, name, values.arrays)]
+    suspects = [
+        name
+        for name in values.names
+        if values.arrays[name].dtype.kind in "iu" and _may_be_inexact(inv.model.graph, specs, name, values.arrays)
+    ]
     if not suspects:
         return {}
     graph, store = inv.model.graph, MemoryStore(values.arrays)
@@ -53,9 +58,11 @@ def may_have_inexact_integers(model: Model) -> bool:
 
 
 def _may_be_inexact(graph: Graph, specs: Mapping[str, ValueSpec], name: str, known: Collection[str]) -> bool:
-    """Say whether a value is whole, made of whole ones by one operation of the network, and not by whole ones alone."""
-    made = specs[name].dtype if name in specs else None
-    if made is None or not made.is_integer or graph.producer(name) is None:
+    """Say whether a value is made of whole numbers by one operation of the network, and not by whole ones alone.
+
+    Whether it is whole itself only the network says: the file may convert it back behind the operation.
+    """
+    if graph.producer(name) is None or (name in specs and specs[name].dtype is DType.BOOL):
         return False
     nodes = between(graph, name, known)
     operations = {graph.origin(node.name).fx_node for node in nodes}
