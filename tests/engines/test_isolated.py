@@ -359,6 +359,15 @@ def test_an_adapter_that_does_not_exist_is_a_build_failure(model):
         IsolatedEngine("nothing", title="nothing", limits=LIMITS).compile(model, {})
 
 
+def test_a_session_that_hangs_when_it_is_closed_is_killed(model, tmp_path):
+    script = tmp_path / "engine.py"
+    script.write_text(ECHO + "    def close(self):\n        import time; time.sleep(600)\n")
+    session = ScriptEngine(limits=Limits(run_seconds=1.0)).compile(model, {"file": str(script)})
+    pid = session.pid
+    session.close()
+    assert vanished([pid], []) == []
+
+
 def test_a_session_can_crash_between_runs(model, script):
     session = ScriptEngine(limits=LIMITS).compile(model, {"file": str(script)})
     os.kill(session.pid, signal.SIGKILL)

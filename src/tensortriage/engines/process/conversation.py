@@ -52,7 +52,7 @@ _ERRORS: dict[str, type[TriageError]] = {
 }
 _DOING = {
     "probe": "starting", "compile": "building the model", "run": "running", "plan": "telling its plan",
-    "answer": "answering",
+    "answer": "answering", "close": "closing the model",
 }  # fmt: skip
 _LAST_WORDS = 6
 _SLUG = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
@@ -162,7 +162,8 @@ class Conversation:
         """Close the model over there and let the worker go."""
         if self.worker.alive:
             with contextlib.suppress(TriageError):
-                held = self.ask("close", seconds=CLOSE_SECONDS)["resident_bytes"]
+                seconds = min(CLOSE_SECONDS, self.limits.longest_run())
+                held = self.ask("close", seconds=seconds)["resident_bytes"]
                 if held > min(RETIRED_BYTES, (self.limits.memory_bytes or RETIRED_BYTES) // 2):
                     self.worker.kill("it holds too much memory")
         with contextlib.suppress(WorkerDied):
