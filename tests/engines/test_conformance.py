@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from tensortriage.engines.base import Availability, Plan, Region
+from tensortriage.engines.base import Availability, Limits, Plan, Region
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.registry import create
+from tensortriage.engines.script import ScriptEngine
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.testing import check_engine_conformance
@@ -116,6 +117,16 @@ def test_suite_finds_what_is_wrong(change, complaint):
     with pytest.raises(AssertionError) as caught:
         check_engine_conformance(Wrapped(**change))
     assert complaint in str(caught.value)
+
+
+def test_a_hang_ends_the_suite(tmp_path):
+    text = "import time\nclass Engine:\n    def compile(self, model, options):\n        time.sleep(600)\n"
+    (tmp_path / "hangs.py").write_text(text)
+    engine = ScriptEngine(limits=Limits(build_seconds=1.0))
+    with pytest.raises(AssertionError) as caught:
+        check_engine_conformance(engine, {"file": str(tmp_path / "hangs.py")})
+    assert len(str(caught.value).splitlines()) == 2, "one check is asked"
+    assert "what comes after it was not asked" in str(caught.value)
 
 
 def test_suite_accepts_no_plan():
