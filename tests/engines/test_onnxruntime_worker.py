@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tensortriage.engines.base import Limits
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.errors import EngineMissing, UsageError
+from tensortriage.errors import EngineHung, EngineMissing, UsageError
+from tensortriage.runs.engine_specs import usable
 from tensortriage.testing import check_engine_conformance
 
 ENGINE = OnnxRuntimeEngine()
@@ -74,3 +76,12 @@ def test_formats_of_a_known_plugin_are_its_own():
     assert ENGINE.precision({"ep": "qnn", "precision": "int8"}) == "int8"
     assert ENGINE.precision({"ep": "/x/libmine.so"}) == "fp32"
     assert ENGINE.precision({"ep": "/x/libonnxruntime_providers_qnn.so", "ep_name": "QNNExecutionProvider"}) == "fp16"
+
+
+def test_a_provider_that_hangs_when_it_is_asked_for(tmp_path):
+    (tmp_path / "onnxruntime_hangs.py").write_text("import time\ntime.sleep(600)\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with pytest.raises(EngineHung, match="still starting after 5 s"):
+        usable(f"onnxruntime:ep=hangs,worker={python}", limits=Limits(build_seconds=5.0))

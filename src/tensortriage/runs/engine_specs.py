@@ -1,6 +1,6 @@
 """Engines as the user names them: the default reference, and the check that a named engine can be used here."""
 
-from tensortriage.engines.base import ChecksOptions
+from tensortriage.engines.base import ChecksOptions, Limits
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineMissing
@@ -10,15 +10,20 @@ REFERENCE = str(PLAIN)
 """The default reference: every op as written, none fused."""
 
 
-def usable(text: str) -> EngineSpec:
+def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
     """Parse an engine spec and make sure that the engine can be used here, as far as that shows without a model.
+
+    Args:
+        text: NAME[:key=value,...].
+        limits: Bounds on asking an engine that answers in a process of its own.
 
     Raises:
         UsageError: When the spec is malformed, or the engine or an option unknown.
         EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
+        EngineError: When it crashes or hangs while it is asked.
     """
     spec = EngineSpec.parse(text)
-    engine = create(spec)
+    engine = create(spec, limits=limits)
     available = engine.availability()
     if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
         raise EngineMissing(

@@ -99,7 +99,7 @@ def check_consistency(
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
         EngineError: When the engine fails on the plain batch, or the model cannot be evaluated.
     """
-    spec = usable(request.target)
+    spec = usable(request.target, limits=request.limits)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     samples = tuple(feeds(request.feeding, model))
     unasked: list[str] = []

@@ -77,7 +77,7 @@ class _Heard:
 
 def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
     """Find the nodes to keep by asking an engine."""
-    target, reference = usable(request.target), usable(request.reference)
+    target, reference = usable(request.target, limits=request.limits), usable(request.reference, limits=request.limits)
     precision = low_precision(request, target)
     model = load_model(request)
     question = Question(
@@ -117,8 +117,8 @@ def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListen
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
-        reference=usable(request.reference),
-        target=usable(request.reference),
+        reference=usable(request.reference, limits=request.limits),
+        target=usable(request.reference, limits=request.limits),
         limits=request.limits,
         batch_bytes=request.batch_bytes,
     )

@@ -83,7 +83,7 @@ def lint_model(request: LintRequest, *, say: Say = lambda text: None) -> LintRep
         DataError: When a feed that was given does not fit the model.
         EngineMissing: When the engine cannot be used here.
     """
-    spec = usable(request.target) if request.target is not None else None
+    spec = usable(request.target, limits=request.limits) if request.target is not None else None
     aims = _aims(spec, request.formats)
     nodes = NodeCheck((), (), (), ())
     try:

@@ -162,7 +162,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
     """
     for spec in (request.target, request.reference) if request.target else ():
-        usable(spec)
+        usable(spec, limits=request.limits)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     for output in (request.output, request.min_good):
         check_output(output, *model.files)
@@ -264,8 +264,8 @@ def _asking(
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
-        reference=usable(request.reference),
-        target=usable(request.target),
+        reference=usable(request.reference, limits=request.limits),
+        target=usable(request.target, limits=request.limits),
         tolerance=request.tolerance,
         limits=request.limits,
         input_paths=tuple(request.feeding.paths),

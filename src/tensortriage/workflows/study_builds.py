@@ -97,7 +97,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
     """
-    target = usable(request.target)
+    target = usable(request.target, limits=request.limits)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     check_output(request.output, *model.files)
     check_ability(target, takes_tactics=request.load_tactics is not None, saves=request.output is not None)
@@ -160,7 +160,7 @@ def _judging(
                 stack.callback(request.artifact.unlink, missing_ok=True)
             yield inv, CommandJudge(checker), digest(common, request.check.identity())
             return
-        usable(request.reference)
+        usable(request.reference, limits=request.limits)
         golden = [(feed.name, inv.golden_outputs(feed)) for feed in samples]
         outputs = [spec.name for spec in model.outputs]
         require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)

@@ -68,7 +68,7 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
     if as_there and not (given["reference"] or given["targets"]):
         reference, targets, saved = compatible.ordered([runner(name, given) for name in given["runners"]], saved)
     for spec in [*([reference] if reference else []), *targets]:
-        usable(str(spec))
+        usable(str(spec), limits=limits)
     outputs = OutputChoice(
         (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
         (*given["exclude"], *given["trt_exclude_outputs"]),

@@ -87,7 +87,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
     """
-    reference, target = (usable(text) for text in (request.reference, request.target))
+    reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     if request.tolerance is not None:
         check_names([request.tolerance], [spec.name for spec in model.outputs])
@@ -111,8 +111,8 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
         sweep=swept(samples[0], model.inputs, request.sweep) if request.sweep else (),
         random_too=request.random_too,
         builds=request.builds,
-        network=usable(request.network) if request.network else None,
-        against=usable(request.against) if request.against else None,
+        network=usable(request.network, limits=request.limits) if request.network else None,
+        against=usable(request.against, limits=request.limits) if request.against else None,
     )
     with Case(request.case) as case:
         case.write("case.json", facts(request, model, changed, samples, reference, target))

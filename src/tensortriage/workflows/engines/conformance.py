@@ -36,7 +36,7 @@ def conformance_of(spec: str, *, limits: Limits) -> ConformanceResult:
         UsageError: For a malformed spec.
         EngineMissing: When the engine cannot be used here.
     """
-    asked = usable(spec)
+    asked = usable(spec, limits=limits)
     engine = create(asked, limits=limits)
     try:
         report = check_engine_conformance(engine, asked.options)

@@ -36,7 +36,7 @@ def inspect_plan(
         EngineMissing: When the engine cannot be used here.
         EngineError: When it cannot build the model.
     """
-    spec = usable(target)
+    spec = usable(target, limits=limits)
     model = load(path, external_data_dir)
     with Workspace() as workspace, Runner(spec, model, workspace=workspace, limits=limits) as runner:
         plan = runner.plan()
@@ -83,7 +83,7 @@ def inspect_capability(
     spec = EngineSpec.parse(target)
     engine = create(spec, limits=limits)
     if not isinstance(engine, AsksParser):
-        usable(target)
+        usable(target, limits=limits)
     model = load(path, external_data_dir)
     with Workspace() as workspace:
         prober = Prober(model, spec, workspace=workspace, limits=limits, say=say)
