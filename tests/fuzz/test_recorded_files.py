@@ -12,7 +12,10 @@ from hostile.originals import data_files, model_files
 from hostile.tally import SEEDS, fuzzed
 from tensortriage.errors import TriageError
 from tensortriage.runs.commands.replay import load_replay
+from tensortriage.runs.feeds.torch_batches import torch_feeds
 from tensortriage.runs.tactics import features, load_record
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 from tensortriage.workflows.engines.recorded_tactics import diff_tactics
 
 OUTPUTS = (
@@ -32,6 +35,8 @@ REPLAYS = (
     ["polygraphy", "debug", "reduce", "m.onnx", "-o", "o.onnx", "--load-debug-replay", "r.json", "--check", "false"],
     ["polygraphy", "debug", "repeat", "--until", "4", "--load-debug-replay", "r.json", "--check", "true"],
 )
+BATCHED = ValueSpec("x", DType.FLOAT, (None, 4))
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 FAULTY = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine): pass\n"
 REDUCE = ["debug", "reduce", "m.onnx", "-o", "r.onnx", "--target", "script:faulty.py,kind=scale,node=add_h2",
           "--inputs", "f.npz"]  # fmt: skip
@@ -117,7 +122,16 @@ def test_a_command_about_saved_outputs(commands, tally, seed):
     ask(commands, tally, seed, "outputs", about(OUTPUTS[seed % len(OUTPUTS)], path), files)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+@needs_torch
+@given(seed=SEEDS)
+@fuzzed(10)
+def test_a_mutated_batch(folder, tally, seed):
+    """The worker that reads them lives on, so PyTorch is loaded once."""
+    (folder / "b.pt").write_bytes(recorded.batch(seed))
+    taken_or_told(tally, "batch", seed, lambda: list(torch_feeds(folder / "b.pt", [BATCHED])))
+
+
+@needs_torch
 @given(seed=SEEDS)
 @fuzzed(1)
 def test_a_command_about_a_batch(commands, tally, seed):
