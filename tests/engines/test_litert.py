@@ -1,6 +1,8 @@
 """LiteRT behind onnx2tf, where its environment was made (``triage engines install litert``)."""
 
+import os
 import shutil
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -9,10 +11,13 @@ import onnx
 import pytest
 from onnx import parser
 
+import tensortriage_worker
+from diagnosing import ask, step
 from tensortriage.engines.litert import LiteRtEngine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.annotate import with_input_shapes
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
@@ -22,6 +27,22 @@ pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines
 ENGINE = LiteRtEngine()
 OPTIONS = {"worker": MADE[0].python} if MADE else {}
 MODEL = Path(__file__).parents[2] / "examples" / "digits_cnn.onnx"
+EDIT = """
+import sys, tempfile, numpy as np
+from pathlib import Path
+from tensortriage_worker.litert_adapter import _converted
+from ai_edge_litert import schema_py_generated as schema
+inputs = [{"name": "image", "dtype": "float32", "shape": [4, 1, 8, 8]}]
+content = bytearray(_converted(Path(sys.argv[1]), Path(tempfile.mkdtemp(dir=".")), "fp32", inputs)[0])
+model = schema.Model.GetRootAs(bytes(content), 0)
+graph = model.Subgraphs(0)
+tensors = {graph.Tensors(i).Name().decode(): graph.Tensors(i) for i in range(graph.TensorsLength())}
+weight = bytes(model.Buffers(tensors["wa/block2/conv1/Conv_conv_filter"].Buffer()).DataAsNumpy())
+at = bytes(content).index(weight)
+content[at:at + len(weight)] = (np.frombuffer(weight, "<f4") * np.float32(1.1)).tobytes()
+Path(sys.argv[2]).write_bytes(content)
+"""
+"""Converts argv[1], multiplies one weight of the file by 1.1, and writes argv[2]."""
 IMAGES = np.load(MODEL.with_name("digits.npz"))["image"]
 
 
@@ -72,3 +93,22 @@ def test_a_refusal_is_told_in_the_words_of_who_refuses(tmp_path):
     session = ENGINE.compile(MODEL, {**OPTIONS, "file": str(tmp_path / "model.tflite")})
     with closing(session), pytest.raises(BuildFailed, match=words):
         session.run({"image": IMAGES[:1]})
+
+
+def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
+    """The ONNX model is right, op by op: only the run of the file itself shows the fault."""
+    fixed = with_input_shapes(Model.load(MODEL), {"image": (4, 1, 8, 8)}).save(tmp_path / "fixed.onnx")
+    file = tmp_path / "edited.tflite"
+    worker = Path(tensortriage_worker.__file__).parents[1]
+    subprocess.run(
+        [MADE[0].python, "-c", EDIT, str(fixed), str(file)],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(worker)},
+    )
+    spec = f"litert:worker={MADE[0].python},file={file}"
+    verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, spec, repro=True)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "/block2/conv1/Conv")
+    assert "explains 100% of the output error" in step(verdict, "where does its own run go wrong?").answer
+    assert verdict.repro is None  # the file does not run parts

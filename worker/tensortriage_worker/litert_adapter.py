@@ -60,12 +60,17 @@ def compile(model: Path, options: Mapping[str, str]) -> "ConvertedSession":
     declared = json.loads(options["declared"])
     with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
         started = time.perf_counter()
-        if options.get("file"):
-            content, report = Path(options["file"]).read_bytes(), {}  # type: Tuple[bytes, Dict[str, Any]]
-        else:
+        content, report = b"", {}  # type: Tuple[bytes, Dict[str, Any]]
+        if not options.get("file"):
             content, report = _converted(model, Path(folder), options["precision"], declared["inputs"])
+        elif options.get("observe") == "preserved":
+            content, report = _as_converted(model, Path(folder), options, declared["inputs"])
         seconds = time.perf_counter() - started
-    session = ConvertedSession(_loaded(module, content, options), declared, report)
+    given = Path(options["file"]).read_bytes() if options.get("file") else content
+    interpreter = _loaded(module, given, options)
+    if options.get("file"):
+        report = _of_file(report, interpreter, _loaded(module, content, options) if content else None)
+    session = ConvertedSession(interpreter, declared, report)
     session.info["conversion_seconds"] = seconds
     return session
 
@@ -193,6 +198,36 @@ def _converted(model: Path, folder: Path, precision: str, inputs: List[Dict[str,
     return made.read_bytes(), json.loads(report.read_text()) if report.is_file() else {}
 
 
+def _as_converted(
+    model: Path, folder: Path, options: Mapping[str, str], inputs: List[Dict[str, Any]]
+) -> Tuple[bytes, Dict[str, Any]]:
+    """Convert the model of a file that is given; nothing where that is not possible: the file runs all the same."""
+    try:
+        return _converted(model, folder, options["precision"], inputs)
+    except AdapterError:
+        return b"", {}
+
+
+def _of_file(report: Dict[str, Any], interpreter: Any, converted: Any) -> Dict[str, Any]:
+    """Return what a converter's report says of a file that may have been edited since.
+
+    A tensor of the file is the one of the report that has its name, if the file of the report has it in that shape.
+    """
+    if converted is None:
+        return {}
+    mine, theirs = (
+        {row["name"]: tuple(int(size) for size in row["shape"]) for row in each.get_tensor_details()}
+        for each in (interpreter, converted)
+    )
+    kept = [
+        record
+        for record in report.get("records", ())
+        if record["resolved_tflite_tensor_name"] in mine
+        and mine[record["resolved_tflite_tensor_name"]] == theirs.get(record["resolved_tflite_tensor_name"])
+    ]
+    return {"records": kept}
+
+
 def _last_words(output: bytes) -> str:
     """Return the last lines of what a converter said that are no progress bars."""
     text = output.decode("utf-8", "replace").replace("\r", "\n")
@@ -225,7 +260,14 @@ def _matched(
 ) -> Dict[str, Dict[str, Any]]:
     """Return the file's tensor of each declared one: by place where there are as many, else by name."""
     if len(rows) == len(specs):
-        return {spec["name"]: row for spec, row in zip(specs, rows)}  # noqa: B905 - Python 3.8
+        pairs = list(zip(specs, rows))  # noqa: B905 - Python 3.8
+        for spec, row in pairs:
+            if not _may_hold(row, spec["shape"]):
+                message = "'{}' of the converted file has the shape {}; '{}' of the model has {}".format(
+                    row["name"], [int(size) for size in row["shape"]], spec["name"], spec["shape"]
+                )
+                raise AdapterError(AdapterFailure.BUILD, message)
+        return {spec["name"]: row for spec, row in pairs}
     named = {row["name"]: row for row in rows}
     found = {spec["name"]: named[spec["name"]] for spec in specs if spec["name"] in named}
     if len(found) < (len(specs) if all_needed else len(rows)):
@@ -234,6 +276,15 @@ def _matched(
         )
         raise AdapterError(AdapterFailure.BUILD, message)
     return found
+
+
+def _may_hold(row: Mapping[str, Any], declared: Optional[List[Any]]) -> bool:
+    """Say whether a tensor of the file has room for a declared shape, in whatever layout; shapes known later may."""
+    known = declared is not None and all(isinstance(size, int) and size >= 0 for size in declared)
+    signature = [int(size) for size in row.get("shape_signature", row["shape"])]
+    if not known or any(size < 0 for size in signature):
+        return True
+    return int(np.prod(declared or [1], dtype=np.int64)) == int(np.prod(row["shape"], dtype=np.int64))
 
 
 def _interpreter() -> Any:

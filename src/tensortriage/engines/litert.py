@@ -89,8 +89,8 @@ class LiteRtEngine:
         return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return options with which the interpreter keeps every tensor; None for a file without the report on it."""
-        return None if "file" in options else {**options, "observe": PRESERVED}
+        """Return options with which the interpreter keeps every tensor."""
+        return {**options, "observe": PRESERVED}
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "LiteRtSession":
         """Convert and load an ONNX file in a worker.

@@ -107,7 +107,13 @@ def capture(
             rest = [value for value in group if value not in found]
             if rest:
                 ask = _marking(spec, model, feed, workspace=workspace, limits=limits, tally=tally)
-                marked = _marked(ask, model, rest, specs, unseen)
+                try:
+                    marked = _marked(ask, model, rest, specs, unseen)
+                except EngineError as error:
+                    if unseen is None or not found or isinstance(error, EngineHung):
+                        raise
+                    marked = {}  # it shows what it can by itself, and takes no marked model at all
+                    unseen(Unseen(left_out=tuple(rest)))
                 found |= marked
                 tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(marked)
             for value in group:
