@@ -12,11 +12,11 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
-from tensortriage.errors import TriageError
+from tensortriage.errors import BuildFailed, TriageError
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.engines.by_engine import absolute, fails_again
 from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
-from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.pieces.pieces import Pieces
 from tensortriage.reduce.repro.repro_case import Repro, ReproSample, failure_of
 from tensortriage.reduce.repro.repro_pack import write_pack
@@ -67,6 +67,9 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     """Write the repro pack of some nodes and run it in a fresh process; None when they are right by themselves.
 
     What was found out before in this case is not asked again while its folder is there.
+
+    Raises:
+        TriageError: When it cannot be cut out or written, or the target refuses to build it alone.
     """
     question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
     engine = question.reference if part else question.target
@@ -84,6 +87,8 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     inv.tally.builds, inv.tally.checks = inv.tally.builds + 1, inv.tally.checks + 1
     if local is None:
         return None
+    if local.kind is FailureKind.BUILD_FAILED:  # wrong numbers are not reproduced by a refusal
+        raise BuildFailed(local.message, slug="build-failed", cure="run the whole model")
     found = written(inv, evidence, repro, local, nodes)
     inv.case.checks.put(key, QUESTION, found, seconds=0.0)
     return found
