@@ -23,6 +23,7 @@ from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elem
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
+from tensortriage.diagnose.rungs.operators.own_run import own_run
 from tensortriage.diagnose.rungs.premises.as_asked import runs_as_asked
 from tensortriage.diagnose.rungs.premises.changed import model_changed, other_model
 from tensortriage.diagnose.rungs.premises.comparable_outputs import (
@@ -88,6 +89,7 @@ RUNGS: tuple[Rung, ...] = (
     configurations,
     nonfinite,
     local_fault,
+    own_run,
     deciding_elements,
     freedoms_taken,
     contradicted,

@@ -1,0 +1,118 @@
+"""Where does the target's own run go wrong? Asked where its ops cannot be run alone: a file that is run as it is, say.
+
+Of the values that the target shows, those come into question that are wrong while all shown values they are made of are
+right: the target itself had right operands there, so its error is born in the nodes between. Injected into the
+reference's run, it must make at least half of the failure.
+"""
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
+from tensortriage.compare.judgement.within import beyond_fp32, is_decisive
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.local import explained_share, in_order, injected
+from tensortriage.diagnose.rungs.premises.network_values import between
+from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.state.confidence import FUSED, blamed
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.base import Observes
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import PLAIN
+from tensortriage.errors import EngineError
+from tensortriage.model.transforms.mark_outputs import inject, select_outputs
+from tensortriage.values.store import MemoryStore
+
+QUESTION = "where does its own run go wrong?"
+
+
+@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved", "local"))
+def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Of shown values with right operands, does a wrong one make the failure?
+
+    Not asked of ops that could be run alone, nor of a run that showing its values changed.
+    """
+    target = inv.question.target
+    engine = create(target)
+    watched = engine.observing(target.options) if isinstance(engine, Observes) else None
+    if evidence.local is not None or not evidence.in_context or evidence.in_context_moved or watched is None:
+        return None
+    since = inv.mark()
+    born = _born_wrong(inv, evidence)
+    if not born:
+        inv.answered(QUESTION, "at no value that it shows: none is wrong with right operands", since=since)
+        return None
+    specs = inv.specs(evidence.feed)
+    try:
+        shown = inv.capture(target, inv.model, evidence.feed, list(born), specs=specs)
+        own = {name: np.array(array) for name, array in shown}
+        explained = _explained(inv, evidence, own)
+    except EngineError as error:
+        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        return None
+    first = next(iter(born))
+    more = f" and {len(born) - 1} more" if len(born) > 1 else ""
+    share = f"injecting {'them' if more else 'it'} explains {explained:.0%} of the output error"
+    inv.answered(
+        QUESTION,
+        f"at '{first}'{more}: wrong, though what it is made of is right; {share}",
+        since=since,
+        born={value: list(nodes) for value, nodes in born.items()},
+        explained=explained,
+    )
+    if not is_decisive(explained):
+        return None
+    culprits = [_culprit(inv, evidence, value, nodes) for value, nodes in born.items()]
+    fused = f", which it computes as one: {' + '.join(born[first])}" if len(born[first]) > 1 else ""
+    return inv.verdict(
+        VerdictKind.LOCAL_FAULT,
+        blamed(explained, at_most=FUSED),
+        f"{culprits[0].op_type} '{culprits[0].node}' is wrong in the own run of {target}{fused}: {culprits[0].reason}; "
+        f"{share}",
+        culprits=culprits[:10],
+        next=[inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")],
+    )
+
+
+def _born_wrong(inv: Investigation, evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """Return shown values that are wrong with right operands, and the nodes between, in topological order."""
+    figures, graph = evidence.in_context or {}, inv.model.graph
+    floors = evidence.floors.target if evidence.floors else {}
+    wrong = {value for value in figures if beyond_fp32(ratio_of(evidence.error(value), floors.get(value)))}
+    known = {*figures, *evidence.feed.tensors}
+    found = {}
+    for value in (each for each in inv.values if each in wrong):
+        nodes = between(graph, value, known)
+        if nodes and not any(name in wrong for node in nodes for name in node.uses):
+            found[value] = tuple(node.name for node in nodes)
+    return found
+
+
+def _explained(inv: Investigation, evidence: Evidence, own: dict[str, np.ndarray]) -> float:
+    """Return the share of the output error that the target's own values make in the reference's run."""
+    feed, graph, outputs = evidence.feed, inv.model.graph, [spec.name for spec in inv.model.outputs]
+    golden = inv.golden(feed)
+    untouched = in_order(graph, {name: np.asarray(golden[name]) for name in outputs if name in golden})
+    model = select_outputs(inject(inv.model, own, specs=inv.specs(feed)), outputs)
+    with inv.new_runner(PLAIN, model) as runner:
+        joint = in_order(graph, runner.run(injected(feed, MemoryStore(own), list(own), set(own))))
+    deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
+    return explained_share(untouched, deployed, joint)
+
+
+def _culprit(inv: Investigation, evidence: Evidence, value: str, nodes: tuple[str, ...]) -> Culprit:
+    """Return the node of a fused piece that has a weight of its own, else the last."""
+    graph = inv.model.graph
+    made = [graph.node(name) for name in nodes]
+    node = next((each for each in made if any(name in graph.constants for name in each.uses)), made[-1])
+    floors = evidence.floors.target if evidence.floors else {}
+    error = evidence.error(value)
+    ratio = ratio_of(error, floors.get(value))
+    return Culprit(
+        node.name,
+        node.op_type,
+        value,
+        local_error=error,
+        floor_ratio=ratio,
+        reason=f"with right operands '{value}' has relative error {say(error)}, {say_ratio(ratio)}",
+    )
