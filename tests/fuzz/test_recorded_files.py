@@ -124,7 +124,7 @@ def test_a_command_about_saved_outputs(commands, tally, seed):
 
 @needs_torch
 @given(seed=SEEDS)
-@fuzzed(10)
+@fuzzed(4)
 def test_a_mutated_batch(folder, tally, seed):
     """The worker that reads them lives on, so PyTorch is loaded once."""
     (folder / "b.pt").write_bytes(recorded.batch(seed))
