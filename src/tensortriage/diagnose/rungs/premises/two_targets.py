@@ -91,7 +91,12 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
         outputs = [row for feed in inv.question.feeds for row in _output_rows(inv, targets, feed)]
     except (EngineError, UsageError) as error:
         inv.answered(AGREE, f"not to be had: {error.message}", since=inv.mark())
-        return None
+        if not _gives_outputs(inv, inv.question.target):
+            return None
+        return Answer(
+            findings=Findings(two_targets=f"{against} gives no outputs"),
+            question=inv.question.on_target(against, kept=inv.question.kept),
+        )
     since = inv.mark()
     worst = max(outputs, key=lambda row: (row.parts, row.difference / max(row.allowed, 1e-30)))
     outside = [str(spec) for spec in targets if any(str(spec) in row.outside for row in outputs)]
@@ -132,6 +137,15 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     plans = told if changes is not None else "; the plans do not tell"
     inv.answered("what changed first?", f"{place}{plans}", since=since, value=row, plan=(changes or [])[:20])
     return f"{place}{told}"
+
+
+def _gives_outputs(inv: Investigation, spec: EngineSpec) -> bool:
+    names = [output.name for output in inv.model.outputs]
+    try:
+        inv.recorded(spec, inv.model, inv.question.feeds[0], names)
+    except (EngineError, UsageError):
+        return False
+    return True
 
 
 def _output_rows(inv: Investigation, targets: Sequence[EngineSpec], feed: Feed) -> list[ValueRow]:

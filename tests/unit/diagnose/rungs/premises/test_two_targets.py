@@ -38,13 +38,14 @@ def test_two_healthy_targets_agree_within_what_both_may_be_off_by(network, tmp_p
     assert "neither" in verdict.summary
 
 
-def test_another_target_that_fails_is_told_and_the_question_goes_on(network, tmp_path):
+def test_another_target_that_does_not_answer_is_the_one_that_is_looked_into(network, tmp_path):
     (tmp_path / "broken.py").write_text(
         "class Engine:\n    def compile(self, model, options):\n        raise OSError('x')\n"
     )
     verdict, _ = ask(tmp_path, *network, HEALTHY, against=f"script:{tmp_path / 'broken.py'}")
-    assert verdict.verdict == "match"
+    assert verdict.verdict == "build-failed"
     assert step(verdict, "do the two targets agree?").answer.startswith("not to be had: ")
+    assert "broken.py gives no outputs" in verdict.summary
 
 
 def test_changes_of_a_plan_are_told_by_sort_in_the_order_of_the_first():
