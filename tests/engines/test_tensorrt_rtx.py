@@ -116,7 +116,7 @@ def test_what_this_release_lacks_is_refused_by_name(engine, saved, options):
 
 
 def test_int8_without_quantizers_is_refused(engine, saved):
-    with pytest.raises(UsageError, match="quantizers"):
+    with pytest.raises(UsageError, match="Q/DQ pairs"):
         engine.build_only(saved(relu()), {**RTX, "precision": "int8"})
 
 
