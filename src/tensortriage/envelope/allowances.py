@@ -147,7 +147,8 @@ def whole_model(
     members |= {"alone": member(options)} if len(groups) > 1 else {}
     found = spread(lab, model, feed, values, members, what="the model with the freedoms taken")
     predicted = {}
-    for value in next(iter(found.values()), {}):
+    known = [set(figures) for figures in found.values()]  # not where a member's shape depends on its data
+    for value in set.intersection(*known) if known else ():
         errors = [
             max(error_of(found[name][value]) for name in members if name.startswith(f"taken {number}"))
             for number in range(len(groups))

@@ -1,15 +1,18 @@
 """Freedoms forgive what they cost and no more, and on unknown hardware only when they are a habit."""
 
 import numpy as np
+import onnx
 import pytest
 
 from tensortriage.compare.judgement.thresholds import SUSPECT_RATIO
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.allowances import allowances, widened
+from tensortriage.envelope import allowances as allowances_module
+from tensortriage.envelope.allowances import allowances, whole_model, widened
 from tensortriage.envelope.floors import Floors
 from tensortriage.envelope.freedoms import FP16_SUMS, FREEDOMS, TF32, freedoms_of
 from tensortriage.envelope.hardware import Hardware
+from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
 
 CENTRE = np.random.default_rng(0).standard_normal(4096)
@@ -84,3 +87,15 @@ def test_engines_have_a_class(spec, hardware):
 def test_every_freedom_has_a_source():
     assert all(freedom.source and freedom.words for freedom in FREEDOMS)
     assert len({freedom.name for freedom in FREEDOMS}) == len(FREEDOMS)
+
+
+def test_a_value_whose_shape_depends_on_the_arithmetic_has_no_prediction(monkeypatch, tmp_path):
+    """NonZero finds other places where a number on the edge of a whole one falls to its other side."""
+    text = "g (float[4] x) => (int64[1,n] y) { f = Floor(x)\n y = NonZero(f) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}'), tmp_path / "m.onnx")
+    right, other = measure(np.ones(4), np.ones(4)), measure(np.ones(4), np.full(4, 1.5))
+    answers = {"taken 0": {"f": right, "y": right}, "taken 0 fused": {"f": other}}
+    monkeypatch.setattr(allowances_module, "spread", lambda *args, **words: {name: answers[name] for name in args[4]})
+    model = Model.load(tmp_path / "m.onnx")
+    found = whole_model(None, model, None, ["f", "y"], freedoms=[FP16_SUMS], precision=Precision.FP16)
+    assert found == {"f": pytest.approx(0.5)}

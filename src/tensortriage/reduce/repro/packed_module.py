@@ -86,11 +86,11 @@ _MODULE = '''# $label
 """A part of a PyTorch network: its operations, with the weights that they use and the inputs that reach them."""
 
 import json
-from math import inf, nan  # noqa: F401
+from math import inf, nan  # noqa: F401 - constants below may be written so
 from pathlib import Path
 
 import torch
-from torch import device  # noqa: F401
+from torch import device  # noqa: F401 - as above
 
 HERE = Path(__file__).resolve().parent
 INPUTS = $inputs
