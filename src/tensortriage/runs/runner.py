@@ -1,5 +1,6 @@
 """Runs one model on one engine any number of times, and counts what verdicts report as cost."""
 
+import contextlib
 import dataclasses
 import hashlib
 import logging
@@ -23,9 +24,10 @@ from tensortriage.engines.base import (
     Session,
     StreamsResults,
 )
+from tensortriage.engines.process.workers import packages_digest
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import RunFailed
+from tensortriage.errors import EngineMissing, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
@@ -200,9 +202,15 @@ def precision_of(spec: EngineSpec) -> Precision:
 
 
 def engine_identity(spec: EngineSpec) -> str:
-    """Return what identifies an engine for caching: its spec, its version, and for a script the digest of its file."""
+    """Return what identifies an engine for caching: its spec, its version, the packages of its worker, its file.
+
+    A worker that cannot be asked has no packages: where it is needed, its absence is told then.
+    """
     available = create(spec).availability()
     identity = f"{spec} {available.version} {available.device}"
+    if "worker" in spec.options:
+        with contextlib.suppress(EngineMissing):
+            identity += f" {packages_digest(spec.options['worker'])}"
     if "file" in spec.options:
         try:
             identity += " " + hashlib.sha256(Path(spec.options["file"]).read_bytes()).hexdigest()

@@ -1,13 +1,16 @@
 """How long a run may take: the user's word, else 60 s or twenty times what the reference needed."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import models
 from tensortriage.engines.base import Limits
+from tensortriage.engines.process import workers
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineHung
-from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.runner import Runner, Tally, engine_identity
 from tensortriage.runs.workspace import Workspace
 
 SLEEPY = """
@@ -60,3 +63,23 @@ def test_the_users_limit_holds_however_slow_the_reference_is(sleepy, tmp_path):
         pytest.raises(EngineHung),
     ):
         runner.run(FEED)
+
+
+def test_an_upgrade_in_a_workers_python_makes_it_another_engine(tmp_path):
+    packages = tmp_path / "packages"
+    (packages / "openvino-2024.0.0.dist-info").mkdir(parents=True)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={packages} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    spec = EngineSpec("openvino", {"worker": str(python)})
+
+    def identity():
+        workers.check_interpreter.cache_clear()  # each stands for a command of its own
+        return engine_identity(spec)
+
+    old = identity()
+    assert identity() == old
+    (tmp_path / "packages" / "openvino-2024.0.0.dist-info").rename(
+        tmp_path / "packages" / "openvino-2024.1.0.dist-info"
+    )
+    assert identity() != old

@@ -36,7 +36,14 @@ _ADDRESS = re.compile(
     r"ssh://(?P<user>\w[\w.+-]*@)?(?P<host>\w[\w.-]*|\[[\da-fA-F:.]+(?:%\w+)?\])(?::(?P<port>\d{1,5}))?(?P<python>/[^\0\n\r]*)?"
 )
 _PACKAGE = "tensortriage_worker"
-_CHECK = "import sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; print('usable')"
+_CHECK = (
+    "import glob, hashlib, os, sys; assert sys.version_info >= (3, 8), 'older than Python 3.8'; import numpy; "
+    "found = [place for folder in sys.path for place in glob.glob(os.path.join(folder or '.', '*-info'))]; "
+    "told = sorted('{} {}'.format(os.path.basename(place), os.path.getmtime(place)) for place in found); "
+    "print('usable', hashlib.sha256('|'.join([sys.version] + told).encode()).hexdigest())"
+)
+_packages: dict[str, str] = {}
+"""By the word of an interpreter: the digest of its version and of the packages that are installed there."""
 
 
 class WorkerDied(Exception):
@@ -322,9 +329,24 @@ def check_interpreter(word: str) -> str:
         trial = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, cwd="/", check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unusable(word, str(error)) from error
-    if trial.stdout.strip() != "usable":
+    usable, _, packages = trial.stdout.strip().partition(" ")
+    if usable != "usable":
         raise _unusable(word, (trial.stderr or trial.stdout).strip())
+    _packages[word] = packages
     return address
+
+
+def packages_digest(word: str) -> str:
+    """Return what changes whenever a package is installed, upgraded or removed in a worker's Python.
+
+    Args:
+        word: As for `check_interpreter`.
+
+    Raises:
+        EngineMissing: As there.
+    """
+    check_interpreter(word)
+    return _packages[word]
 
 
 def _execnet_spec(interpreter: str) -> str:
