@@ -11,7 +11,7 @@ import numpy as np
 
 from tensortriage.diagnose.measurements.element_origins.element_trail import BROADCAST, Masks, known
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.wired_ops import exploded_feed
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.elements import radii, subnormal
@@ -68,15 +68,16 @@ def element_errors(inv: Investigation, evidence: Evidence, masks: Masks) -> Elem
     """
     graph, feed = inv.model.graph, evidence.feed
     made = {name: node for name in masks if (node := graph.producer(name)) is not None}
-    exploded, fed = exploded_feed(inv, feed, [[name] for name in dict.fromkeys(node.name for node in made.values())])
+    sets = [[name] for name in dict.fromkeys(node.name for node in made.values())]
+    ops = golden_operands(inv, feed).apart(sets, ends_only=True)
     values = [name for name in inv.values if name in made]
     inv.progress(f"looking at single elements of {len(values)} ops")
-    with inv.new_runner(inv.question.target, exploded.model) as runner:
-        results = {name: np.array(array) for name, array in runner.run(fed).items() if name in masks}
-    centre = evaluated(inv, CENTRE, exploded.model, fed, values)
-    loud = evaluated(inv, LOUD, exploded.model, fed, values)
+    with inv.new_runner(inv.question.target, ops.model) as runner:
+        results = {name: np.array(array) for name, array in runner.run(ops.feed).items() if name in masks}
+    centre = evaluated(inv, CENTRE, ops.model, ops.feed, values)
+    loud = evaluated(inv, LOUD, ops.model, ops.feed, values)
     emulation = format_member(inv.precision, [name for name in inv.question.kept if name in graph])
-    rounded = evaluated(inv, emulation, exploded.model, fed, values) if emulation else {}
+    rounded = evaluated(inv, emulation, ops.model, ops.feed, values) if emulation else {}
     wrong: list[ElementError] = []
     flushed: list[ElementError] = []
     for name in values:

@@ -13,14 +13,13 @@ import numpy as np
 
 from tensortriage.compare.nonfinite.arithmetic_rules import Rule, rule_of
 from tensortriage.diagnose.measurements.evidence import Evidence
-from tensortriage.diagnose.measurements.local_errors.local import shape_values
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.nonfinite import Excess, largest_number
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import explode
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64
@@ -193,14 +192,12 @@ def also(
     index: tuple[int, ...],
 ) -> bool | None:
     """Say whether an engine makes the same element non-finite of the same operands; None when it cannot be asked."""
-    golden = inv.golden(feed)
     try:
-        alone = explode(inv.model, [[node.name]], specs=inv.specs(feed), shape_values=shape_values(inv, feed))
+        alone = golden_operands(inv, feed).apart([[node.name]])
         tensors = {}
-        for name, value in alone.feeds.items():
-            given = operands.get(value)
-            like = golden[value] if value in golden else feed.tensors[value]
-            tensors[name] = np.asarray(like if given is None else given).astype(like.dtype)
+        for name, golden in alone.feed.tensors.items():
+            given = operands.get(alone.reads[name])
+            tensors[name] = np.asarray(golden if given is None else given).astype(golden.dtype)
         with inv.new_runner(spec, alone.model) as runner:
             outputs = runner.run(tensors)
     except (TriageError, KeyError):

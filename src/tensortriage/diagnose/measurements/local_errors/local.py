@@ -19,11 +19,11 @@ from tensortriage.compare.judgement.within import counts, is_decisive, stands_ou
 from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import maker, with_choices
+from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import Exploded, explode
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
@@ -75,23 +75,29 @@ def local_errors(inv: Investigation, feed: Feed, *, only: Collection[str] | None
     Raises:
         EngineError: When the target refuses or fails the exploded model.
     """
-    parts = parts_of(inv, inv.golden(feed), only=only)
-    found = [one_part(inv, feed, nodes, (number, len(parts)), build) for number, nodes in enumerate(parts, 1)]
+    operands = golden_operands(inv, feed)
+    parts = parts_of(inv, operands.golden, only=only)
+    found = [one_part(inv, operands, nodes, (number, len(parts)), build) for number, nodes in enumerate(parts, 1)]
     return joined(found)
 
 
-def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple[int, int], build: int = 0) -> Local:
-    """Measure the local errors of some nodes in one exploded build."""
-    golden, specs = inv.golden(feed), inv.specs(feed)
-    again = [f"build {build}"] if build else []
-    folder = inv.case.runs / inv.key(inv.question.target, inv.model, feed, "local arrays", list(nodes), *again)
-    exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
-    fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
-    made = set(exploded.outputs.values())
-    values = [name for name in inv.values if name in made and name in golden]
+def one_part(
+    inv: Investigation, operands: GoldenOperands, nodes: Sequence[str], number: tuple[int, int], build: int
+) -> Local:
+    """Measure the local errors of some nodes in one exploded build.
+
+    Args:
+        inv: The investigation.
+        operands: What the ops get.
+        nodes: Their names.
+        number: Which part this is, from 1, and of how many.
+        build: Number of the build.
+    """
+    target, golden = inv.question.target, operands.golden
+    ops = operands.apart([[name] for name in nodes])
     where = "each op alone" + (f", part {number[0]} of {number[1]}" if number[1] > 1 else "")
-    floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=where)
-    small = sum(size_of(golden.spec(name)) for name in values) <= KEPT_BYTES
+    floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=where)
+    small = sum(size_of(golden.spec(name)) for name in ops.values) <= KEPT_BYTES
     kept: dict[str, np.ndarray] = {}
 
     def keep(name: str, array: np.ndarray, figure: Metrics) -> None:
@@ -99,11 +105,12 @@ def one_part(inv: Investigation, feed: Feed, nodes: Sequence[str], number: tuple
         if stands_out(ratio) or (small and ratio > 0.0):
             kept[name] = np.array(array)
 
-    what = f"{where} on {inv.question.target}"
-    target, marked = inv.question.target, exploded.model
-    answer = inv.measured(target, marked, fed, values, golden=golden, what=what, keep=keep, build=build)
+    what = f"{where} on {target}"
+    answer = inv.measured(target, ops.model, ops.feed, ops.values, golden=golden, what=what, keep=keep, build=build)
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
-    floors = with_choices(inv, exploded.model, fed, floors, errors, op_types=maker(inv), what=where)
+    floors = with_choices(inv, ops.model, ops.feed, floors, errors, op_types=maker(inv), what=where)
+    again = [f"build {build}"] if build else []
+    folder = inv.case.runs / inv.key(target, inv.model, operands.feed, "local arrays", list(nodes), *again)
     return Local(answer.metrics, floors, answer.misshapen, arrays_in(folder, kept), answer.unseen)
 
 
@@ -150,26 +157,6 @@ def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] |
     limit = inv.question.batch_bytes
     groups = batches(list(nodes), specs, batch_bytes=limit // 3 if limit else None)
     return [tuple(nodes[value] for value in group) for group in groups]
-
-
-def golden_feed(exploded: Exploded, golden: TensorStore, feed: Feed) -> dict[str, np.ndarray]:
-    """Return the inputs of an exploded model: golden values, and the feed's own tensors."""
-    return {
-        name: np.asarray(golden[value] if value in golden else feed.tensors[value])
-        for name, value in exploded.feeds.items()
-    }
-
-
-def shape_values(inv: Investigation, feed: Feed) -> dict[str, np.ndarray]:
-    """Return the golden values of the integer operands that engines want static (shapes, axes, indices of slices)."""
-    golden = inv.golden(feed)
-    found = {}
-    for name in inv.model.graph.shape_like:
-        if name in golden:
-            found[name] = np.asarray(golden[name])
-        elif name in feed.tensors:
-            found[name] = feed.tensors[name]
-    return found
 
 
 def suspects(inv: Investigation, feed: Feed, local: Local) -> list[tuple[str, float]]:

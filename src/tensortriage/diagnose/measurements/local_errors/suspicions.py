@@ -11,12 +11,12 @@ from tensortriage.compare.judgement.relative_error import error_of, least_floor,
 from tensortriage.compare.judgement.thresholds import FP32_SUSPECT_ROUNDINGS
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.floors import emulate
-from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
+from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, TriageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import explode
 from tensortriage.values.dtype import Precision
 
 
@@ -26,18 +26,15 @@ def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
     Returns:
         By node name; empty when the target cannot run the exploded model.
     """
-    golden, specs = inv.golden(feed), inv.specs(feed)
+    operands = golden_operands(inv, feed)
+    golden, specs, what = operands.golden, operands.specs, "each node alone"
     found: dict[str, float] = {}
     for nodes in parts_of(inv, golden):
         try:
-            exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
-            fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
-            values = [value for value in inv.values if value in exploded.outputs and value in golden]
-            answer = inv.measured(
-                inv.question.target, exploded.model, fed, values, golden=golden, what="each node alone"
-            )
+            ops = operands.apart([[name] for name in nodes])
+            answer = inv.measured(inv.question.target, ops.model, ops.feed, ops.values, golden=golden, what=what)
             rounded = (
-                emulate(inv, exploded.model, fed, values, golden=golden, specs=specs, what="each node alone")
+                emulate(inv, ops.model, ops.feed, ops.values, golden=golden, specs=specs, what=what)
                 if inv.precision in ROUNDED
                 else {}
             )
@@ -46,7 +43,7 @@ def suspicions(inv: Investigation, feed: Feed) -> Mapping[str, float]:
                 raise
             return {}
         least = least_floor(inv.precision) * (FP32_SUSPECT_ROUNDINGS if inv.precision is Precision.FP32 else 1.0)
-        for value in values:
+        for value in ops.values:
             producer = inv.model.graph.producer(value)
             if producer is None:
                 continue

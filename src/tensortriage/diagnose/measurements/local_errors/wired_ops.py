@@ -16,13 +16,14 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.within import stands_out
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.freedoms import with_choices
-from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.golden_operands import GoldenOperands, golden_operands
+from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.freedoms import Freedom
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import Exploded, explode
 from tensortriage.model.ir.graph import Graph
 from tensortriage.runs.capture import size_of
+from tensortriage.values.store import TensorStore
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,22 +67,22 @@ def measure_wired(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]],
         ModelError: When a set cannot be cut out.
     """
     found: list[Wired] = []
-    for number, group in enumerate(groups := in_memory(inv, feed, sets), 1):
+    operands = golden_operands(inv, feed)
+    for number, group in enumerate(groups := in_memory(inv, operands.golden, sets), 1):
         words = what + (f", part {number} of {len(groups)}" if len(groups) > 1 else "")
-        found += _measure_group(inv, feed, group, words)
+        found += _measure_group(inv, operands, group, words)
     return found
 
 
-def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]], what: str) -> list[Wired]:
-    golden, specs = inv.golden(feed), inv.specs(feed)
-    exploded, fed = exploded_feed(inv, feed, sets)
-    ends = {*exploded.outputs.values()}
-    values = [name for name in inv.values if name in ends and name in golden]
-    floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what=what)
-    words = f"{what} on {inv.question.target}"
-    answer = inv.measured(inv.question.target, exploded.model, fed, values, golden=golden, what=words)
+def _measure_group(
+    inv: Investigation, operands: GoldenOperands, sets: Sequence[Sequence[str]], what: str
+) -> list[Wired]:
+    target, golden = inv.question.target, operands.golden
+    ops = operands.apart(sets, ends_only=True)
+    floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=what)
+    answer = inv.measured(target, ops.model, ops.feed, ops.values, golden=golden, what=f"{what} on {target}")
     errors = {name: error_of(figure) for name, figure in answer.metrics.items()}
-    floors = with_choices(inv, exploded.model, fed, floors, errors, op_types=pieces(inv, sets), what=what)
+    floors = with_choices(inv, ops.model, ops.feed, floors, errors, op_types=pieces(inv, sets), what=what)
     errors |= dict.fromkeys(answer.misshapen, math.inf)
     ratios = {name: ratio_of(error, floors.target.get(name)) or 0.0 for name, error in errors.items()}
     graph, found = inv.model.graph, []
@@ -96,24 +97,18 @@ def _measure_group(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]
 def wrong_ends(inv: Investigation, feed: Feed, sets: Sequence[Wired]) -> dict[str, np.ndarray]:
     """Return what the target computes at the wrong ends of some sets, to inject it elsewhere."""
     found: dict[str, np.ndarray] = {}
+    operands = golden_operands(inv, feed)
     for group in apart(sets):
-        exploded, fed = exploded_feed(inv, feed, [item.nodes for item in group])
+        ops = operands.apart([item.nodes for item in group], ends_only=True)
         wanted = {value for item in group for value in item.errors}
-        with inv.new_runner(inv.question.target, exploded.model) as runner:
-            found |= {name: np.array(array) for name, array in runner.run(fed).items() if name in wanted}
-    golden = inv.golden(feed)
-    return {name: array for name, array in found.items() if array.shape == golden[name].shape}
+        with inv.new_runner(inv.question.target, ops.model) as runner:
+            found |= {name: np.array(array) for name, array in runner.run(ops.feed).items() if name in wanted}
+    return {name: array for name, array in found.items() if array.shape == operands.golden[name].shape}
 
 
-def exploded_feed(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]) -> tuple[Exploded, Feed]:
-    """Return the exploded model of some sets and the golden feed for it."""
-    exploded = explode(inv.model, sets, specs=inv.specs(feed), shape_values=shape_values(inv, feed), ends_only=True)
-    return exploded, Feed(f"{feed.name} exploded", golden_feed(exploded, inv.golden(feed), feed), feed.origin)
-
-
-def in_memory(inv: Investigation, feed: Feed, sets: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
+def in_memory(inv: Investigation, golden: TensorStore, sets: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
     """Split sets into groups whose golden tensors fit the batch limit; one group when they all do."""
-    golden, graph, limit = inv.golden(feed), inv.model.graph, inv.question.batch_bytes
+    graph, limit = inv.model.graph, inv.question.batch_bytes
     groups: list[list[Sequence[str]]] = []
     taken = 0
     for nodes in sets:

@@ -17,7 +17,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.local_errors.local import golden_feed, shape_values
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import PLAIN, EngineSpec
@@ -25,7 +25,6 @@ from tensortriage.envelope.floors import ROUNDED
 from tensortriage.envelope.members import CENTRE, member
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import explode
 
 REFERENCE = "reference"
 """Name of the reference's own result among the opinions."""
@@ -113,18 +112,17 @@ def opinions(inv: Investigation, feed: Feed, values: Sequence[str]) -> list[Opin
     names = list(dict.fromkeys(node.name for node in nodes if node is not None))
     if not names:
         return []
-    golden, specs = inv.golden(feed), inv.specs(feed)
-    exploded = explode(inv.model, [[name] for name in names], specs=specs, shape_values=shape_values(inv, feed))
-    fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
-    made = [value for value in inv.values if value in {*exploded.outputs.values()} and value in golden]
-    floors = floors_of(inv, exploded.model, fed, made, golden=golden, specs=specs, what=f"{len(names)} disputed ops")
+    operands = golden_operands(inv, feed)
+    golden, ops = operands.golden, operands.apart([[name] for name in names])
+    what = f"{len(names)} disputed ops"
+    floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=operands.specs, what=what)
     inv.progress(f"asking other engines at {len(names)} ops")
     families = {REFERENCE: family_of(inv.question.reference), FLOAT64: FLOAT64}
     answers: dict[str, Mapping[str, np.ndarray]] = {}
     for word, spec in asked(inv).items():
         families[word] = ONNX if word == ONNX else family_of(spec)
-        with contextlib.suppress(EngineError, UsageError), inv.new_runner(spec, exploded.model) as runner:
-            answers[word] = dict(runner.run(fed))
+        with contextlib.suppress(EngineError, UsageError), inv.new_runner(spec, ops.model) as runner:
+            answers[word] = dict(runner.run(ops.feed))
     return [
         Opinion(
             value,

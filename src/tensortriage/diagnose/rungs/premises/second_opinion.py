@@ -11,7 +11,8 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import fp32_floor_of
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.local_errors.local import golden_feed, parts_of, shape_values
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
+from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
 from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -21,7 +22,6 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import explode
 from tensortriage.runs.lab import Mark
 
 QUESTION = "is the reference what the model computes?"
@@ -150,13 +150,12 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
 
 def doubted(inv: Investigation, feed: Feed) -> list[str]:
     """Return the values whose op the reference computes as no healthy engine would, on its own operands."""
-    golden, specs = inv.golden(feed), inv.specs(feed)
+    operands = golden_operands(inv, feed)
+    golden, specs, what = operands.golden, operands.specs, "each op alone"
     excess: dict[str, float] = {}
     for nodes in parts_of(inv, golden):
-        exploded = explode(inv.model, [[name] for name in nodes], specs=specs, shape_values=shape_values(inv, feed))
-        fed = Feed(f"{feed.name} exploded", golden_feed(exploded, golden, feed), feed.origin)
-        values = [name for name in inv.values if name in set(exploded.outputs.values()) and name in golden]
-        floors = floors_of(inv, exploded.model, fed, values, golden=golden, specs=specs, what="each op alone")
-        for name, dispute in outside_envelope(floors, values).items():
+        ops = operands.apart([[name] for name in nodes])
+        floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=specs, what=what)
+        for name, dispute in outside_envelope(floors, ops.values).items():
             excess[name] = dispute.error / dispute.limit if dispute.limit else float("inf")
     return sorted(excess, key=lambda name: -excess[name])[:MOST_DOUBTED]

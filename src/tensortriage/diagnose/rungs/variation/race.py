@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tensortriage.diagnose.measurements.local_errors.local import golden_feed, shape_values
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.explode import explode
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import select_outputs
 from tensortriage.runs.capture import batches
@@ -77,12 +76,11 @@ def _marked(inv: Investigation, feed: Feed, times: int) -> str:
 def _exploded(inv: Investigation, feed: Feed, times: int, *, sessions: int) -> str:
     """Return the first value that differs when every op runs on golden inputs, within a session or between some."""
     nodes = [[node.name] for node in inv.model.graph.nodes if node.op_type != "Constant"]
-    exploded = explode(inv.model, nodes, specs=inv.specs(feed), shape_values=shape_values(inv, feed))
-    fed = golden_feed(exploded, inv.golden(feed), feed)
+    ops = golden_operands(inv, feed).apart(nodes)
     first: dict[str, np.ndarray] = {}
     started = time.perf_counter()
     for _ in range(sessions):
-        if value := _differing(inv, exploded.model, fed, times, first=first):
+        if value := _differing(inv, ops.model, ops.feed.tensors, times, first=first):
             return value
         if time.perf_counter() - started > SECONDS:
             break
