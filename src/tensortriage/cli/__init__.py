@@ -56,6 +56,10 @@ COMMANDS = {
     "inspect": ("tensortriage.cli.groups:inspect", "Look into models, engines, tactics and data."),
     "check": ("tensortriage.cli.groups:check", "Known problems of a model; consistency of an engine; saved results."),
     "engines": ("tensortriage.cli.engines:engines", "List engines, test them, and make environments for them."),
+    "batch": (
+        "tensortriage.cli.batch.command:batch",
+        "Many models, feeds and targets from one file, with what is expected.",
+    ),
     "data": ("tensortriage.cli.data:data", "Merge, concatenate and convert feeds and saved outputs."),
     "template": ("tensortriage.cli.groups:template", "Python files to start from: edit a model, a TensorRT network."),
     "plugin": (

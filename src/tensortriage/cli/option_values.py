@@ -246,6 +246,16 @@ class RepeatValues(CheckValues):
     budget: float | None
 
 
+class BatchValues(TypedDict):
+    """``triage batch``."""
+
+    case: Path
+    jobs: int
+    timeout: float | None
+    memory_limit: str
+    junit: Path | None
+
+
 class OnnxRuntimeValues(TypedDict):
     """Polygraphy's flags for ONNX Runtime."""
 

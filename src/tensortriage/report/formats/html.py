@@ -6,21 +6,16 @@ puts them on the page as text only. Should one of these ever fail, a content sec
 the one script and the one style sheet of this package, by hash, and no network at all.
 """
 
-import base64
-import functools
-import hashlib
-import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from tensortriage.report.document import Report
+from tensortriage.report.html_page import asset, policy, template
 from tensortriage.report.verdict_words import BREAKERS
 from tensortriage.values import text as words
-from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_plain
 
 MAX_ROWS = 12
@@ -32,14 +27,11 @@ _LONGEST_EVIDENCE = 2000
 
 def render(report: Report) -> str:
     """Return a self-contained page; it needs a browser of 2022 or later, and no network."""
-    script = "".join(('"use strict";\n(() => {\n', *map(_asset, _SCRIPTS), "\n})();\n"))
-    style = _asset("report.css")
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
-    return _template().render(
+    script = "".join(('"use strict";\n(() => {\n', *map(asset, _SCRIPTS), "\n})();\n"))
+    style = asset("report.css")
+    return template("report.html.j2", evidence=_evidence).render(
         report=report,
-        policy=policy,
+        policy=policy(style, script),
         # These three are not from the report, or were escaped by `data_block`.
         style=Markup(style),
         script=Markup(script),
@@ -57,52 +49,6 @@ def data_block(report: Report) -> str:
     """
     text = json.dumps(to_plain(report), ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@functools.cache
-def _asset(name: str) -> str:
-    return (importlib.resources.files("tensortriage.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(source: str) -> str:
-    """Return the source expression of an inline element (Content Security Policy Level 3, section 2.3.1)."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
-
-
-@functools.cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_visible,
-        loader=jinja2.FunctionLoader(_asset),
-    )
-    environment.filters |= {
-        "count": words.count,
-        "decibel": words.decibel,
-        "duration": words.duration,
-        "evidence": _evidence,
-        "file_name": _file_name,
-        "magnitude": words.magnitude,
-        "percent": words.percent,
-        "shape": words.shape,
-        "shorten": words.shorten,
-        "times": _times,
-    }
-    return environment.get_template("report.html.j2")
-
-
-def _visible(value: object) -> object:
-    """Make control characters visible in everything the template shows, except in markup of its own."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _times(ratio: float | None) -> str:
-    return words.times(ratio).replace("x", "×")
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
 
 
 def _evidence(evidence: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

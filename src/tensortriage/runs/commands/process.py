@@ -1,9 +1,10 @@
 """Running a command that is not trusted: it may hang, print without end, leave children behind or not exist.
 
 Every command gets a process group of its own, which is killed when the command is over, out of time, or no longer
-wanted. stdout and stderr are read as one stream, in bounded memory.
+wanted. stdout and stderr are read as one stream, in bounded memory, unless stdout is wanted as a file.
 """
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -14,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, BinaryIO, Self
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.transcript import Printed, Transcript
@@ -62,6 +63,7 @@ class Processes:
         folder: Path | None = None,
         timeout_seconds: float | None = None,
         patterns: Sequence[re.Pattern[str]] = (),
+        stdout: Path | None = None,
     ) -> Finished:
         """Run a command to its end.
 
@@ -70,13 +72,16 @@ class Processes:
             folder: Working directory; this process's own by default.
             timeout_seconds: Longest run; None for no limit.
             patterns: Regular expressions to look for in all of its output.
+            stdout: File for its stdout, which is then no part of what it printed.
 
         Raises:
+            OSError: When that file cannot be written.
             UsageError: When there is no such program or it cannot be started (``check-program-missing``).
         """
         started = time.monotonic()
         deadline = None if timeout_seconds is None else started + timeout_seconds
-        process = self._start(words, folder)
+        with contextlib.nullcontext() if stdout is None else stdout.open("wb") as output:
+            process = self._start(words, folder, output)
         transcript = Transcript(patterns)
         try:
             in_time = _read(process, transcript, deadline)
@@ -106,7 +111,9 @@ class Processes:
     ) -> None:
         self.close()
 
-    def _start(self, words: Sequence[str], folder: Path | None) -> subprocess.Popen[bytes]:
+    def _start(
+        self, words: Sequence[str], folder: Path | None, output: BinaryIO | None = None
+    ) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._closed:
                 raise UsageError(
@@ -119,8 +126,8 @@ class Processes:
                     list(words),
                     cwd=folder,
                     stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
+                    stdout=subprocess.PIPE if output is None else output,
+                    stderr=subprocess.STDOUT if output is None else subprocess.PIPE,
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
@@ -132,8 +139,7 @@ class Processes:
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         kill_group(process.pid)
         process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        _read_end(process).close()
         with self._lock:
             self._running.discard(process.pid)
             closed = self._closed
@@ -143,8 +149,7 @@ class Processes:
 
 def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: float | None) -> bool:
     """Read until the command is over; return whether that was in time."""
-    assert process.stdout is not None
-    stream = process.stdout.fileno()
+    stream = _read_end(process).fileno()
     readable = select.poll()
     readable.register(stream, select.POLLIN)
     over: float | None = None
@@ -164,6 +169,12 @@ def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: fl
             transcript.take(chunk)
         else:
             return _wait(process, deadline)
+
+
+def _read_end(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    stream = process.stdout or process.stderr
+    assert stream is not None
+    return stream
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float | None) -> bool:

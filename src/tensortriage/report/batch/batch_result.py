@@ -1,0 +1,108 @@
+"""What a batch ended with: every cell, how its command ended, and whether that was expected."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+BATCH_FORMAT = "tensortriage.batch-result/1"
+
+
+class CellOutcome(enum.Enum):
+    """What became of a cell; the value is the word in files."""
+
+    AS_EXPECTED = "as-expected"
+    UNEXPECTED = "unexpected"
+    SKIPPED = "skipped"
+    NOT_RUN = "not-run"
+    """The batch was interrupted before."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellEnding:
+    """How the command of a cell ended.
+
+    Attributes:
+        code: Exit code, negative for a signal; None when it was ended for its time.
+        seconds: Wall time.
+        verdict: Verdict of a diagnosis, slug of an error; empty without either.
+        summary: One sentence.
+        culprit: Node that a diagnosis names first.
+    """
+
+    code: int | None
+    seconds: float
+    verdict: str = ""
+    summary: str = ""
+    culprit: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellResult:
+    """A cell.
+
+    Attributes:
+        name: What it is called.
+        model, feed, target, command: Names of what is crossed; empty where the command takes none.
+        outcome: What became of it.
+        expected: What was expected, in words.
+        reason: Why it is not as expected, or why it was left out; empty otherwise.
+        note: What the batch file says of it.
+        line: The command line, as it can be typed in the folder of the batch file.
+        ending: How it ended; None when it was not run.
+        kept: Whether it ended so in an earlier run of the batch.
+        folder: Its folder, from that of the batch's case.
+        report: Its page, from there; empty without one.
+    """
+
+    name: str
+    model: str
+    feed: str
+    target: str
+    command: str
+    outcome: CellOutcome
+    expected: str
+    reason: str = ""
+    note: str = ""
+    line: str = ""
+    ending: CellEnding | None = None
+    kept: bool = False
+    folder: str = ""
+    report: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BatchResult:
+    """A batch.
+
+    Attributes:
+        file: The batch file, as it was named.
+        cells: Every cell.
+        seconds: Wall time of this run.
+        created: When it ended, ISO 8601.
+        versions: Of what results depend on.
+    """
+
+    file: str
+    cells: tuple[CellResult, ...]
+    seconds: float
+    created: str = ""
+    versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    format: str = BATCH_FORMAT
+
+    def count_of(self, outcome: CellOutcome) -> int:
+        """Return how many cells ended so."""
+        return sum(cell.outcome is outcome for cell in self.cells)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether cells are left that were not run."""
+        return self.count_of(CellOutcome.NOT_RUN) > 0
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code: 0 when all is as expected; a batch of which nothing ran has shown nothing."""
+        return 0 if self.count_of(CellOutcome.AS_EXPECTED) and not self._bad else 1
+
+    @property
+    def _bad(self) -> int:
+        return self.count_of(CellOutcome.UNEXPECTED) + self.count_of(CellOutcome.NOT_RUN)

@@ -1,0 +1,65 @@
+"""A batch as one page: a table of models and feeds against targets and commands, each cell with a link to its report.
+
+As safe as the report of a case: every expression is escaped, and the page may run no script at all.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from tensortriage.report.batch.batch_result import BatchResult, CellOutcome, CellResult
+from tensortriage.report.html_page import asset, policy, template
+
+SIGNS = {
+    CellOutcome.AS_EXPECTED: "✓",
+    CellOutcome.UNEXPECTED: "✗",
+    CellOutcome.SKIPPED: "–",
+    CellOutcome.NOT_RUN: "…",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OverviewRow:
+    """A row of the table: a model on a feed, with a cell or None for each column."""
+
+    model: str
+    feed: str
+    cells: Sequence[CellResult | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OverviewTable:
+    """Rows of models and feeds, columns of targets and commands; what takes neither has a table of its own."""
+
+    columns: Sequence[tuple[str, str]]
+    rows: Sequence[OverviewRow]
+
+
+def render_overview(result: BatchResult) -> str:
+    """Return a self-contained page; links in it lead to the folders of the cells beside it."""
+    style = asset("report.css") + asset("batch.css")
+    return template("batch.html.j2", sign=SIGNS.__getitem__).render(
+        result=result,
+        tables=tables(result.cells),
+        unexpected=[cell for cell in result.cells if cell.outcome is CellOutcome.UNEXPECTED],
+        counts=[(outcome, result.count_of(outcome)) for outcome in CellOutcome],
+        policy=policy(style),
+        style=Markup(style),
+    )
+
+
+def tables(cells: Sequence[CellResult]) -> list[OverviewTable]:
+    """Return the cells in tables: those of commands that take feeds, and those of commands that take none."""
+    found = []
+    for with_feed in (True, False):
+        part = [cell for cell in cells if bool(cell.feed) is with_feed]
+        columns = list(dict.fromkeys((cell.target, cell.command) for cell in part))
+        places = {(cell.model, cell.feed, cell.target, cell.command): cell for cell in part}
+        rows = [
+            OverviewRow(model, feed, [places.get((model, feed, *column)) for column in columns])
+            for model, feed in dict.fromkeys((cell.model, cell.feed) for cell in part)
+        ]
+        if rows:
+            found.append(OverviewTable(columns, rows))
+    return found

@@ -1,0 +1,67 @@
+"""What pages have in common: one style, escaped templates, and a policy that allows no more than what they hold."""
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+from collections.abc import Callable
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from tensortriage.values import text as words
+from tensortriage.values.printable import printable
+
+
+@functools.cache
+def asset(name: str) -> str:
+    """Return a file of this package."""
+    return (importlib.resources.files("tensortriage.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def policy(style: str, script: str = "") -> str:
+    """Return a content security policy that allows one style sheet and at most one script, by hash, and no network."""
+    scripts = f"script-src {_hash(script)}; " if script else ""
+    return f"default-src 'none'; {scripts}style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+
+def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
+    """Return a template that escapes every expression and makes control characters visible."""
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_visible,
+        loader=jinja2.FunctionLoader(asset),
+    )
+    environment.filters |= {
+        "count": words.count,
+        "decibel": words.decibel,
+        "duration": words.duration,
+        "file_name": _file_name,
+        "magnitude": words.magnitude,
+        "percent": words.percent,
+        "shape": words.shape,
+        "shorten": words.shorten,
+        "times": _times,
+        **filters,
+    }
+    return environment.get_template(name)
+
+
+def _hash(source: str) -> str:
+    """Return the source expression of an inline element (Content Security Policy Level 3, section 2.3.1)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def _visible(value: object) -> object:
+    """Make control characters visible in everything a template shows, except in markup of its own."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _times(ratio: float | None) -> str:
+    return words.times(ratio).replace("x", "×")
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
