@@ -21,7 +21,7 @@ def cell_line(cell: CellResult) -> str:
     said = cell.reason
     if ending is not None and cell.outcome is not CellOutcome.SKIPPED:
         said = cell.reason or ending.verdict or ending.summary
-    when = "" if ending is None else " (earlier)" if cell.kept else f" ({duration(ending.seconds)})"
+    when = "" if ending is None else " (earlier)" if cell.kept else f" ({ending.seconds:.1f} s)"
     return printable(f"{OUTCOME_WORDS[cell.outcome]:<8} {cell.name}: {shorten(said, _SUMMARY)}{when}")
 
 

@@ -52,7 +52,7 @@ def misfit(rule: Expectation | None, ending: CellEnding) -> str:
         return f"{got} instead of {' or '.join(verdicts)}"
     if not verdicts and ending.code not in codes:
         wanted = " or ".join(MEANINGS.get(code, f"exit code {code}") for code in codes)
-        return f"{got} instead of {wanted}"
+        return f"{got} instead of {wanted}" + (f": {ending.summary}" if ending.summary else "")
     culprit = rule.culprit if rule is not None else ""
     if culprit and not fnmatch.fnmatchcase(ending.culprit, culprit):
         return f"culprit {ending.culprit or 'none'} instead of {culprit}"
