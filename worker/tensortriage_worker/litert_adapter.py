@@ -61,7 +61,9 @@ def compile(model: Path, options: Mapping[str, str]) -> "ConvertedSession":
     with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
         started = time.perf_counter()
         content, report = b"", {}  # type: Tuple[bytes, Dict[str, Any]]
-        if not options.get("file"):
+        if options.get("converted"):
+            content, report = _unpacked(Path(options["converted"]).read_bytes())
+        elif not options.get("file"):
             content, report = _converted(model, Path(folder), options["precision"], declared["inputs"])
         elif options.get("observe") == "preserved":
             content, report = _as_converted(model, Path(folder), options, declared["inputs"])
@@ -71,7 +73,9 @@ def compile(model: Path, options: Mapping[str, str]) -> "ConvertedSession":
     if options.get("file"):
         report = _of_file(report, interpreter, _loaded(module, content, options) if content else None)
     session = ConvertedSession(interpreter, declared, report)
-    session.info["conversion_seconds"] = seconds
+    if not options.get("converted"):
+        session.info["conversion_seconds"] = seconds
+    session.converted = _packed(content, report)
     return session
 
 
@@ -87,6 +91,7 @@ class ConvertedSession:
         self.outputs = declared["outputs"]  # type: Optional[List[Dict[str, Any]]]
         self._moved = {spec["name"] for spec in declared["outputs"] if self._channels_are_last(spec)}
         self.info = {}  # type: Dict[str, Any]
+        self.converted = b""
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
         """Run once."""
@@ -128,7 +133,12 @@ class ConvertedSession:
     def answer(
         self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
     ) -> Tuple[Dict[str, Any], List[Item]]:
-        """Run once and hand over ``wanted`` tensors, or tell (with none wanted) which tensor holds which value."""
+        """Run once and hand over ``wanted`` tensors, or tell (with none wanted) which tensor holds which value.
+
+        The question ``converted`` is for what the converter made.
+        """
+        if question == "converted":
+            return {}, [Item("converted", np.frombuffer(self.converted, np.uint8))]
         tensors = {row["name"]: row["index"] for row in self._interpreter.get_tensor_details()}
         if not arguments["wanted"]:
             kept = ("onnx_output_name", "resolved_tflite_tensor_name", "status", "assume_channel_last_layout")
@@ -196,6 +206,15 @@ def _converted(model: Path, folder: Path, precision: str, inputs: List[Dict[str,
         raise AdapterError(AdapterFailure.BUILD, "the converter onnx2tf failed: " + _last_words(done.stdout))
     report = folder / (model.stem + _REPORT)
     return made.read_bytes(), json.loads(report.read_text()) if report.is_file() else {}
+
+
+def _packed(content: bytes, report: Mapping[str, Any]) -> bytes:
+    return len(content).to_bytes(8, "little") + content + json.dumps(report).encode("ascii")
+
+
+def _unpacked(packed: bytes) -> Tuple[bytes, Dict[str, Any]]:
+    end = 8 + int.from_bytes(packed[:8], "little")
+    return packed[8:end], json.loads(packed[end:])
 
 
 def _as_converted(

@@ -29,6 +29,7 @@ from tensortriage_worker.supervisor import resident_bytes
 ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
     "litert": "tensortriage_worker.litert_adapter",
+    "mnn": "tensortriage_worker.mnn_adapter",
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",

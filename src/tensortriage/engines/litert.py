@@ -6,7 +6,6 @@ the file that runs, without marking them as outputs. Files have fixed shapes: on
 
 import dataclasses
 import functools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tensortriage.engines.base import Availability, Limits, Plan
-from tensortriage.engines.feed_checks import build_failed, checked_feed
+from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.by_shape import Build, SessionByShape
+from tensortriage.engines.process.conversions import Conversions
+from tensortriage.engines.process.converted import by_values, declared, opened
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import UsageError
 from tensortriage.values.dtype import Precision
-from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
     from tensortriage.model.ir.graph import Graph
@@ -52,6 +52,7 @@ class LiteRtEngine:
     def __init__(self, *, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._isolated = IsolatedEngine("litert", title=TITLE, limits=self.limits)
+        self._conversions = Conversions(self._isolated, ("precision", "declared"))
 
     def availability(self) -> Availability:
         """Say that it needs an environment of its own: the converter pins what this package needs newer."""
@@ -100,24 +101,18 @@ class LiteRtEngine:
             EngineMissing: When runtime or converter are not to be had there.
             EngineError: When the build fails, crashes, hangs or runs out of memory.
         """
-        from tensortriage.model.model import Model
-
         words = _words(read_options(options, self.options))
-        try:
-            loaded = Model.load(model.absolute())
-        except ModelError as error:
-            raise build_failed(TITLE, error.message, cure=error.cure) from error
-        return LiteRtSession(loaded, functools.partial(self._built, words=words), words.get("observe", ""))
+        return LiteRtSession(
+            opened(TITLE, model), functools.partial(self._built, words=words), words.get("observe", "")
+        )
+
+    def keep_in(self, folder: Path, *, engines: bool) -> None:
+        """Keep conversions in a folder; see `tensortriage.engines.base.KeepsEngines`."""
+        if engines:
+            self._conversions.keep_in(folder)
 
     def _built(self, path: Path, model: "Model", *, words: Mapping[str, str]) -> IsolatedSession:
-        from tensortriage.model.shape_inference.value_specs import value_specs
-
-        known = value_specs(model)
-        outputs = [known.get(spec.name, spec) for spec in model.outputs]
-        told = {"inputs": _rows(model.inputs), "outputs": _rows(outputs)}
-        return self._isolated.compile(
-            path, {**words, "declared": json.dumps(told)}, files=("file",) if "file" in words else ()
-        )
+        return self._conversions.compile(path, model, {**words, "declared": declared(model)})
 
 
 class LiteRtSession(SessionByShape):
@@ -135,19 +130,15 @@ class LiteRtSession(SessionByShape):
 
     def plan(self) -> Plan | None:
         """Return the operators of the file and the ONNX nodes that each executes; None for a file without a report."""
-        from tensortriage.engines.region_nodes import place
-
         plan = self.built_for_any().plan()
         if plan is None or not any(region.nodes for region in plan.regions):
             return None
         graph = self._model.graph
-        named = [
-            [node.name for value in region.nodes if (node := graph.producer(_in_model(value, graph))) is not None]
+        plain = [
+            dataclasses.replace(region, nodes=tuple(_in_model(value, graph) for value in region.nodes))
             for region in plan.regions
         ]
-        placed = place(named, graph, [spec.name for spec in self.inputs])
-        regions = zip(plan.regions, placed, strict=True)
-        return Plan(tuple(dataclasses.replace(region, nodes=nodes) for region, nodes in regions))
+        return by_values(Plan(tuple(plain)), self._model, [spec.name for spec in self.inputs])
 
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ``(value, array)`` for those of the wanted values that a tensor of the file holds.
@@ -211,17 +202,6 @@ def _fits(found: tuple[int, ...], declared: Sequence[int | str | None]) -> bool:
 def _in_model(value: str, graph: "Graph") -> str:
     plain = value.removeprefix(_SLASHED)
     return plain if value not in graph.values and plain in graph.values else value
-
-
-def _rows(specs: Sequence[ValueSpec]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": spec.name,
-            "dtype": spec.dtype.label if spec.dtype else None,
-            "shape": list(spec.shape) if spec.shape is not None else None,
-        }
-        for spec in specs
-    ]
 
 
 def _words(given: Options) -> dict[str, str]:

@@ -28,6 +28,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "openvino": "tensortriage.engines.openvino:OpenVinoEngine",
         "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
         "litert": "tensortriage.engines.litert:LiteRtEngine",
+        "mnn": "tensortriage.engines.mnn:MnnEngine",
         "torch": "tensortriage.engines.torch.engine:TorchEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }

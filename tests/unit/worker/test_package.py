@@ -11,7 +11,7 @@ from tensortriage.engines.process.workers import _package_texts
 
 HOME = Path(tensortriage_worker.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
-ENGINES = {"ai_edge_litert", "ml_dtypes", "onnxruntime", "openvino"}  # imported where present, inside functions
+ENGINES = {"MNN", "ai_edge_litert", "ml_dtypes", "onnxruntime", "openvino"}  # imported where present, inside functions
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())

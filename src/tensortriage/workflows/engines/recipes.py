@@ -41,6 +41,7 @@ RECIPES: Mapping[str, Recipe] = {
         unpinned=("onnx2tf", "numpy", "ml_dtypes"),
         python=(3, 12),
     ),
+    "mnn": Recipe("mnn", "MNN", ("MNN==3.6.1", *_WORKER)),
     "onnxruntime": Recipe("onnxruntime", "onnxruntime", ("onnxruntime==1.32.0", *_WORKER)),
     "openvino": Recipe("openvino", "openvino", ("openvino==2026.4.1", *_WORKER)),
     "qnn": Recipe(

@@ -1,0 +1,82 @@
+"""Converted files kept in a folder by content: what a converter made of a model is made once per case.
+
+Converters take seconds, and one diagnosis asks for the same file several times: deployed, watched, at other settings
+of the runtime. What identifies a conversion is the model, the options that the converter reads, and the packages that
+are installed where it runs.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
+from tensortriage.engines.process.workers import packages_digest
+from tensortriage.values.files import placed
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
+
+CONVERTED = "converted"
+"""Option of adapters that takes a kept conversion, and the question that hands one over."""
+_logger = logging.getLogger(__name__)
+
+
+class Conversions:
+    """Builds in a worker whose adapter converts first, or takes what was converted before.
+
+    An adapter that takes part understands the option ``converted``, a file that it wrote, and its sessions answer the
+    question ``converted`` with that file's bytes; they tell ``conversion_seconds``.
+
+    Args:
+        isolated: The adapter.
+        words: The options that the converter reads.
+    """
+
+    def __init__(self, isolated: IsolatedEngine, words: Sequence[str]) -> None:
+        self._isolated = isolated
+        self._words = tuple(words)
+        self._folder: Path | None = None
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep what is converted from now on in a folder."""
+        self._folder = folder
+
+    def compile(self, path: Path, model: "Model", words: Mapping[str, str]) -> IsolatedSession:
+        """Build an ONNX file, converting it unless that was done before.
+
+        Args:
+            path: The file.
+            model: What it holds.
+            words: Options for the adapter.
+
+        Raises:
+            TriageError: As `IsolatedEngine.compile`.
+        """
+        given = ("file",) if words.get("file") else ()
+        if self._folder is None or given:
+            return self._isolated.compile(path, words, files=given)
+        kept = self._folder / f"{self._key(model, words)}.converted"
+        if kept.is_file():
+            _logger.info("%s: a conversion of this model is in the case", self._isolated.title)
+            return self._isolated.compile(path, {**words, CONVERTED: str(kept)}, files=(CONVERTED,))
+        session = self._isolated.compile(path, words)
+        try:
+            _logger.info("%s: converted in %.3f s", self._isolated.title, session.info["conversion_seconds"])
+            content = session.answer(CONVERTED)[1][CONVERTED]
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with placed(kept) as file:
+                file.write(content.data)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _key(self, model: "Model", words: Mapping[str, str]) -> str:
+        names = [[node.name, *node.inputs, *node.outputs] for node in model.graph.nodes]
+        read = {key: words[key] for key in self._words if key in words}
+        place = packages_digest(words["worker"]) if "worker" in words else ""
+        told = [self._isolated.adapter, model.fingerprint, names, sorted(read.items()), place]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]

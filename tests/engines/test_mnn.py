@@ -1,0 +1,92 @@
+"""MNN behind its own converter, where its environment was made (``triage engines install mnn``)."""
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+from diagnosing import ask, step
+from tensortriage.engines.mnn import MnnEngine
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.errors import BuildFailed
+from tensortriage.model.model import Model
+from tensortriage.model.transforms.mark_outputs import mark_outputs
+from tensortriage.testing import check_engine_conformance
+from tensortriage.workflows.engines.environments import environments
+
+MADE = [environment for environment in environments() if environment.engine == "mnn"]
+pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install mnn")
+ENGINE = MnnEngine()
+OPTIONS = {"worker": MADE[0].python} if MADE else {}
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MODEL = EXAMPLES / "digits_cnn.onnx"
+IMAGES = np.load(EXAMPLES / "digits.npz")["image"]
+
+
+def test_it_conforms():
+    report = check_engine_conformance(ENGINE, OPTIONS)
+    assert len(report.passed) + len(report.refused) >= 30
+
+
+def test_inner_values_are_those_of_the_model(tmp_path):
+    loaded = Model.load(MODEL)
+    values = [value for node in loaded.graph.nodes for value in node.outputs]
+    right = OnnxRuntimeEngine().compile(
+        mark_outputs(loaded, values).save(tmp_path / "marked.onnx"), {"optimization": "none"}
+    )
+    session = ENGINE.compile(MODEL, ENGINE.observing(OPTIONS))
+    with closing(right), closing(session):
+        expected = right.run({"image": IMAGES[:3]})
+        found = dict(session.captured({"image": IMAGES[:3]}, values))
+        plan = session.plan()
+    assert len(found) >= 15
+    for name, array in found.items():  # both compute in float32; the largest value is about 6
+        np.testing.assert_allclose(array, expected[name], atol=1e-4, err_msg=name)
+    assert {name for region in plan.regions for name in region.nodes} == {node.name for node in loaded.graph.nodes}
+
+
+def test_a_model_is_converted_once_per_case(tmp_path):
+    engine = MnnEngine()
+    engine.keep_in(tmp_path, engines=True)
+    with closing(engine.compile(MODEL, OPTIONS)) as session:
+        first = session.run({"image": IMAGES[:3]})["logits"]
+        assert session.info["conversion_seconds"] > 0
+    assert len(list(tmp_path.iterdir())) == 1
+    with closing(engine.compile(MODEL, {**OPTIONS, "threads": "2"})) as session:  # the runtime's business
+        np.testing.assert_allclose(session.run({"image": IMAGES[:3]})["logits"], first, atol=1e-5)
+        assert "conversion_seconds" not in session.info
+    with closing(engine.compile(MODEL, {**OPTIONS, "gelu": "exact"})) as session:
+        assert session.info["conversion_seconds"] > 0
+
+
+def test_a_refusal_is_told_in_the_words_of_the_converter(tmp_path):
+    text = '<ir_version: 8, opset_import: ["": 17, "mine": 1]> g (float[2] x) => (float[2] y) { y = mine.Unheard(x) }'
+    onnx.save(parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(BuildFailed, match=r"mnnconvert failed: .*Unheard"):
+        ENGINE.compile(tmp_path / "m.onnx", OPTIONS)
+
+
+def test_an_approximated_gelu_is_rounding_and_told_so(tmp_path):
+    verdict, _ = ask(tmp_path, EXAMPLES / "digits_vit.onnx", {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python}")
+    assert verdict.verdict == "rounding"
+    assert "Div + Erf + Add + Mul + Mul as one: approximated function" in verdict.summary
+    answer = step(verdict, "at which configuration does it break?").answer
+    assert answer == "right with precision=fp32,gelu=exact, wrong with as given"
+
+
+def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
+    """The ONNX model is right, op by op: only the run of the file itself shows the fault."""
+    engine = MnnEngine()
+    engine.keep_in(tmp_path / "kept", engines=True)
+    engine.compile(MODEL, OPTIONS).close()
+    content = next((tmp_path / "kept").iterdir()).read_bytes()
+    weight = next(w for w in onnx.load(MODEL).graph.initializer if w.name == "block2.conv2.weight")
+    array = numpy_helper.to_array(weight)
+    assert array.tobytes() in content
+    file = tmp_path / "edited.mnn"
+    file.write_bytes(content.replace(array.tobytes(), (array * np.float32(1.1)).tobytes()))
+    verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python},file={file}")
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "/block2/conv2/Conv")

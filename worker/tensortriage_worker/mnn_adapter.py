@@ -1,0 +1,209 @@
+"""MNN: its converter makes a .mnn file of the model as part of the build, and MNN's module API runs it.
+
+Seen with MNN 3.6.1: values that are not fused away keep their ONNX names; int64 and bool become int32, float16 and
+float64 float32. The converter's command line installs a package with pip and reports to its maker when it is used, so
+the function behind it is called instead, in a process of its own: it may end the process that calls it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.exchange import Item
+
+_CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
+_SWITCHES = {"fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
+_RUNTIME = {"fp32": "high", "fp16": "low", "int8": "high"}
+_INSTALL = "triage engines install mnn"
+_SAID_LINES = 6
+_WHOLE = frozenset({"int64", "uint64", "uint32", "int16", "uint16", "int8", "uint8", "bool"})
+_REAL = frozenset({"float64", "float16"})
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return the version of MNN, which has runtime and converter."""
+    return {"version": _library()[0].version()}
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "MnnSession":
+    """Convert an ONNX file, unless options ``file`` or ``converted`` name a converted one, and load it."""
+    libraries = _library()
+    declared = json.loads(options["declared"])
+    given = options.get("converted") or options.get("file")
+    started = time.perf_counter()
+    content = Path(given).read_bytes() if given else _converted(model, options)
+    seconds = time.perf_counter() - started
+    session = MnnSession(libraries, content, declared, options)
+    if not given:
+        session.info["conversion_seconds"] = seconds
+    return session
+
+
+class MnnSession:
+    """A loaded file; see `AdapterSession`."""
+
+    def __init__(
+        self, libraries: Tuple[Any, Any, Any], content: bytes, declared: Mapping[str, Any], options: Mapping[str, str]
+    ) -> None:
+        _, self._nn, self._expr = libraries
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-mnn-")
+        self._path = str(Path(self._folder.name) / "model.mnn")
+        Path(self._path).write_bytes(content)
+        self.inputs = declared["inputs"]  # type: Optional[List[Dict[str, Any]]]
+        self.outputs = declared["outputs"]  # type: Optional[List[Dict[str, Any]]]
+        self.info = {}  # type: Dict[str, Any]
+        runtime = {"backend": "CPU", "precision": _RUNTIME[options["precision"]]}  # type: Dict[str, Any]
+        self._told = (
+            "float32" if runtime["precision"] == "high" else ""
+        )  # with "low" the device decides, and tells nobody
+        runtime["numThread"] = int(options.get("threads", "1"))
+        self._manager = self._nn.create_runtime_manager((runtime,))
+        try:
+            self._variables = self._expr.load_as_dict(self._path) or {}
+        except Exception as error:
+            raise AdapterError(AdapterFailure.BUILD, "the file cannot be read: {}".format(error)) from error
+        names = [spec["name"] for spec in declared["inputs"]]
+        self._fed = [name for name in names if name in self._variables]
+        wanted = [spec["name"] for spec in declared["outputs"]]
+        lacking = [name for name in wanted if name not in self._variables]
+        if lacking:
+            message = "the converted file has no value '{}', which is an output of the model".format(lacking[0])
+            raise AdapterError(AdapterFailure.BUILD, message)
+        self._module = self._loaded(wanted)
+
+    def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
+        """Run once."""
+        specs = {spec["name"]: spec for spec in self.outputs or ()}
+        for name, array in zip(specs, self._results(self._module, feed)):  # noqa: B905 - Python 3.8
+            label = specs[name]["dtype"] or array.dtype.name
+            if label in _WHOLE or label in _REAL:
+                array = array.astype(label)
+            if specs[name]["shape"] == [] and array.size == 1:
+                array = array.reshape(())
+            yield Item(name, array, label if label == array.dtype.name else array.dtype.name)
+
+    def plan(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the operators that the outputs need, in an order in which they can run."""
+        rows = []  # type: List[Dict[str, Any]]
+        for name, variable in self._in_order():
+            kind = str(variable.op_type)
+            if kind not in ("Input", "Const"):
+                told = self._told if str(variable.dtype).endswith("float") else ""
+                rows.append({"name": name, "nodes": [name], "kind": kind, "precision": told, "implementation": ""})
+        return rows
+
+    def answer(
+        self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
+    ) -> Tuple[Dict[str, Any], List[Item]]:
+        """Hand over the converted file, or those of the ``wanted`` values that the file has."""
+        if question == "converted":
+            return {}, [Item("converted", np.frombuffer(Path(self._path).read_bytes(), np.uint8))]
+        reached = {name for name, _ in self._in_order()}
+        wanted = [name for name in arguments["wanted"] if name in reached]
+        if wanted:
+            for name, array in zip(wanted, self._results(self._loaded(wanted), feed)):  # noqa: B905 - Python 3.8
+                spill.add(Item(name, array))
+        return {}, []
+
+    def close(self) -> None:
+        """Release the module and its file."""
+        self._module = self._manager = None
+        self._variables = {}
+        self._folder.cleanup()
+
+    def _loaded(self, outputs: List[str]) -> Any:
+        try:
+            module = self._nn.load_module_from_file(self._path, self._fed, outputs, runtime_manager=self._manager)
+        except Exception as error:
+            raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the file: {}".format(error)) from error
+        if module is None:
+            raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the converted file")
+        return module
+
+    def _results(self, module: Any, feed: Mapping[str, Item]) -> Iterator[np.ndarray]:
+        constants = []
+        for name in self._fed:
+            array = np.ascontiguousarray(feed[name].array)
+            if array.dtype.name in _WHOLE:
+                array = _narrowed(name, array)
+            elif array.dtype.name in _REAL:
+                array = array.astype(np.float32)
+            kind = self._expr.int if array.dtype.kind in "iu" else self._expr.float
+            constants.append(self._expr.const(array, list(array.shape), self._expr.NCHW, kind))
+        try:
+            found = module.forward(constants)
+        except Exception as error:
+            raise AdapterError(AdapterFailure.RUN, " ".join(str(error).split())) from error
+        if not found:
+            raise AdapterError(AdapterFailure.RUN, "MNN gave no result")
+        for variable in found if isinstance(found, (list, tuple)) else [found]:
+            if str(variable.data_format).endswith("NC4HW4"):
+                variable = self._expr.convert(variable, self._expr.NCHW)
+            try:
+                yield np.array(variable.read())
+            except Exception as error:
+                raise AdapterError(AdapterFailure.RUN, "MNN gave no result: {}".format(error)) from error
+
+    def _in_order(self) -> List[Tuple[str, Any]]:
+        placed = {}  # type: Dict[str, Any]
+        pending = [self._variables[spec["name"]] for spec in self.outputs or ()]
+        while pending:
+            variable = pending[-1]
+            rest = [source for source in variable.inputs if source.name not in placed]
+            if variable.name in placed or not rest:
+                placed.setdefault(pending.pop().name, variable)
+            else:
+                pending.extend(rest)
+        return list(placed.items())
+
+
+def _converted(model: Path, options: Mapping[str, str]) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="triage-mnn-") as folder:
+        made = Path(folder) / "model.mnn"
+        words = ["-f", "ONNX", "--modelFile", str(model), "--MNNModel", str(made), "--bizCode", "triage"]
+        words += ["--optimizeLevel", options["optimize"], "--useGeluApproximation", options["gelu"]]
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _CONVERT, *words, *_SWITCHES.get(options["precision"], [])],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if not made.is_file() or done.returncode:
+            raise AdapterError(AdapterFailure.BUILD, "the converter mnnconvert failed: " + _last_words(done.stdout))
+        return made.read_bytes()
+
+
+def _last_words(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("The device supports")]
+    return " | ".join(lines[-_SAID_LINES:]) or "it said nothing"
+
+
+def _narrowed(name: str, array: np.ndarray) -> np.ndarray:
+    bounds = np.iinfo(np.int32)
+    if array.size and array.dtype.kind != "b" and not bounds.min <= int(array.min()) <= int(array.max()) <= bounds.max:
+        message = "input '{}' has values beyond int32, and MNN knows no wider whole numbers".format(name)
+        raise AdapterError(AdapterFailure.RUN, message)
+    return array.astype(np.int32)
+
+
+def _library() -> Tuple[Any, Any, Any]:
+    try:
+        import MNN
+        import MNN.expr as expr
+        import MNN.nn as nn
+    except ImportError as error:
+        message = "MNN cannot be imported: {}".format(" ".join(str(error).split()))
+        raise AdapterError(AdapterFailure.MISSING, message, "mnn-missing", _INSTALL) from error
+    return MNN, nn, expr
