@@ -131,7 +131,6 @@ def _result(
     verdict = interview.verdict(kept)
     assert verdict is not None  # nothing is kept that was not asked about
     ordered = problem.ordered(kept)
-    removals = {item: interview.verdict(kept - {item}) for item in ordered}
     proven = shown is not Minimality.BUDGET and not interview.rate.always
     return SearchResult(
         kept=ordered,
@@ -139,7 +138,7 @@ def _result(
         minimality=shown,
         block_items=state.block_items if state is not None and shown is Minimality.BLOCK_MINIMAL else 0,
         stop=stop,
-        removals={item: answer for item, answer in removals.items() if answer is not None},
+        removals=interview.removals(kept),
         checks=len(interview.history),
         candidates=interview.candidates,
         cache_hits=interview.cache_hits,

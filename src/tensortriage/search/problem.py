@@ -17,6 +17,10 @@ T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
 
 
+REMEMBERED = 8
+"""Candidates whose order is kept: the one that is asked about, what is left so far, and those around them."""
+
+
 class CandidateOutcome(enum.Enum):
     """What a candidate did; the value is the word in files."""
 
@@ -114,17 +118,29 @@ class SearchProblem(Generic[T]):
         """Return the weight of an item."""
         return self.weights.get(item, 1.0)
 
-    def size(self, candidate: Iterable[T]) -> float:
+    def size(self, candidate: frozenset[T]) -> float:
         """Return the weight of a candidate; exact whatever the order."""
-        return math.fsum(self.weight(item) for item in candidate)
+        heavy = [weight for item, weight in self.weights.items() if item in candidate]
+        return math.fsum(heavy) + (len(candidate) - len(heavy))
 
     def suspected(self, item: T) -> float:
         """Return the suspicion of an item."""
         return self.suspicion.get(item, 0.0)
 
     def ordered(self, candidate: Iterable[T]) -> tuple[T, ...]:
-        """Return items in the order of the problem."""
+        """Return items in the order of the problem; the last few sets are remembered."""
+        return self._sorted(candidate) if isinstance(candidate, frozenset) else self._sort(candidate)
+
+    def _sort(self, candidate: Iterable[T]) -> tuple[T, ...]:
         return tuple(sorted(candidate, key=self.position.__getitem__))
+
+    def _pick(self, candidate: frozenset[T]) -> tuple[T, ...]:
+        many = len(candidate) * len(candidate).bit_length() > len(self.items)  # then going through all is faster
+        return tuple(filter(candidate.__contains__, self.items)) if many else self._sort(candidate)
+
+    @functools.cached_property
+    def _sorted(self) -> Callable[[frozenset[T]], tuple[T, ...]]:
+        return functools.lru_cache(maxsize=REMEMBERED)(self._pick)
 
 
 def _invalid(reason: str) -> UsageError:

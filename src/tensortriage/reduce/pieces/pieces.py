@@ -6,7 +6,7 @@ uses. What goes wrong inside shows there. It may be cut *marked* as well, with e
 """
 
 import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Pieces:
         units = inseparable_units(model)
         self._members = {unit[0].name: tuple(node.name for node in unit) for unit in units}
         self._item_of = {name: item for item, names in self._members.items() for name in names}
+        self._place = {node.name: node.index for node in model.graph.nodes}
+        self._neighbours: dict[str, tuple[str, ...]] = {}
         self.items: tuple[str, ...] = tuple(self._members)
 
     @property
@@ -68,8 +70,13 @@ class Pieces:
         """Return the item that a node belongs to; None for Constant nodes, which come along with their users."""
         return self._item_of.get(node)
 
-    def neighbours(self, item: str) -> Iterable[str]:
+    def neighbours(self, item: str) -> tuple[str, ...]:
         """Return the items that make what an item uses, or use what it makes."""
+        if item not in self._neighbours:
+            self._neighbours[item] = tuple(dict.fromkeys(self._around(item)))
+        return self._neighbours[item]
+
+    def _around(self, item: str) -> Iterator[str]:
         graph = self.model.graph
         for name in self._members[item]:
             node = graph.node(name)
@@ -97,15 +104,14 @@ class Pieces:
 
     def nodes(self, candidate: Iterable[str]) -> tuple[str, ...]:
         """Return the nodes of a candidate, in topological order, with all that belongs to it by the ends kept."""
-        names = {name for item in candidate for name in self._members[item]}
-        graph = self.model.graph
-        if self._ends is Ends.KEEP_INPUTS:
+        single = len(self._members) == len(self._item_of)
+        names = [*candidate] if single else [name for item in candidate for name in self._members[item]]
+        if self._ends is not Ends.BOTH:
+            graph = self.model.graph
             values = [value for name in names for value in graph.node(name).outputs]
-            names |= {node.name for node in graph.ancestors(values)}
-        elif self._ends is Ends.KEEP_OUTPUTS:
-            values = [value for name in names for value in graph.node(name).outputs]
-            names |= {node.name for node in graph.descendants(values)}
-        return tuple(node.name for node in graph.nodes if node.name in names and node.name in self._item_of)
+            with_them = graph.ancestors(values) if self._ends is Ends.KEEP_INPUTS else graph.descendants(values)
+            names = list({*names, *(node.name for node in with_them if node.name in self._item_of)})
+        return tuple(sorted(names, key=self._place.__getitem__))
 
     def is_whole(self, nodes: Sequence[str]) -> bool:
         """Whether these are all the nodes there are."""

@@ -40,6 +40,7 @@ class Desk(Generic[T]):
         self._key = key
         self._answers: dict[OracleQuestion[T], OracleAnswer] = {}
         self._under_way: set[OracleQuestion[T]] = set()
+        self._last: tuple[tuple[T, ...], str] | None = None  # a candidate and its key, which many items make dear
         self.fresh = 0
         self.fresh_seconds = 0.0
 
@@ -84,5 +85,6 @@ class Desk(Generic[T]):
             self._cache.put(self._name(question), text, answer.verdict, seconds=answer.seconds)
 
     def _name(self, question: OracleQuestion[T]) -> str:
-        key = self._key(question.candidate)
-        return f"{key}#{question.attempt}"
+        if self._last is None or self._last[0] is not question.candidate:
+            self._last = question.candidate, self._key(question.candidate)
+        return f"{self._last[1]}#{question.attempt}"

@@ -92,6 +92,16 @@ class Interview(Generic[T]):
         runs = self._runs.get(candidate)
         return _overall(runs) if runs else None
 
+    def removals(self, candidate: Candidate[T]) -> dict[T, OracleVerdict]:
+        """Return what is known of a candidate without one of its items, for every item of which anything is."""
+        asked = {
+            item: _overall(runs)
+            for smaller, runs in self._runs.items()
+            if runs and len(smaller) == len(candidate) - 1 and smaller < candidate
+            for item in candidate - smaller
+        }
+        return {item: asked[item] for item in self._problem.ordered(asked)}
+
     def expect(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict that asking will give, where that is known already."""
         answer = self._desk.known(OracleQuestion(self._problem.ordered(candidate), 0))

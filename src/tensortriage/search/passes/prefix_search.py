@@ -30,9 +30,10 @@ def narrow(state: SearchState[T]) -> Dialogue[T]:
     """Shrink to the items that are probably needed; cheap, and right unless cuts hid the fault."""
     shares, gaps = FIRST_SHARES, list[int]()
     trust = Trust(state.false_pass)
-    suspect = max(state.problem.ordered(state.current), key=state.problem.suspected)
-    if state.problem.suspected(suspect) > 0.0:
-        state.believed = [suspect]
+    if state.problem.suspicion:
+        suspect = max(state.problem.ordered(state.current), key=state.problem.suspected)
+        if state.problem.suspected(suspect) > 0.0:
+            state.believed = [suspect]
     while pool := state.current.difference(state.believed):
         missing = _missing(len(state.believed), len(pool), gaps)
         if missing >= DENSE * len(pool) and len(pool) > SMALL:

@@ -9,7 +9,9 @@ found tells which reading holds, by Bayes' rule.
 
 import dataclasses
 import enum
+import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic
 
@@ -21,6 +23,10 @@ LEAST_SHARE = 0.1
 """No reading is ever given up."""
 LATEST = 4
 """So many of the items found last say what lies between them; a walk through the graph for each."""
+
+NEAREST = 4096
+"""Items whose steps from what was found are counted; of those farther away only the order of the problem says more.
+With the fall above, all of them together have 1 % of the chance of the near ones, and graphs are larger."""
 
 
 class PointerReading(enum.Enum):
@@ -69,17 +75,18 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
         shares: Chance that each reading is the right one, up to a factor.
     """
     ordered = problem.ordered(pool)
-    weights = [problem.weight(item) for item in ordered]
+    weights = [problem.weight(item) for item in ordered] if problem.weights else [1.0] * len(ordered)
     said = {PointerReading.ANYWHERE: _normal(weights)}
     if found:
         said[PointerReading.NEAR] = _by_nearness(problem, ordered, found)
-    if any(problem.suspected(item) > 0.0 for item in ordered):
+    if problem.suspicion and any(problem.suspected(item) > 0.0 for item in ordered):
         said[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
     total = math.fsum(shares[reading] for reading in said)
-    parts = {reading: [shares[reading] / total * value for value in values] for reading, values in said.items()}
+    parts = {reading: _scaled(values, shares[reading] / total) for reading, values in said.items()}
     chances = [math.fsum(values) for values in zip(*parts.values(), strict=True)]
     # Per weight: a heavy item has a high chance because it holds much, not because each part of it is suspect.
-    order = sorted(range(len(ordered)), key=lambda i: (-chances[i] / weights[i], i))
+    density = list(map(operator.truediv, chances, weights))
+    order = sorted(range(len(ordered)), key=density.__getitem__, reverse=True)  # equal ones stay in their order
     return Ranking(
         tuple(ordered[i] for i in order),
         tuple(chances[i] for i in order),
@@ -88,10 +95,10 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
 
 
 def distances(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
-    """Return the number of steps from the nearest source, for every item that can be reached."""
+    """Return the number of steps from the nearest source, for the nearest `NEAREST` items that can be reached."""
     steps = dict.fromkeys(sources, 0)
     edge = list(sources)
-    while edge:
+    while edge and len(steps) < NEAREST:
         reached: list[T] = []
         for item in edge:
             for neighbour in problem.neighbours(item):
@@ -110,16 +117,32 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
     """
     steps = distances(problem, found)
     walks = [distances(problem, [item]) for item in found[-LATEST:]] if len(found) > 1 else []
-    position = problem.position
-    places = [position[item] for item in found]
+    apart = _apart(len(problem.items), [problem.position[item] for item in found])
+    beside = [apart[problem.position[item]] for item in items]
 
-    def closeness(index: int) -> tuple[float, float, float, int, int]:
+    def closeness(index: int) -> tuple[int, float, float, int, int]:
         item = items[index]
         detour = sum(walk.get(item, math.inf) for walk in walks)
-        beside = min(abs(position[item] - place) for place in places)
-        return (steps.get(item, math.inf), detour, -problem.suspected(item), beside, index)
+        return (steps[item], detour, -problem.suspected(item), beside[index], index)
 
-    return _by_rank(sorted(range(len(items)), key=closeness))
+    near = sorted((index for index, item in enumerate(items) if item in steps), key=closeness)
+    far = sorted((index for index, item in enumerate(items) if item not in steps), key=beside.__getitem__)
+    if problem.suspicion:
+        far.sort(key=lambda index: -problem.suspected(items[index]))
+    return _by_rank([*near, *far])
+
+
+def _apart(count: int, places: Sequence[int]) -> list[int]:
+    """Return for each of so many positions how far the nearest of some places is."""
+    found = sorted(places)
+    middles = [(left + right) // 2 for left, right in itertools.pairwise(found)]
+    apart: list[int] = []
+    for place, begin, end in zip(
+        found, [0, *(m + 1 for m in middles)], [*(m + 1 for m in middles), count], strict=True
+    ):
+        apart.extend(range(place - begin, 0, -1))
+        apart.extend(range(end - max(begin, place)))
+    return apart
 
 
 def _by_suspicion(amounts: Sequence[float]) -> list[float]:
@@ -136,6 +159,10 @@ def _by_rank(order: Sequence[int]) -> list[float]:
     for place, index in enumerate(order, start=1):
         chances[index] = place**-FALL
     return _normal(chances)
+
+
+def _scaled(amounts: Sequence[float], factor: float) -> list[float]:
+    return [factor * amount for amount in amounts]
 
 
 def _normal(amounts: Sequence[float]) -> list[float]:

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from search_oracles import chain, fault, problem_of
+from tensortriage.search.passes import ranking as ranking_module
 from tensortriage.search.passes.ranking import FIRST_SHARES, LEAST_SHARE, PointerReading, distances, rank
 
 
@@ -57,3 +58,28 @@ def test_of_near_items_those_between_what_was_found_come_first():
     # Steps from the nearer of 3 and 5: 1 for 2, 4, 6; only 4 lies between them. Without that, 2 would be the first.
     problem = problem_of(fault(items=9), 9, neighbours=chain(9).__getitem__)
     assert rank(problem, set(range(9)) - {3, 5}, [3, 5]).items[:3] == (4, 2, 6)
+
+
+@pytest.mark.parametrize("places", [[0], [7], [3, 11], [11, 0, 6]])
+def test_items_beyond_the_nearest_are_ranked_by_the_order_of_the_problem_alone(places, monkeypatch):
+    """Walks through a large graph end early; without any steps, distance in the order says the same on a chain."""
+    count = 12
+    problem = problem_of(fault(items=count), count, neighbours=chain(count).__getitem__)
+    pool = set(range(count)) - set(places)
+    monkeypatch.setattr(ranking_module, "NEAREST", 0)
+    items = rank(problem, pool, places).items
+    assert [min(abs(item - place) for place in places) for item in items] == sorted(
+        min(abs(item - place) for place in places) for item in pool
+    )
+
+
+def test_a_walk_visits_no_more_of_a_large_graph_than_it_uses():
+    count = 3 * ranking_module.NEAREST
+    links, visited = chain(count), []
+
+    def neighbours(item):
+        visited.append(item)
+        return links[item]
+
+    rank(problem_of(fault(items=count), count, neighbours=neighbours), range(count), [count // 2])
+    assert len(visited) <= ranking_module.NEAREST + 2
