@@ -4,14 +4,15 @@ A feed of other shapes is another build. Without open dimensions the model is bu
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensortriage.engines.feed_checks import checked_feed, closed
+from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.process.isolated import IsolatedSession
+from tensortriage.engines.process.rebuilt_session import RebuiltSession
 from tensortriage.errors import BuildFailed
 from tensortriage.values.spec import ValueSpec
 
@@ -22,7 +23,7 @@ Build = Callable[[Path, "Model"], IsolatedSession]
 """Builds a file; the model beside it is what the file holds."""
 
 
-class SessionByShape:
+class SessionByShape(RebuiltSession):
     """A model in a worker, built for the shapes that are fed.
 
     Args:
@@ -33,26 +34,17 @@ class SessionByShape:
     """
 
     def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool) -> None:
-        self.inputs: Sequence[ValueSpec] = tuple(model.inputs)
-        self.outputs: Sequence[ValueSpec] = tuple(model.outputs)
-        self._model, self._build, self._title = model, build, title
+        super().__init__(model.inputs, model.outputs, title=title)
+        self._model, self._build = model, build
         self._open = tuple(spec.name for spec in self.inputs if fixed_shapes and not _is_fixed(spec))
         self._shapes: Mapping[str, tuple[int, ...]] = {}
-        self._run_seconds: float | None = None
-        self._closed = False
-        self._built: IsolatedSession | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="triage-model-")  # a worker may read the file again
         if not self._open:
             try:
-                self._built = self._made()
+                self._rebuilt(self._made)
             except BaseException:
                 self._folder.cleanup()
                 raise
-
-    @property
-    def info(self) -> Mapping[str, Any]:
-        """What the worker tells about the build; empty before there is one."""
-        return self._built.info if self._built is not None else {}
 
     def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once; see `IsolatedSession.run`. Builds first where the shapes are new."""
@@ -66,12 +58,11 @@ class SessionByShape:
             RunFailed: When this session is closed.
             EngineError: When it does not build.
         """
-        if self._closed:
-            raise closed(self._title)
+        self._check_open()
         shapes = {name: arrays[name].shape for name in self._open}
         if self._built is None or shapes != self._shapes:
             self._shapes = shapes
-            return self._rebuilt()
+            return self._rebuilt(self._made)
         return self._built
 
     def built_for_any(self) -> IsolatedSession:
@@ -80,32 +71,16 @@ class SessionByShape:
         Raises:
             EngineError: As `built_for`.
         """
-        if self._closed:
-            raise closed(self._title)
+        self._check_open()
         if self._built is not None:
             return self._built
         self._shapes = {spec.name: _smallest(spec) for spec in self.inputs if spec.name in self._open}
-        return self._rebuilt()
-
-    def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
-        self._run_seconds = run_seconds
-        if self._built is not None:
-            self._built.allow(run_seconds)
+        return self._rebuilt(self._made)
 
     def close(self) -> None:
         """Let the worker go; calling it twice is harmless."""
-        built, self._built, self._closed = self._built, None, True
-        if built is not None:
-            built.close()
+        super().close()
         self._folder.cleanup()
-
-    def _rebuilt(self) -> IsolatedSession:
-        old, self._built = self._built, None
-        if old is not None:
-            old.close()
-        self._built = self._made()
-        return self._built
 
     def _made(self) -> IsolatedSession:
         model, path = self._model, self._model.path
@@ -113,10 +88,7 @@ class SessionByShape:
             from tensortriage.model.shape_inference.annotate import with_input_shapes
 
             model, path = with_input_shapes(model, self._shapes), None
-        session = self._build(path or model.save(Path(self._folder.name) / "model.onnx"), model)
-        if self._run_seconds is not None:
-            session.allow(self._run_seconds)
-        return session
+        return self._build(path or model.save(Path(self._folder.name) / "model.onnx"), model)
 
 
 def _is_fixed(spec: ValueSpec) -> bool:

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from tensortriage.engines.base import Choice, Plan
-from tensortriage.engines.feed_checks import checked_feed, closed
+from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.process.isolated import IsolatedSession
+from tensortriage.engines.process.rebuilt_session import RebuiltSession
 from tensortriage.engines.tensorrt.options import Range
 from tensortriage.errors import RunFailed
 from tensortriage.values.spec import ValueSpec
 
 
-class TensorRtSession:
+class TensorRtSession(RebuiltSession):
     """A model for TensorRT; made by ``TensorRtEngine.compile``.
 
     Args:
@@ -41,21 +42,14 @@ class TensorRtSession:
         shape_inputs: Sequence[str] = (),
         value_of: Callable[[str], str],
     ) -> None:
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
+        super().__init__(inputs, outputs, title="TensorRT")
         self._build = build
         self._open_inputs, self._shape_inputs = tuple(open_inputs), tuple(shape_inputs)
         self._value_of = value_of
         self._ranges: dict[str, Range] = {}
         self._shown: dict[str, str] | None = None
-        self._run_seconds: float | None = None
-        self._closed = False
-        self._built = None if open_inputs or shape_inputs else build({})
-
-    @property
-    def info(self) -> Mapping[str, Any]:
-        """What the adapter tells about the build; empty before there is one."""
-        return self._built.info if self._built is not None else {}
+        if not (open_inputs or shape_inputs):
+            self._built = build({})
 
     def command(self) -> str:
         """Return the trtexec command line that builds the same; empty before there is a build."""
@@ -103,46 +97,21 @@ class TensorRtSession:
         """Ask the adapter something of its own; see `tensortriage_worker.tensorrt.adapter`."""
         return self._any().answer(question, **arguments)
 
-    def allow(self, run_seconds: float) -> None:
-        """Let every later run take so many seconds before it counts as a hang."""
-        self._run_seconds = run_seconds
-        if self._built is not None:
-            self._built.allow(run_seconds)
-
-    def close(self) -> None:
-        """Let the worker go; calling it twice is harmless."""
-        built, self._built, self._closed = self._built, None, True
-        if built is not None:
-            built.close()
-
     def _any(self) -> IsolatedSession:
-        if self._closed:
-            raise closed("TensorRT")
-        if self._built is None:
-            self._built = self._made(self._ranges)
-        return self._built
+        self._check_open()
+        return self._built if self._built is not None else self._rebuilt(lambda: self._build(self._ranges))
 
     def _for(self, feed: Mapping[str, np.ndarray]) -> IsolatedSession:
         """Return an engine for the shapes of a feed, built if need be."""
-        if self._closed:
-            raise closed("TensorRT")
+        self._check_open()
         arrays = checked_feed(feed, self.inputs)
         shapes = {name: arrays[name].shape for name in self._open_inputs}
         shapes |= {name: tuple(map(int, arrays[name].reshape(-1))) for name in self._shape_inputs}
         wider = {name: _widened(self._ranges.get(name), shape) for name, shape in shapes.items()}
         if self._built is None or wider != self._ranges:
-            if self._built is not None:
-                self._built.close()
-                self._built, self._shown = None, None
-            self._ranges = wider
-            self._built = self._made(wider)
+            self._ranges, self._shown = wider, None
+            return self._rebuilt(lambda: self._build(wider))
         return self._built
-
-    def _made(self, ranges: Mapping[str, Range]) -> IsolatedSession:
-        session = self._build(ranges)
-        if self._run_seconds is not None:
-            session.allow(self._run_seconds)
-        return session
 
 
 def _widened(known: Range | None, shape: tuple[int, ...]) -> Range:

@@ -1,0 +1,57 @@
+"""What sessions have in common that build their engine when a feed needs it, and again when another feed does."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensortriage.engines.feed_checks import closed
+from tensortriage.engines.process.isolated import IsolatedSession
+from tensortriage.values.spec import ValueSpec
+
+
+class RebuiltSession:
+    """A session over at most one build in a worker at a time.
+
+    Args:
+        inputs: What has to be fed.
+        outputs: What comes back.
+        title: What messages call the engine.
+    """
+
+    def __init__(self, inputs: Sequence[ValueSpec], outputs: Sequence[ValueSpec], *, title: str) -> None:
+        self.inputs: Sequence[ValueSpec] = tuple(inputs)
+        self.outputs: Sequence[ValueSpec] = tuple(outputs)
+        self._title = title
+        self._built: IsolatedSession | None = None
+        self._run_seconds: float | None = None
+        self._closed = False
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What the worker tells about the build; empty before there is one."""
+        return self._built.info if self._built is not None else {}
+
+    def allow(self, run_seconds: float) -> None:
+        """Let every later run take so many seconds before it counts as a hang."""
+        self._run_seconds = run_seconds
+        if self._built is not None:
+            self._built.allow(run_seconds)
+
+    def close(self) -> None:
+        """Let the worker go; calling it twice is harmless."""
+        built, self._built, self._closed = self._built, None, True
+        if built is not None:
+            built.close()
+
+    def _rebuilt(self, build: Callable[[], IsolatedSession]) -> IsolatedSession:
+        """Return a new build, which takes the place of the one before; that one is let go first."""
+        old, self._built = self._built, None
+        if old is not None:
+            old.close()
+        self._built = build()
+        if self._run_seconds is not None:
+            self._built.allow(self._run_seconds)
+        return self._built
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed(self._title)
