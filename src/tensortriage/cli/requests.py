@@ -7,6 +7,7 @@ from tensortriage.cli.option_values import DataValues, ToleranceValues
 from tensortriage.cli.options import parse_bytes
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
+from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, parse_shapes
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.scripts import METRIC, Arrays, ScriptFunction
@@ -57,14 +58,22 @@ def tolerance_of(given: ToleranceValues) -> PolygraphyTolerance | None:
     return PolygraphyTolerance(atol=atol, rtol=rtol) if atol or rtol else None
 
 
-def until_of(text: str, most: int) -> tuple[Until, int] | None:
-    """Return when something is repeated often enough, and how often at most; None for an unknown ``--until``.
+def until_of(text: str, most: int, *, noun: str, slug: str) -> tuple[Until, int]:
+    """Return when something is repeated often enough, and how often at most.
 
     Args:
         text: ``good``, ``bad``, ``sure`` or a number.
         most: How often at most where no number is given.
+        noun: What is repeated, in the plural.
+        slug: Slug of the error.
+
+    Raises:
+        UsageError: For any other text, with the slug.
     """
     word = text.lower()
     if word in (Until.SURE.value, Until.GOOD.value, Until.BAD.value):
         return Until(word), most
-    return (Until.COUNT, int(word)) if word.isdecimal() and int(word) > 0 else None
+    if word.isdecimal() and int(word) > 0:
+        return Until.COUNT, int(word)
+    cure = f"give good, bad, sure, or a number of {noun} of at least 1"
+    raise UsageError(f"--until {text} is not understood", slug=slug, cure=cure)

@@ -21,7 +21,6 @@ from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import feed_request, limits_of, tolerance_of, until_of
 from tensortriage.cli.tensorrt_options import any_given, tensorrt_words
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import UsageError
 from tensortriage.report.terminal.builds_text import WORDS, study_lines
 from tensortriage.search.search_result import Progress
 from tensortriage.values.serial import to_json
@@ -131,12 +130,5 @@ def goal_of(given: BuildValues) -> BuildGoal:
     Raises:
         UsageError: When ``--until`` is no known word and no number (``build-until-unknown``).
     """
-    found = until_of(given["until"], given["max_builds"])
-    if found is None:
-        raise UsageError(
-            f"--until {given['until']} is not understood",
-            slug="build-until-unknown",
-            cure="give good, bad, sure, or a number of builds of at least 1",
-        )
-    until, most = found
+    until, most = until_of(given["until"], given["max_builds"], noun="builds", slug="build-until-unknown")
     return BuildGoal(until, most, rate=given["rate"], seconds=given["budget"], pin=not given["no_pin"])

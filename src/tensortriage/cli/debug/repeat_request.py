@@ -16,7 +16,6 @@ from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import RepeatValues
 from tensortriage.cli.progress import Teller
 from tensortriage.cli.requests import until_of
-from tensortriage.errors import UsageError
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
@@ -66,14 +65,7 @@ def goal_of(given: RepeatValues) -> RepeatGoal:
     Raises:
         UsageError: When ``--until`` is no known word and no number (``repeat-until-unknown``).
     """
-    found = until_of(given["until"], given["max_runs"])
-    if found is None:
-        raise UsageError(
-            f"--until {given['until']} is not understood",
-            slug="repeat-until-unknown",
-            cure="give good, bad, sure, or a number of runs of at least 1",
-        )
-    until, most = found
+    until, most = until_of(given["until"], given["max_runs"], noun="runs", slug="repeat-until-unknown")
     return RepeatGoal(until, most, width=given["width"], seconds=given["budget"])
 
 
