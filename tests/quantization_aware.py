@@ -5,6 +5,17 @@ from onnx import helper, numpy_helper
 
 from tensortriage.testing import quantized
 
+EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
+IDENTITIES = f"""
+    g (float[16, 8] x, float[16, 8] big) => (float[16, 8] y) <float[8, 8] eye = {EYE}, float[8, 8] two = {EYE}> {{
+        [first] h = MatMul(x, eye)
+        [outlier] o = MatMul(big, eye)
+        [low] c = Min(o, o)
+        [sum] s = Add(h, c)
+        [last] y = MatMul(s, two)
+    }}"""
+"""A chain of MatMuls with the identity, in which one operand may hold an outlier."""
+
 SATURATING = """
 import numpy as np
 import onnx

@@ -5,21 +5,12 @@ import pytest
 
 import models
 import running
+from quantization_aware import IDENTITIES
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.precision.goal import ErrorGoal, GoalSample
 from tensortriage.precision.quantization.calibrated_model import OnnxRuntimeQuantizer, QuantizeOptions
 from tensortriage.precision.quantization.unquantized_nodes import QuantizedNodes
 from tensortriage.runs.workspace import Workspace
-
-EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
-NET = f"""
-    g (float[16, 8] x, float[16, 8] big) => (float[16, 8] y) <float[8, 8] eye = {EYE}, float[8, 8] two = {EYE}> {{
-        [first] h = MatMul(x, eye)
-        [outlier] o = MatMul(big, eye)
-        [low] c = Min(o, o)
-        [sum] s = Add(h, c)
-        [last] y = MatMul(s, two)
-    }}"""
 
 
 @pytest.fixture
@@ -28,7 +19,7 @@ def quantized(tmp_path):
     big = rng.uniform(-1, 1, (16, 8)).astype(np.float32)
     big[0, 0] = 60.0
     feed = {"x": rng.uniform(-1, 1, (16, 8)).astype(np.float32), "big": big}
-    model = models.parse(NET)
+    model = models.parse(IDENTITIES)
     sample = GoalSample(Feed("f", feed, Origin.REAL), running.run(model, feed))
     quantizer = OnnxRuntimeQuantizer(model, [sample.feed], QuantizeOptions(), folder=tmp_path)
     return quantizer, sample

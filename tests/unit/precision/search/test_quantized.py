@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 import models
 import running
-from quantization_aware import SATURATING
+from quantization_aware import IDENTITIES, SATURATING
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
 from tensortriage.model.model import Model
@@ -23,15 +23,6 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.find_precision import find_precision
 
-EYE = "{" + ", ".join(f"{number:g}" for number in np.eye(8).ravel()) + "}"
-NET = f"""
-    g (float[16, 8] x, float[16, 8] big) => (float[16, 8] y) <float[8, 8] eye = {EYE}, float[8, 8] two = {EYE}> {{
-        [first] h = MatMul(x, eye)
-        [outlier] o = MatMul(big, eye)
-        [low] c = Min(o, o)
-        [sum] s = Add(h, c)
-        [last] y = MatMul(s, two)
-    }}"""
 GOAL = GoalRequest(sqnr_db=32.0)
 
 
@@ -48,7 +39,7 @@ class Listening:
 
 @pytest.fixture
 def feed(tmp_path):
-    models.write(tmp_path / "m.onnx", NET)
+    models.write(tmp_path / "m.onnx", IDENTITIES)
     rng = np.random.default_rng(0)
     arrays = {name: rng.uniform(-1, 1, (16, 8)).astype(np.float32) for name in ("x", "big")}
     arrays["big"][0, 0] = 60.0
