@@ -44,7 +44,6 @@ class CheckCache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hits = 0
-        self.misses = 0
         with self._translated():
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -82,7 +81,6 @@ class CheckCache:
             return known
         started = time.perf_counter()
         answer = ask()
-        self.misses += 1
         self.put(key, question, answer, seconds=time.perf_counter() - started)
         return answer
 

@@ -132,15 +132,7 @@ class Lab:
         with self.new_runner(spec, select_outputs(model, values)) as runner:
             yield from runner.stream(feed)
 
-    def recorded(
-        self,
-        spec: EngineSpec,
-        model: Model,
-        feed: Feed,
-        values: Sequence[str],
-        *,
-        specs: Mapping[str, ValueSpec] | None = None,
-    ) -> tuple[TensorStore, float]:
+    def recorded(self, spec: EngineSpec, model: Model, feed: Feed, values: Sequence[str]) -> tuple[TensorStore, float]:
         """Return the wanted values of a run as stored tensors, and how long one run takes; from the case if known.
 
         Args:
@@ -148,13 +140,11 @@ class Lab:
             model: The model.
             feed: Its inputs.
             values: Names of the wanted values.
-            specs: Dtypes and shapes, for sizing batches; inferred from the feed when left out.
         """
         folder = self.case.runs / self.key(spec, model, feed, "values", list(values))
         if (store := stored(folder)) is None:
             self.progress(f"recording {len(values)} tensors on {spec}")
-            if specs is None:
-                specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
+            specs = value_specs(model, {n: ValueSpec.of(n, a) for n, a in feed.tensors.items()})
             seconds, runs = self.tally.run_seconds, self.tally.checks
             with ShardWriter(folder) as writer:
                 for name, array in self.capture(spec, model, feed, values, specs=specs):

@@ -24,14 +24,6 @@ class OutcomeKind(enum.Enum):
     OUT_OF_MEMORY = "out-of-memory"
 
 
-class Observation(enum.Enum):
-    """What was done to the model before the engine saw it; marking outputs changes what engines execute."""
-
-    DEPLOYED = "deployed"
-    INSTRUMENTED = "instrumented"
-    ISOLATED = "isolated"
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """How an attempt ended.

@@ -72,9 +72,9 @@ class SearchState(Generic[T]):
     block_items: int = 0
     checks_left: float = 0.0
 
-    def shrinks_to(self, candidate: frozenset[T], care: Care = Care.QUICK) -> Reply[T]:
+    def shrinks_to(self, candidate: frozenset[T]) -> Reply[T]:
         """Ask about one candidate, make it the current one when it fails the same way, and say whether it did."""
-        (verdict,) = yield Ask((candidate,), care)
+        (verdict,) = yield Ask((candidate,), Care.QUICK)
         if verdict.same:
             self.adopt(candidate)
         return verdict.same

@@ -118,10 +118,6 @@ class Fault:
         """Draw whether the fault shows in one run."""
         return random.random() < self.run_chance
 
-    def shows_at(self, level: str) -> bool:
-        """Say whether the fault shows at a level of optimization."""
-        return LEVELS.index(self.from_level or LEVELS[0]) <= LEVELS.index(level)
-
     @property
     def fused(self) -> tuple[str, ...]:
         """Names of the nodes that the fault needs, the faulty one first."""

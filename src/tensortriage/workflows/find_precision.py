@@ -96,7 +96,7 @@ def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListene
         return fp32_floors(inv, inv.model, feed, names, golden=golden, what="the outputs")[0]
 
     def stands_out(feed: Feed) -> list[str]:
-        return [value for value, _ in suspects(inv, feed, local_errors(inv, feed))]
+        return [value for value, _ in suspects(local_errors(inv, feed))]
 
     with contextlib.closing(inv):
         search = EngineSearch(request, inv, case, listener, precision, floors_of=floors_of, stands_out=stands_out)

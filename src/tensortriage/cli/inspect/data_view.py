@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tensortriage.cli.inspect import accuracy_table
 from tensortriage.inputs.files.accuracy_results import AccuracyResult
-from tensortriage.inputs.files.data_file import DataFile, Iteration, Series
+from tensortriage.inputs.files.data_file import Iteration, Series
 from tensortriage.inputs.files.open_data import open_data
 from tensortriage.inputs.statistics import Histogram, TensorSummary, histogram, summarize
 from tensortriage.report.terminal.stream import StreamConsole
@@ -81,7 +81,7 @@ def to_document(view: DataView) -> str:
     file = open_data(view.path)
     return to_json({
         "format": "tensortriage.data/1", "path": file.path, "data_format": file.format, "kind": file.kind,
-        "series": [_series_document(file, series, view) for series in file.series],
+        "series": [_series_document(series, view) for series in file.series],
     })  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _shown(series: Series, view: DataView) -> Iterator[tuple[int, Iteration]]:
         yield index, iteration
 
 
-def _series_document(file: DataFile, series: Series, view: DataView) -> dict[str, Any]:
+def _series_document(series: Series, view: DataView) -> dict[str, Any]:
     shown = []
     for _, iteration in _shown(series, view):
         tensors = [_tensor_document(name, iteration.tensors[name], view) for name in iteration.tensors]

@@ -79,24 +79,21 @@ def align(reference: Sequence[ValueSpec], target: Sequence[ValueSpec]) -> Alignm
     )
 
 
-def by_value(
-    reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray], *, confidence: float = 0.999
-) -> tuple[ValueMatch, ...]:
+def by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> tuple[ValueMatch, ...]:
     """Match tensors by their values, whatever their names, order of axes, shape and scale.
 
     Args:
         reference: All tensors of the side taken as right that could be meant; more of them make a match surer.
         target: Tensors of the other side, e.g. those whose names it alone has.
-        confidence: Probability that none of the matches is wrong, given that the partners are among those given.
 
     Returns:
-        The sure matches; none for tensors that say too little (few elements, constants) and for strings.
+        The sure matches (see `match`); none for tensors that say too little (few elements, constants) and for strings.
     """
     ours, theirs = (
         {name: fingerprint(array) for name, array in side.items() if array.dtype.kind not in "USOc"}
         for side in (reference, target)
     )
-    return match(ours, theirs, confidence=confidence).matches
+    return match(ours, theirs).matches
 
 
 def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np.ndarray]) -> Mapping[str, str]:

@@ -64,13 +64,6 @@ def errors_against(
     return Errors(outside, ratio, float(maxima[0]), float(means[0]), float(maxima[1]), float(means[1]))
 
 
-def count_outside(
-    reference: np.ndarray, target: np.ndarray, *, atol: float, rtol: float, infinities_equal: bool = False
-) -> int:
-    """Return the number of elements that exceed both limits; arguments as `errors_against`."""
-    return errors_against(reference, target, atol=atol, rtol=rtol, infinities_equal=infinities_equal).outside
-
-
 def quantiles_of(
     reference: np.ndarray, target: np.ndarray, *, share: float | None, infinities_equal: bool = False
 ) -> tuple[float, float]:

@@ -145,7 +145,7 @@ class SelfCheck:
         kept = {name: own.kept(name) for name in self._outputs}
         if not any(kept.values()):
             return self._not_claimed(relation)
-        parting = _worst(_parted(own, relation, MemoryStore(left), MemoryStore(right), self._outputs))
+        parting = _worst(_parted(own, MemoryStore(left), MemoryStore(right), self._outputs))
         if parting is None:
             claimed = sum(bool(parts) for parts in kept.values())
             partly = "" if claimed == len(kept) else f" ({claimed} of {len(kept)} outputs; the model mixes the others)"
@@ -238,7 +238,7 @@ class SelfCheck:
         except EngineError:
             return None
         proving = [name for name in values if name not in self._decided and not own.exact(name)]
-        parted = next(iter(_parted(own, relation, left, right, proving, first=True)), None)
+        parted = next(iter(_parted(own, left, right, proving, first=True)), None)
         return None if parted is None else self._source(own, parted, left, right)
 
     def _source(self, own: OwnEvaluation, parted: Parting, left: TensorStore, right: TensorStore) -> Parting:
@@ -285,7 +285,6 @@ def _equal_inputs(relation: EqualityClaim, name: str) -> bool:
 
 def _parted(
     own: OwnEvaluation,
-    relation: EqualityClaim,
     left: TensorStore,
     right: TensorStore,
     values: Sequence[str],

@@ -14,7 +14,6 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.values.spec import ValueSpec
 
-Axes = Mapping[str, Mapping[str, int]]
 """Word of a sweep -> input name -> axis."""
 
 

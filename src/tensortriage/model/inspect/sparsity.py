@@ -18,6 +18,8 @@ from tensortriage.model.model import Model
 from tensortriage.values.dtype import DType
 
 GROUP, MOST_NONZERO = 4, 2
+ROWS = 1 << 18
+"""Groups looked at at once."""
 _LOOKED_THROUGH = frozenset(
     {"QuantizeLinear", "DequantizeLinear", "Cast", "TRT_FP8QuantizeLinear", "TRT_FP8DequantizeLinear"}
 )
@@ -79,17 +81,13 @@ def pruned(array: np.ndarray, axis: int) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(result, -1, axis))
 
 
-def prune(model: Model, *, skip: Collection[str] = ()) -> tuple[Model, tuple[SparseCandidate, ...]]:
+def prune(model: Model) -> tuple[Model, tuple[SparseCandidate, ...]]:
     """Return the model with the smallest numbers of every candidate zeroed, and the candidates.
 
     Accuracy is lost: this is for testing that an engine uses sparsity. The weights are pruned one at a time when the
     model is saved.
-
-    Args:
-        model: The model; it is not changed.
-        skip: Weights to leave alone.
     """
-    candidates = tuple(c for c in sparse_candidates(model.graph) if c.weight not in skip)
+    candidates = tuple(sparse_candidates(model.graph))
     axes = {candidate.weight: candidate.axis for candidate in candidates}
     clone = model.clone()
     replace_constants(clone.ir, {name: _lazily_pruned(tensor, axes[name]) for name, tensor in _tensors(clone.ir, axes)})
@@ -129,10 +127,10 @@ def _lazily_pruned(tensor: Any, axis: int) -> ir.LazyTensor:
     return ir.LazyTensor(compute, tensor.dtype, tensor.shape, name=tensor.name, doc_string=tensor.doc_string)
 
 
-def _groups(array: np.ndarray, axis: int, *, rows: int = 1 << 18) -> Iterator[np.ndarray]:
+def _groups(array: np.ndarray, axis: int) -> Iterator[np.ndarray]:
     moved = np.moveaxis(array, axis, -1)
     slabs = moved if moved.ndim > 1 else moved[np.newaxis]
-    step = max(1, rows * GROUP // max(1, slabs[0].size if len(slabs) else 1))
+    step = max(1, ROWS * GROUP // max(1, slabs[0].size if len(slabs) else 1))
     for start in range(0, len(slabs), step):
         yield np.ascontiguousarray(slabs[start : start + step]).reshape(-1, GROUP)
 

@@ -70,7 +70,6 @@ def influences(
     items: Sequence[str],
     only: Callable[[Sequence[str]], GoalReading],
     *,
-    coarse: float = COARSE,
     relative: bool = False,
     expired: Callable[[], bool] = lambda: False,
     progress: Callable[[int, float], None] = lambda runs, left: None,
@@ -80,8 +79,8 @@ def influences(
     Args:
         items: Nodes, in topological order (neighbours are often sensitive together).
         only: Reading when only these nodes compute in the format.
-        coarse: Ratio up to which a group is left whole.
-        relative: Whether that is a share of the largest finite ratio met instead of the limit.
+        relative: Whether `COARSE`, the ratio up to which a group is left whole, is a share of the largest finite ratio
+            met instead of the limit.
         expired: Whether the time for it is over: then groups stay as they are.
         progress: Told the readings so far and a rough number of those to come.
     """
@@ -104,7 +103,7 @@ def influences(
     add(tuple(items))
     while heap:
         negative, _, group, reading = heapq.heappop(heap)
-        threshold = coarse * scale if relative else coarse
+        threshold = COARSE * scale if relative else COARSE
         done = expired() or (not relative and _together(reading, heap) <= SPARE)
         if len(group) > 1 and -negative > threshold and not done:
             middle = len(group) // 2

@@ -62,18 +62,16 @@ def prune(
     enough: Callable[[Sequence[str]], bool],
     *,
     needed: Callable[[str], bool] = lambda node: False,
-    block: int | None = None,
 ) -> list[str]:
-    """Drop what is not needed, from the end, in blocks that halve down to single nodes.
+    """Drop what is not needed, from the end, in blocks that halve from half of them down to single nodes.
 
     Args:
         kept: Nodes, the least suspicious last.
         enough: Whether a subset will do.
         needed: Nodes known to be needed; they are not tried.
-        block: Size of the first blocks; half of the nodes by default.
     """
     left = list(kept)
-    block = block or max(1, len(left) // 2)
+    block = max(1, len(left) // 2)
     while left:
         end = len(left)
         while end > 0:

@@ -237,13 +237,13 @@ def _more(total: int, noun: str) -> Iterable[str]:
         yield f"... and {count(total - MAX_ROWS, noun)} more."
 
 
-def plain(text: str, width: int = _LONGEST_TEXT) -> str:
+def plain(text: str) -> str:
     """Return text in which no character means anything to Markdown, HTML or an issue tracker.
 
     Mentions, issue numbers and bare addresses are found in the *rendered* text, where backslashes are gone; an empty
     comment keeps them apart.
     """
-    escaped = _SPECIAL.sub(r"\\\1", shorten(printable(text), width)).strip()
+    escaped = _SPECIAL.sub(r"\\\1", shorten(printable(text), _LONGEST_TEXT)).strip()
     return _REFERENCE.sub(r"\1<!-- -->", _BLOCK_START.sub(r"\1\3\\\2\4", escaped))
 
 

@@ -14,6 +14,8 @@ TAIL_CHARACTERS = 96_000
 OVERLAP_CHARACTERS = 64_000
 """Longest match that is found wherever it lies."""
 
+LAST_WORDS_CHARACTERS = 300
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Printed:
@@ -38,10 +40,10 @@ class Printed:
             return self.head
         return f"{self.head}\n[... {self.nbytes:,} bytes in all, the middle is not kept ...]\n{self.tail}"
 
-    def last_words(self, most: int = 300) -> str:
+    def last_words(self) -> str:
         """Return the last non-empty line, shortened, for an error message."""
         lines = [line.strip() for line in (self.tail or self.head).splitlines() if line.strip()]
-        return lines[-1][-most:] if lines else ""
+        return lines[-1][-LAST_WORDS_CHARACTERS:] if lines else ""
 
 
 class Transcript:

@@ -16,7 +16,6 @@ import threading
 import time
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import TracebackType
 from typing import Generic, Self
 
 from tensortriage.errors import EngineCrashed, UsageError
@@ -71,9 +70,7 @@ class ProcessPool(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def submit(self, question: OracleQuestion[T], /) -> None:

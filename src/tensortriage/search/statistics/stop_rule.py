@@ -29,11 +29,11 @@ class RepeatStop(enum.Enum):
     INTERRUPTED = "interrupted"
 
 
-def wilson(failed: int, runs: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return Wilson's score interval of a rate (JASA 22:209, 1927); (0, 1) without runs."""
+def wilson(failed: int, runs: int) -> tuple[float, float]:
+    """Return Wilson's score interval of a rate at `CONFIDENCE` (JASA 22:209, 1927); (0, 1) without runs."""
     if runs == 0:
         return 0.0, 1.0
-    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2.0)
     rate, spread = failed / runs, z * z / runs
     middle = rate + spread / 2.0
     half = z * ((rate * (1.0 - rate) + spread / 4.0) / runs) ** 0.5

@@ -139,13 +139,7 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
 
 def model_facts(model: Model, path: Path) -> ModelFacts:
     """Return what a case says about a model."""
-    parameters = 0
-    for spec in model.graph.initializers.values():
-        size = 1
-        for dimension in spec.shape or ():
-            size *= dimension if isinstance(dimension, int) else 1
-        parameters += size
-    return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), parameters, model.opset)
+    return ModelFacts(str(path), model.fingerprint, len(model.graph.nodes), model.parameter_count, model.opset)
 
 
 def facts(

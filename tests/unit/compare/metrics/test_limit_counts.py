@@ -15,7 +15,7 @@ def test_counting_over_many_blocks_agrees_with_numpy():
     absolute = np.abs(target - reference)
     expected = np.count_nonzero((absolute > np.float32(1e-3)) & (absolute / np.abs(reference) > np.float32(1e-3)))
     assert 0 < expected < size
-    assert limit_counts.count_outside(reference, target, atol=1e-3, rtol=1e-3) == expected
+    assert limit_counts.errors_against(reference, target, atol=1e-3, rtol=1e-3).outside == expected
 
 
 def test_layouts_and_views_make_no_difference():

@@ -159,7 +159,7 @@ def parts_of(inv: Investigation, golden: TensorStore, *, only: Collection[str] |
     return [tuple(nodes[value] for value in group) for group in groups]
 
 
-def suspects(inv: Investigation, feed: Feed, local: Local) -> list[tuple[str, float]]:
+def suspects(local: Local) -> list[tuple[str, float]]:
     """Return values whose local error exceeds its floor, with the ratio, worst first."""
     found: list[tuple[str, float]] = [(name, math.inf) for name in local.misshapen]
     for name in local.metrics:

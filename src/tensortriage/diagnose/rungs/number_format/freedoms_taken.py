@@ -94,7 +94,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
         if not worst.within[name]
     }
     beyond = [name for name, gap in gaps.items() if not within_prediction(gap, worst.metrics[name].count)]
-    left = suspects(inv, evidence.feed, evidence.local) if evidence.local else []
+    left = suspects(evidence.local) if evidence.local else []
     inv.answered(
         QUESTION,
         f"{'partly' if beyond else 'yes'}: {chosen}"

@@ -75,7 +75,7 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
         words = f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} make another shape or type"
         inv.answered(question, words, since=since, misshapen=dict(local.misshapen))
         return None, None
-    above = suspects(inv, feed, local)
+    above = suspects(local)
     if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
         inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}", since=since)
@@ -144,7 +144,7 @@ def culprit_of(inv: Investigation, error: float | None, weights: Influence, valu
     )
 
 
-def misled(inv: Investigation, evidence: Evidence, node: Node) -> bool:
+def misled(evidence: Evidence, node: Node) -> bool:
     """Say whether an op may have been fed wrong operands: one that is above its floor in the target's own run."""
     figures = evidence.in_context or {}
     floors = evidence.floors.target if evidence.floors else {}

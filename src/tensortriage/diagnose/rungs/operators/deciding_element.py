@@ -52,7 +52,7 @@ def deciding_elements(inv: Investigation, evidence: Evidence) -> Answer:
     starts = []
     for node in inv.model.graph.nodes:
         ratios = [ratio_of(evidence.error(name), floors.get(name)) or 0.0 for name in node.outputs if name in figures]
-        if stands_out(max(ratios, default=0.0)) and not misled(inv, evidence, node):
+        if stands_out(max(ratios, default=0.0)) and not misled(evidence, node):
             starts.append(node)
     return of_elements(inv, evidence, starts[:MOST_STARTS]) if starts else Answer()
 

@@ -62,7 +62,7 @@ def a_habit(inv: Investigation, evidence: Evidence, fault: Blame) -> bool:
     values = [culprit.value for culprit in fault.culprits]
     if any(beyond_fp32(ratio_of(local.error(value), local.floors.target.get(value))) for value in values):
         return False
-    beyond = {value for value, _ in suspects(inv, evidence.feed, local)}
+    beyond = {value for value, _ in suspects(local)}
     for kind in {culprit.op_type for culprit in fault.culprits}:
         nodes = [node for node in inv.model.graph.nodes if node.op_type == kind]
         measured = [value for node in nodes for value in node.outputs if value in local.metrics]

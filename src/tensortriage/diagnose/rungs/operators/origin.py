@@ -44,7 +44,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     if (answer := of_single_elements(inv, evidence, nodes)).verdict:
         return answer
     findings = Findings()
-    if not nodes or any(misled(inv, evidence, node) for node in nodes):
+    if not nodes or any(misled(evidence, node) for node in nodes):
         try:
             local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
@@ -87,7 +87,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
 
 def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:
     """Ops whose operands are right as tensors may have been fed one wrong element: who made it?"""
-    fed_well = [node for node in nodes if not misled(inv, evidence, node)][:MOST_STARTS]
+    fed_well = [node for node in nodes if not misled(evidence, node)][:MOST_STARTS]
     if not fed_well:
         return Answer()
     how = provenance(inv, evidence, fed_well, spec=inv.question.target, model=inv.model)

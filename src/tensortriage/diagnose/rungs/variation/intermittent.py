@@ -112,7 +112,7 @@ def _contradiction(inv: Investigation, evidence: Evidence) -> str:
     if evidence.wrong_together:  # that explains why every op is right alone
         return ""
     local = evidence.local
-    if local is not None and local.metrics and not local.misshapen and not suspects(inv, evidence.feed, local):
+    if local is not None and local.metrics and not local.misshapen and not suspects(local):
         return "every op is right alone"
     return ""
 
