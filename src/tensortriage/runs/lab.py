@@ -4,8 +4,6 @@ Whatever searches, measures or judges goes through a `Lab`. It knows nothing of 
 what, on which model and feed, and where the tensors lie that it answered with.
 """
 
-import dataclasses
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -154,21 +152,9 @@ class Lab:
             self.case.checks.put(f"{folder.name} seconds", f"how long a run of {spec} takes", taken, seconds=taken)
         return store, self.case.checks.get(f"{folder.name} seconds", float) or 0.0
 
-    def mark(self) -> "Mark":
-        """Return the present, to measure a step from."""
-        return Mark(time.perf_counter(), self.tally.checks)
-
     def close(self) -> None:
         """Release every session and temporary file."""
         for runner in self._runners.values():
             runner.close()
         self._runners.clear()
         self.workspace.close()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Mark:
-    """A moment: the clock in seconds and the checks made."""
-
-    clock: float
-    checks: int

@@ -44,17 +44,17 @@ def of_another_shape(inv: Investigation, local: Local) -> Verdict | None:
 
 def behind_the_outputs(inv: Investigation, feed: Feed) -> Verdict | None:
     """Find out whether outputs cannot be compared because an op makes something of another shape or type."""
-    since, question = inv.mark(), "which op makes another shape?"
+    question = "which op makes another shape?"
     try:
         local = local_errors(inv, feed)
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
-        inv.answered(question, answer, since=since, reason=error.message)
+        inv.answered(question, answer, reason=error.message)
         return None
     except ModelError as error:
-        inv.answered(question, f"unknown: {error.message}", since=since)
+        inv.answered(question, f"unknown: {error.message}")
         return None
     verdict = of_another_shape(inv, local)
     answer = f"'{verdict.culprits[0].node}'" if verdict else "none by itself"
-    inv.answered(question, answer, since=since, misshapen=dict(local.misshapen))
+    inv.answered(question, answer, misshapen=dict(local.misshapen))
     return inv.refreshed(verdict) if verdict else None

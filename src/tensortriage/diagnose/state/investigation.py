@@ -30,7 +30,7 @@ from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import markable
 from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
-from tensortriage.runs.lab import Lab, Mark
+from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
@@ -208,7 +208,7 @@ class Investigation(Lab):
         question = "does the reference show its inner values?"
         if all(step.question != question for step in self._record.steps):
             answer = f"no: it answers the model's outputs only; inner values come from {centre_spec()}"
-            self.answered(question, answer, since=self.mark(), reason=reason)
+            self.answered(question, answer, reason=reason)
         return Layered(outer, self.recorded(centre_spec(), self.model, feed, inner)[0])
 
     def golden_outputs(self, feed: Feed) -> TensorStore:
@@ -265,21 +265,22 @@ class Investigation(Lab):
 
     # -- the record ----------------------------------------------------------------------------------------------
 
-    def answered(self, question: str, answer: str, *, since: Mark, **evidence: object) -> Step:
-        """Record a step and tell the listener."""
+    def answered(self, question: str, answer: str, **evidence: object) -> Step:
+        """Record a step and tell the listener; all that was done since the one before belongs to it."""
+        before, cost = self._record.steps, self.cost
         step = Step(
             question,
             answer,
             evidence,
-            seconds=round(time.perf_counter() - since.clock, 3),
-            checks=self.tally.checks - since.checks,
+            seconds=round(cost.seconds - sum(step.seconds for step in before), 3),
+            checks=cost.checks - sum(step.checks for step in before),
         )
         self._record.add(step)
         return step
 
     def unasked(self, *questions: str) -> None:
         """Record what the budget did not suffice for."""
-        self.answered("what was not asked for lack of time?", " ".join(questions), since=self.mark())
+        self.answered("what was not asked for lack of time?", " ".join(questions))
 
     def verdict(
         self,

@@ -87,8 +87,8 @@ class Step:
         question: E.g. ``does it fail above the noise floor?``.
         answer: One short sentence.
         evidence: Figures and names behind the answer, JSON-able.
-        seconds: Wall time of the step.
-        checks: Engine runs it took.
+        seconds: Wall time since the step before, or since the diagnosis began.
+        checks: Engine runs since then.
     """
 
     question: str

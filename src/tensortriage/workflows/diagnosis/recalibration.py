@@ -26,13 +26,13 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
     Raises:
         BudgetSpent: When there is no time to try it.
     """
-    since, feed = inv.mark(), inv.question.feeds[0]
+    feed = inv.question.feeds[0]
     golden, output = inv.golden_outputs(feed), calibrated.output
     try:
         with inv.new_runner(inv.question.target, calibrated.model) as runner:
             made = np.array(runner.run(feed)[output])
     except (EngineError, KeyError) as error:
-        inv.answered(QUESTION, f"unknown: the target fails: {error}", since=since)
+        inv.answered(QUESTION, f"unknown: the target fails: {error}")
         return inv.refreshed(verdict)
     same = made.shape == golden.spec(output).shape
     figure = measure(np.asarray(golden[output]), made) if same else None
@@ -43,13 +43,13 @@ def with_calibration(inv: Investigation, calibrated: Calibrated, verdict: Verdic
     )
     if not works:
         answer = f"no: on the target the error of output '{output}' is {say(after)}, {say(calibrated.after)} predicted"
-        inv.answered(QUESTION, answer, since=since, error_after=after)
+        inv.answered(QUESTION, answer, error_after=after)
         return inv.refreshed(verdict)
     written = str(calibrated.model.save(fix)) if fix is not None else ""
     falls = f"falls from {say(calibrated.before)} to {say(after)}"
     summary = f"{calibrated.words}: the error of output '{output}' {falls}"
     note = f"; written to {written}" if written else ""
-    inv.answered(QUESTION, f"yes: {summary}{note}", since=since, error_before=calibrated.before, error_after=after)
+    inv.answered(QUESTION, f"yes: {summary}{note}", error_before=calibrated.before, error_after=after)
     target = str(inv.question.target)
     remedy = Remedy(calibrated.kind, summary, (), target, calibrated.before, after, written)
     return dataclasses.replace(inv.refreshed(verdict), remedy=remedy)

@@ -35,7 +35,7 @@ from tensortriage.model.transforms.unused_removal import clean
 from tensortriage.precision.selection.node_groups import fused_nodes, groups_of
 from tensortriage.precision.selection.typed_candidates import deployed
 from tensortriage.runs.budget import BudgetSpent
-from tensortriage.runs.lab import FLOAT64, Mark
+from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import Precision
 from tensortriage.workflows.diagnosis.recalibration import with_calibration
 
@@ -86,7 +86,7 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
     """
     if verdict.kind.exit_code != 1 or verdict.kind in NOT_THE_TARGET:
         return verdict
-    since, tried = inv.mark(), []
+    tried = []
     try:
         if evidence.calibrated is not None:
             return with_calibration(inv, evidence.calibrated, verdict, fix)
@@ -94,14 +94,14 @@ def with_remedy(inv: Investigation, evidence: Evidence, verdict: Verdict, fix: P
             inv.progress(f"trying on the target: {proposal.words}")
             effect = effect_of(inv, evidence, proposal)
             if effect.right:
-                return told(inv, evidence, verdict, proposal, effect.error, fix, since)
+                return told(inv, evidence, verdict, proposal, effect.error, fix)
             tried.append(f"{proposal.words} ({effect.words})")
     except BudgetSpent:
         inv.unasked(QUESTION)
         return inv.refreshed(verdict)
     if tried or fix is not None:
         answer = f"none of what was tried: {'; '.join(tried)}" if tried else "none is known for this verdict"
-        inv.answered(QUESTION, answer, since=since)
+        inv.answered(QUESTION, answer)
     return inv.refreshed(verdict)
 
 
@@ -233,10 +233,8 @@ def told(
     proposal: Proposal,
     after: float,
     fix: Path | None,
-    since: Mark,
 ) -> Verdict:
     """Record the change that helps, write its model where asked to, and return the verdict with it."""
-    since = inv.mark()
     before = max(evidence.worst.errors.values()) if evidence.results else None
     written = ""
     refused = ""
@@ -255,7 +253,6 @@ def told(
     inv.answered(
         QUESTION,
         f"yes: {summary}, on {proposal.spec}{note}",
-        since=since,
         kind=proposal.kind,
         nodes=proposal.nodes,
         error_before=before,

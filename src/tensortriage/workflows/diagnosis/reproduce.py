@@ -40,7 +40,6 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
     part = evidence.wrong_part
     if part is None and (verdict.kind not in REPRODUCED or not verdict.culprits or not evidence.results):
         return verdict
-    since = inv.mark()
     culprits = verdict.culprits if verdict.kind in TOGETHER else verdict.culprits[:1]
     nodes = part.nodes if part else tuple(dict.fromkeys(culprit.node for culprit in culprits))
     known = {node.name for node in inv.model.graph.nodes}
@@ -52,13 +51,13 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
         inv.unasked(QUESTION)
         return inv.refreshed(verdict)
     except TriageError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since, nodes=nodes)
+        inv.answered(QUESTION, f"unknown: {error.message}", nodes=nodes)
         return inv.refreshed(verdict)
     if found is None:
-        inv.answered(QUESTION, "no: cut out, it is right; it fails within the model only", since=since, nodes=nodes)
+        inv.answered(QUESTION, "no: cut out, it is right; it fails within the model only", nodes=nodes)
         return inv.refreshed(verdict)
     answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there not"
-    inv.answered(QUESTION, answer, since=since, nodes=nodes, folder=found.folder)
+    inv.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
     command = f"python {inv.case.folder / FOLDER / 'repro.py'}"
     return dataclasses.replace(inv.refreshed(verdict), repro=found, next=(*verdict.next, command))
 

@@ -1,6 +1,7 @@
 """An investigation of another question leaves the first one as it is, and shares its lab, record and golden values."""
 
 import dataclasses
+import time
 
 import pytest
 
@@ -47,8 +48,21 @@ def test_golden_values_of_another_model_are_its_own(inv, tmp_path):
 
 
 def test_steps_of_every_question_are_in_one_record(inv):
-    inv.answered("the first?", "yes", since=inv.mark())
+    inv.answered("the first?", "yes")
     doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
-    doubting.answered("the second?", "no", since=doubting.mark())
+    doubting.answered("the second?", "no")
     verdict = inv.verdict(VerdictKind.MATCH, 1.0, "so it is")
     assert [step.question for step in verdict.steps] == ["the first?", "the second?"]
+
+
+def test_every_second_and_every_run_belongs_to_one_step(inv):
+    time.sleep(0.05)  # what nobody tells of belongs to the step that comes of it
+    first = inv.answered("the first?", "yes")
+    inv.golden(inv.question.feeds[0])
+    second = inv.answered("the second?", "yes")
+    time.sleep(0.05)
+    third = inv.answered("the third?", "yes")
+    assert first.seconds >= 0.05
+    assert third.seconds >= 0.05
+    assert (first.checks, second.checks, third.checks) == (0, 1, 0)
+    assert first.seconds + second.seconds + third.seconds == pytest.approx(inv.cost.seconds, abs=0.02)

@@ -24,7 +24,6 @@ from tensortriage.diagnose.state.confidence import FUSED, FUSION_CURED, FUSION_I
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.model.ir.graph import Graph, Node
-from tensortriage.runs.lab import Mark
 
 MOST_CULPRITS = 24
 """Ops that are named; all sets are in the step."""
@@ -35,7 +34,6 @@ QUESTION = "are ops wrong only together?"
 @rung(QUESTION, reads=("results", "floors", "in_context", "in_context_judged", "local", "wrong_together"))
 def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is a piece of several ops wrong that the target fuses, though each of them is right alone?"""
-    since = inv.mark()
     pieces = evidence.local is not None  # else the target cannot build pieces of the model
     nodes = runnable(inv, evidence.feed) if pieces else ()
     vanishes = marking_restores(inv, evidence)
@@ -54,10 +52,10 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         answer = (
             f"no: no region or window of {len(nodes)} ops makes the failure" if pieces else "unknown: no piece builds"
         )
-        inv.answered(QUESTION, answer, since=since)
+        inv.answered(QUESTION, answer)
         return None
     if joint is not None:
-        tell(inv, joint, since)
+        tell(inv, joint)
         marks = marks or told_breakers(inv, evidence, candidates(inv, joint))
     return with_sets(inv, evidence, joint, marks) if joint else only_marks(inv, evidence, marks)
 
@@ -96,7 +94,7 @@ def candidates(inv: Investigation, joint: Together) -> list[tuple[str, ...]]:
     return [inner_values(graph, nodes) for nodes in pieces]
 
 
-def tell(inv: Investigation, joint: Together, since: Mark) -> None:
+def tell(inv: Investigation, joint: Together) -> None:
     """Record what was found."""
     first = joint.sets[0]
     names = " + ".join(inv.model.graph.node(name).op_type for name in first.nodes)
@@ -106,7 +104,6 @@ def tell(inv: Investigation, joint: Together, since: Mark) -> None:
         f"yes: {names} ({', '.join(map(repr, first.nodes))})"
         + (f" and {more} more such {'sets' if more > 1 else 'set'}" if more else "")
         + f", found in {joint.where}; injecting them explains {joint.explained:.0%} of the output error",
-        since=since,
         sets=[list(item.nodes) for item in joint.sets],
         floor_ratios=[item.ratio for item in joint.sets],
         errors=[dict(item.errors) for item in joint.sets],
@@ -171,7 +168,7 @@ def culprit(inv: Investigation, evidence: Evidence, item: Wired, name: str, infl
 def only_marks(inv: Investigation, evidence: Evidence, marks: tuple[str, ...]) -> Verdict:
     """Marking cures it, yet no piece of the model shows the fault: the fusion needs the whole."""
     shown = "no op and no piece shows it on golden inputs" if evidence.local else "pieces of it cannot be built there"
-    inv.answered(QUESTION, f"in the whole model, yes: {shown}", since=inv.mark())
+    inv.answered(QUESTION, f"in the whole model, yes: {shown}")
     graph = inv.model.graph
     culprits = [neighbour(node, word, value) for value in marks for node, word in ends_of(graph, value)]
     first = culprits[0] if culprits else None
@@ -203,12 +200,10 @@ def neighbour(node: Node, word: str, value: str) -> Culprit:
 
 def told_breakers(inv: Investigation, evidence: Evidence, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Find what restores the answer when it is marked, and record it."""
-    since = inv.mark()
     marks = breakers(inv, evidence, groups)
     inv.answered(
         "which marked tensors restore the answer?",
         ", ".join(map(repr, marks)) if marks else "none of those between the ops",
-        since=since,
         breakers=list(marks),
         observation="instrumented",
     )

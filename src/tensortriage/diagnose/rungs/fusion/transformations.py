@@ -42,7 +42,6 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     rungs = engine.ladder(target.options) if isinstance(engine, OffersLadder) else ()
     if len(rungs) < 2:
         return Answer()
-    since = inv.mark()
     inv.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
     tried: dict[str, bool | None] = {}
@@ -55,19 +54,18 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     if works is None:
         wrong = next((words for words, answer in tried.items() if answer is False), "")
         answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
-        inv.answered(QUESTION, answer, since=since, tried=tried)
+        inv.answered(QUESTION, answer, tried=tried)
         return Answer()
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
     config = Configuration(works[1], breaks, target.with_options(options))
     config = by_pass(inv, evidence, config) or config
     if not all(right(inv, evidence, config.works, feed=number) for number in range(len(evidence.results))):
-        inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", since=since, tried=tried)
+        inv.answered(QUESTION, f"{works[0]} is right on the worst feed, but not on all", tried=tried)
         return Answer()
     because = f", because of {config.transformation}" if config.passes else ""
     inv.answered(
         QUESTION,
         f"right with {works[0]}, wrong with {breaks}{because}",
-        since=since,
         tried=tried,
         passes=list(config.passes),
         works=str(config.works),
@@ -133,14 +131,12 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     config = evidence.configuration
     if config is None or changes_precision(inv, config):
         return None
-    since = inv.mark()
     before, after = regions(inv, config.works), regions(inv, config.broken)
     changed = [nodes for nodes in after if nodes not in before]
     ops = [name for nodes in changed for name in nodes]
     inv.answered(
         CHANGES,
         f"{len(ops)} ops in {len(changed)} regions" if ops else "unknown: the plans do not tell",
-        since=since,
         regions=[list(nodes) for nodes in changed[:20]],
     )
     graph = inv.model.graph

@@ -42,7 +42,6 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     freedoms, figures, floors = expected_freedoms(inv), evidence.in_context, evidence.floors
     if not freedoms or not figures or floors is None or not inv.question.trusts_float64 or inv.question.kept:
         return None
-    since = inv.mark()
     inside = {value: figure for value, figure in figures.items() if value in floors.fp32 and not figure.exact}
     values = [value for value in inv.values if value in inside or value in evidence.worst.errors]
     chosen, predicted, beyond = freedoms, dict[str, float](), ""
@@ -50,7 +49,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         try:
             predicted = whole_model(inv, inv.model, evidence.feed, values, freedoms=chosen, precision=inv.precision)
         except (EngineError, UsageError) as problem:
-            inv.answered(QUESTION, f"unknown: the model cannot be evaluated so: {problem.message}", since=since)
+            inv.answered(QUESTION, f"unknown: the model cannot be evaluated so: {problem.message}")
             return None
         if not (beyond := _first_beyond(inv, evidence, inside, predicted)):
             break
@@ -61,7 +60,6 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     inv.answered(
         QUESTION,
         f"no: {beyond}" if beyond else f"yes: {told}; output '{name}' is {say_gap(gap)} against what that predicts",
-        since=since,
         freedoms=[freedom.name for freedom in chosen],
         predicted_error={output: predicted.get(output, 0.0) for output in worst.errors},
         measured_error=dict(worst.errors),
@@ -69,11 +67,10 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     )
     if beyond:
         return None
-    if evidence.in_context_moved and Hardware.of(inv.question.target) is Hardware.NPU:
-        since = inv.mark()
-        if wrong := [piece for piece in function_pieces(inv, evidence) if piece.wrong]:
-            inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", since=since, **facts_of_wrong(wrong))
-            return Answer(findings=Findings(wrong_together=tuple(wrong)))
+    fuses = evidence.in_context_moved and Hardware.of(inv.question.target) is Hardware.NPU
+    if fuses and (wrong := [piece for piece in function_pieces(inv, evidence) if piece.wrong]):
+        inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
+        return Answer(findings=Findings(wrong_together=tuple(wrong)))
     avoided = sorted({freedom.avoided for freedom in chosen if freedom.avoided})
     return inv.verdict(
         VerdictKind.ROUNDING,

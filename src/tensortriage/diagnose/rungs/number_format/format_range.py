@@ -39,7 +39,6 @@ def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
     """Record which ops cannot work in the target's format, and which may not; only for formats narrower than fp32."""
     if inv.precision not in ROUNDED or inv.precision is Precision.INT8:
         return Answer()
-    since = inv.mark()
     feed, word = inv.question.feeds[0], inv.precision.value
     rows = scanned(inv, feed)
     misfits = [(row, misfit) for row in rows for misfit in row.misfits_in(inv.precision)]
@@ -54,7 +53,6 @@ def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
     inv.answered(
         f"what can {word} not hold?",
         answer + (f"; {may} more may lose digits" if may else ""),
-        since=since,
         cannot=[f"{described(row)} {misfit.words}" for row, misfit in cannot[:12]],
         may=[f"{described(row)} {misfit.words}" for row, misfit in misfits if not misfit.cannot][:12],
         tensors=len(rows),

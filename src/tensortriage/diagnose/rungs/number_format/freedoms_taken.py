@@ -38,11 +38,10 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
     local = evidence.local
     if local is None or not local.floors.taken or evidence.wrong_together:
         return None
-    since = inv.mark()
     found = function_pieces(inv, evidence)
     if wrong := [piece for piece in found if piece.wrong]:
         told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
-        inv.answered(QUESTION, told, since=since, **facts_of_wrong(wrong))
+        inv.answered(QUESTION, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
     pieces = [piece for piece in found if piece.taken]
     freedoms = [*local.floors.taken.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
@@ -72,7 +71,6 @@ def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:
 
 def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], chosen: str) -> Verdict | None:
     """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
-    since = inv.mark()
     try:
         predicted = whole_model(
             inv,
@@ -83,9 +81,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
             precision=inv.precision,
         )
     except (EngineError, UsageError) as problem:
-        inv.answered(
-            QUESTION, f"unknown: {chosen}, but the model cannot be evaluated so: {problem.message}", since=since
-        )
+        inv.answered(QUESTION, f"unknown: {chosen}, but the model cannot be evaluated so: {problem.message}")
         return None
     worst = evidence.worst
     gaps = {
@@ -99,7 +95,6 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
         QUESTION,
         f"{'partly' if beyond else 'yes'}: {chosen}"
         + (f"; output '{beyond[0]}' is {say_gap(gaps[beyond[0]])} against what that predicts" if beyond else ""),
-        since=since,
         freedoms=[freedom.name for freedom in dict.fromkeys(freedoms)],
         predicted_error=dict(predicted),
         measured_error=dict(worst.errors),

@@ -30,7 +30,6 @@ def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
 
 def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -> Findings:
     """Return the figures of every layer on the feed that fails worst; nothing where marking them all fails."""
-    since = inv.mark()
     golden = inv.golden(worst.feed)
     try:
         marked = inv.measured(
@@ -46,7 +45,6 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
         inv.answered(
             QUESTION,
             f"unknown: with every tensor marked the target {WORDS[Outcome.of(error).kind]}",
-            since=since,
             reason=error.message,
         )
         return Findings()
@@ -69,7 +67,6 @@ def layers(inv: Investigation, worst: FeedResult, floors: Mapping[str, float]) -
     inv.answered(
         QUESTION,
         answer,
-        since=since,
         tensors=len(makers),
         above=above[:20],
         outputs_moved_by_marking=moved,

@@ -32,7 +32,6 @@ MOST_ROUNDS = 4
 )
 def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
-    since = inv.mark()
     feed = evidence.feed
     golden, specs = inv.golden(feed), inv.specs(feed)
     excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
@@ -43,7 +42,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         return Answer(findings=findings)
     origins = born(inv.model.graph, floors.emulated, excess)
     if not origins:
-        inv.answered(question, "yes: rounding every result to it leaves all of them finite", since=since)
+        inv.answered(question, "yes: rounding every result to it leaves all of them finite")
         return Answer(findings=findings)
     outputs = [name for name in evidence.worst.metrics if name in floors.target]
     kept, in_range = enough_kept(inv, floors, feed, origins, wide_nodes(inv.model.graph, excess), outputs)
@@ -55,7 +54,6 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     inv.answered(
         question,
         f"no: {origins[0].op_type} '{origins[0].name}' leaves its range" + ("" if matters else ", without harm"),
-        since=since,
         origins=[node.name for node in origins][:20],
         beyond_range=facts,
         predicted_error=before,

@@ -24,7 +24,6 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     """Does rounding to the requested format alone explain the error at the outputs?"""
     if inv.precision not in PREDICTED or evidence.floors is None:
         return Answer()
-    since = inv.mark()
     question = f"does rounding to {inv.precision.value} explain it?"
     gaps: dict[str, float] = {}
     unexplained: list[str] = []
@@ -41,7 +40,6 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         question,
         f"{'no' if unexplained else 'yes'}: output '{worst}' is {say_gap(gaps[worst])} against the prediction"
         + (f", but '{inside[0]}' inside is {say_gap(inside[1])}" if inside else ""),
-        since=since,
         gap_db=gaps,
         unexplained=unexplained,
         predicted_error=predictions,

@@ -39,11 +39,10 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     """Do the reference's own outputs move as much when its inputs move by one unit in the last place?"""
     if inv.precision in ROUNDED or any(m.nonfinite_mismatch for m in evidence.worst.metrics.values()):
         return None
-    since = inv.mark()
     try:
         moved = jitter_floors(inv, evidence.feed)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     failing = [name for name, within in evidence.worst.within.items() if not within]
     errors = evidence.worst.errors
@@ -52,19 +51,19 @@ def ill_conditioned(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     facts = {"moved": moved, "measured_error": dict(errors), "draws": DRAWS}
     words = f"one unit in the last place of the inputs moves output '{name}' by {say(moved.get(name))}"
     if not failing or len(excused) < len(failing):
-        inv.answered(QUESTION, f"no: {words}, the error is {say(errors[name])}", since=since, **facts)
+        inv.answered(QUESTION, f"no: {words}, the error is {say(errors[name])}", **facts)
         return None
     try:
         local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
-        inv.answered(QUESTION, f"yes: {words}; the ops could not be run one by one", since=since, **facts)
+        inv.answered(QUESTION, f"yes: {words}; the ops could not be run one by one", **facts)
         return sensitive(
             inv, name, errors[name], moved[name], AMPLIFIED_UNPROVEN, f"the ops could not be run alone: {error.message}"
         )
     if guilty := beyond_rounding(local):
-        inv.answered(QUESTION, f"yes: {words}, but '{guilty}' is wrong by itself", since=since, **facts)
+        inv.answered(QUESTION, f"yes: {words}, but '{guilty}' is wrong by itself", **facts)
         return Answer(findings=Findings(local=local))
-    inv.answered(QUESTION, f"yes: {words}", since=since, **facts)
+    inv.answered(QUESTION, f"yes: {words}", **facts)
     alone = "every op alone is as close as a healthy engine's is"
     return Answer(sensitive(inv, name, errors[name], moved[name], AMPLIFIED, alone), Findings(local=local))
 

@@ -57,7 +57,7 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     beside = evidence.beside
     if beside is None or not beside.typed:
         return None
-    since, feed = inv.mark(), inv.question.feeds[0]
+    feed = inv.question.feeds[0]
     precision = _coarsest(beside)
     kept = tuple(
         n.name for n in beside.original.graph.nodes if n.name in inv.model.graph and n.name not in beside.typed
@@ -66,11 +66,11 @@ def typed_file(inv: Investigation, evidence: Evidence) -> Answer | None:
     try:
         away = _distance(inv, beside, feed)
     except (EngineError, ModelError, DataError) as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     same = not any(beyond_fp32(ratio) for ratio in away.values())
     answer = f"yes: {share}" if same else f"no: also in float32 output '{max(away, key=lambda n: away[n])}' differs"
-    inv.answered(QUESTION, answer, since=since, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
+    inv.answered(QUESTION, answer, precision=precision.value, kept_in_fp32=kept[:20], floor_ratios=away)
     if not same:
         return None
     return _by_format(inv, evidence, beside, precision, kept, share)

@@ -25,7 +25,6 @@ from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.similarity.instances import Instances
-from tensortriage.runs.lab import Mark
 from tensortriage.runs.outcome import Outcome
 
 QUESTION = "is any op wrong by itself?"
@@ -53,32 +52,32 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
         Who is to blame (None when no op is wrong by itself, or what is wrong does not make the failure), and the local
         errors and influences as far as they were measured.
     """
-    since, weights = inv.mark(), evidence.influence
+    weights = evidence.influence
     try:
         if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
-            blamed, weights = weighed(inv, evidence, some, since)
+            blamed, weights = weighed(inv, evidence, some)
             if blamed is not None:
                 return blamed, Findings(local=some, influence=weights)
         local = evidence.local or local_errors(inv, evidence.feed)
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
-        inv.answered(QUESTION, answer, since=since, reason=error.message)
+        inv.answered(QUESTION, answer, reason=error.message)
         return None, Findings(influence=weights)
-    blamed, measured = weighed(inv, evidence, local, since)
+    blamed, measured = weighed(inv, evidence, local)
     return blamed, Findings(local=local, influence=measured or weights)
 
 
-def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -> tuple[Blame | None, Influence | None]:
+def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame | None, Influence | None]:
     """Inject the errors of the ops beyond their floors, and record what that explains; None what was not measured."""
     feed, question = evidence.feed, QUESTION
     if local.misshapen:  # cannot be injected, and need not be
         words = f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} make another shape or type"
-        inv.answered(question, words, since=since, misshapen=dict(local.misshapen))
+        inv.answered(question, words, misshapen=dict(local.misshapen))
         return None, None
     above = suspects(local)
     if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
-        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}", since=since)
+        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}")
         return None, None
     ratios = dict(above)
     weights = influence(inv, feed, local, list(ratios))
@@ -91,7 +90,6 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local, since: Mark) -
         f"{len(above)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
         f"{weights.explained:.0%} of the output error"
         + (f" where results are rounded to {inv.precision.value}" if weights.rounded else ""),
-        since=since,
         suspects={value: ratios[value] for value in list(ratios)[:12]},
         influence={value: weights.alone[value] for value in ranked[:12]},
         explained=weights.explained,

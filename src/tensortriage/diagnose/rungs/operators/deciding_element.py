@@ -33,7 +33,6 @@ from tensortriage.envelope.elements import smallest_normal
 from tensortriage.envelope.floors import Floors
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.ir.graph import Node
-from tensortriage.runs.lab import Mark
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import MemoryStore
 
@@ -68,7 +67,6 @@ def of_elements(
         starts: Ops in which an error appears that their operands, as tensors, do not have.
         rules: How the NaN or Inf of these ops came to be, in words, by node name; None when the error is finite.
     """
-    since = inv.mark()
     arrays = before(inv, evidence, list(starts))
     masks = trail(inv, evidence, wrong_elements(inv, evidence, starts, arrays, finite=rules is None), arrays)
     if not masks:
@@ -76,13 +74,13 @@ def of_elements(
     try:
         errors = element_errors(inv, evidence, masks)
         if errors.wrong:
-            return of_an_op(inv, evidence, starts, errors, rules, since)
+            return of_an_op(inv, evidence, starts, errors, rules)
     except (EngineError, UsageError) as error:
-        inv.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: the ops could not be run alone: {error.message}")
         return Answer()
     if errors.flushed:
-        return Answer(of_flushed_numbers(inv, starts, errors.flushed, rules, since))
-    inv.answered(QUESTION, "no: alone, no op makes a wrong element that leads there", since=since)
+        return Answer(of_flushed_numbers(inv, starts, errors.flushed, rules))
+    inv.answered(QUESTION, "no: alone, no op makes a wrong element that leads there")
     return Answer()
 
 
@@ -113,7 +111,6 @@ def of_an_op(
     starts: Sequence[Node],
     errors: ElementErrors,
     rules: Mapping[str, str] | None,
-    since: Mark,
 ) -> Answer:
     """Blame the ops that make wrong elements, if these make the failure."""
     if any(error.node in starts for error in errors.wrong):
@@ -126,7 +123,6 @@ def of_an_op(
         QUESTION,
         f"yes: {where} is {spoken(first.found)} instead of {spoken(first.expected)}; injecting the results of "
         f"{len(errors.wrong)} such op{'s' * (len(errors.wrong) > 1)} explains {weights.explained:.0%} of the failure",
-        since=since,
         shows_in=[node.name for node in starts],
         elements={error.value: facts(error) for error in errors.wrong},
         influence=dict(weights.alone),
@@ -185,7 +181,6 @@ def of_flushed_numbers(
     starts: Sequence[Node],
     flushed: Sequence[ElementError],
     rules: Mapping[str, str] | None,
-    since: Mark,
 ) -> Verdict:
     """Say that the target flushes subnormal numbers to zero, and where that makes the failure."""
     first, shows = flushed[0], starts[0]
@@ -201,7 +196,6 @@ def of_flushed_numbers(
     inv.answered(
         QUESTION,
         f"yes: denormals are flushed to zero: {number} becomes 0",
-        since=since,
         shows_in=[node.name for node in starts],
         flushed={error.value: facts(error) for error in flushed},
     )

@@ -50,7 +50,6 @@ class Places:
 @rung(QUESTION, reads=("results",), gives=("moved",))
 def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Do the outputs hold the right values in wrong places? A verdict only when they are exchanged for each other."""
-    since = inv.mark()
     failing = [name for name, within in evidence.worst.within.items() if not within]
     key = inv.key(inv.question.target, inv.model, evidence.feed, "places", failing)
     try:
@@ -58,13 +57,13 @@ def outputs_in_place(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     except EngineError:
         return None
     if outputs.holds:
-        inv.answered(QUESTION, f"no: {said(outputs.holds)}", since=since, holds=dict(outputs.holds))
+        inv.answered(QUESTION, f"no: {said(outputs.holds)}", holds=dict(outputs.holds))
         return out_of_order(inv, outputs.holds)
     if outputs.moved:
         words = "; ".join(f"'{name}': {finding.sentence}" for name, finding in outputs.moved.items())
-        inv.answered(QUESTION, f"no: {words}", since=since, outputs=facts(outputs.moved))
+        inv.answered(QUESTION, f"no: {words}", outputs=facts(outputs.moved))
     else:
-        inv.answered(QUESTION, "yes: no other order of their values explains the error", since=since)
+        inv.answered(QUESTION, "yes: no other order of their values explains the error")
     return Answer(findings=Findings(moved=outputs.moved))
 
 

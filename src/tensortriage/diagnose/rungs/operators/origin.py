@@ -23,7 +23,6 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.model.ir.graph import Node
-from tensortriage.runs.lab import Mark
 
 QUESTION = "where is the NaN or Inf born?"
 
@@ -37,7 +36,6 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     """Where is the NaN or Inf born that the reference does not have and the format does not explain?"""
     if not any(figure.nonfinite_mismatch for figure in evidence.worst.metrics.values()):
         return Answer()
-    since = inv.mark()
     figures = evidence.in_context or {}
     nodes = sources(inv.model.graph, figures, list(evidence.worst.metrics))
     seen_in, confidence = "the instrumented run", NONFINITE_BORN
@@ -49,18 +47,18 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
             local = evidence.local or local_errors(inv, evidence.feed)
         except EngineError as error:
             if not nodes:
-                inv.answered(QUESTION, f"unknown: the exploded graph fails: {error.message}", since=since)
+                inv.answered(QUESTION, f"unknown: the exploded graph fails: {error.message}")
                 return Answer()
             confidence = NONFINITE_MISLED
         else:
             findings, evidence = Findings(local=local), evidence.with_(local=local)
             alone = nonfinite_alone(inv, local)
             if nodes and not any(node in alone for node in nodes):
-                return misled_origins(inv, evidence, nodes, since)
+                return misled_origins(inv, evidence, nodes)
             nodes = [node for node in nodes if node in alone] or alone
             seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
-        inv.answered(QUESTION, "unknown: not once tensors are marked, nor in any op alone", since=since)
+        inv.answered(QUESTION, "unknown: not once tensors are marked, nor in any op alone")
         return Answer(findings=findings)
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
@@ -69,7 +67,6 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
     inv.answered(
         QUESTION,
         f"in {first.op_type} '{first.node}', seen in {seen_in}{independent}",
-        since=since,
         origins=[culprit.node for culprit in culprits][:20],
         rules={name: found.facts for name, found in how.items()},
         harmless=[node.name for node in born(inv.model.graph, figures) if node not in nodes][:20],
@@ -94,14 +91,13 @@ def of_single_elements(inv: Investigation, evidence: Evidence, nodes: Sequence[N
     return of_elements(inv, evidence, fed_well, {name: found.rule.sentence for name, found in how.items()})
 
 
-def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node], since: Mark) -> Answer:
+def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]) -> Answer:
     """Ops that make a NaN in the target's run, but not on golden operands: who made their operands wrong?"""
     first = nodes[0]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     inv.answered(
         QUESTION,
         f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
-        since=since,
         origins=[node.name for node in nodes][:20],
         rules={name: each.facts for name, each in how.items()},
     )

@@ -37,10 +37,9 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     watched = engine.observing(target.options) if isinstance(engine, Observes) else None
     if evidence.local is not None or not evidence.in_context or evidence.in_context_moved or watched is None:
         return None
-    since = inv.mark()
     born = _born_wrong(inv, evidence)
     if not born:
-        inv.answered(QUESTION, "at no value that it shows: none is wrong with right operands", since=since)
+        inv.answered(QUESTION, "at no value that it shows: none is wrong with right operands")
         return None
     specs = inv.specs(evidence.feed)
     try:
@@ -48,7 +47,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         own = {name: np.array(array) for name, array in shown}
         explained = _explained(inv, evidence, own)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     first = next(iter(born))
     more = f" and {len(born) - 1} more" if len(born) > 1 else ""
@@ -56,7 +55,6 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     inv.answered(
         QUESTION,
         f"at '{first}'{more}: wrong, though what it is made of is right; {share}",
-        since=since,
         born={value: list(nodes) for value, nodes in born.items()},
         explained=explained,
     )

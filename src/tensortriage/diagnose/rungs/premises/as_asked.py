@@ -49,7 +49,6 @@ def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
     engine = create(target)
     if not (isinstance(engine, TellsPlan) and engine.tells_plan(target.options)):
         return
-    since = inv.mark()
     key = inv.key(target, inv.model, None, "runs as asked")
     found = inv.case.checks.get(key, AsAsked)
     if found is None:
@@ -62,7 +61,7 @@ def runs_as_asked(inv: Investigation, evidence: Evidence) -> None:
         found = summary(audit(plan, inv.model, target, engine))
         inv.case.checks.put(key, "what it runs", found, seconds=0.0)
     facts = {field.name: getattr(found, field.name) for field in dataclasses.fields(found) if field.name != "answer"}
-    inv.answered(QUESTION, found.answer, since=since, **facts)
+    inv.answered(QUESTION, found.answer, **facts)
 
 
 def summary(told: PlanAudit) -> AsAsked:

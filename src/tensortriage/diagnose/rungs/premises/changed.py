@@ -40,7 +40,7 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     beside = evidence.beside
     if beside is None or evidence.quantization or evidence.same_network:
         return None
-    since, changed = inv.mark(), beside.changed
+    changed = beside.changed
     worst, where, feed = 0.0, "", inv.question.feeds[0]
     for each in inv.question.feeds:
         golden = inv.golden_outputs(each)
@@ -48,17 +48,17 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
             fed = check_feed(each, changed.inputs, casting=Casting.ROUND)
             outputs = run_once(inv, inv.question.reference, changed, fed)
         except DataError as misfit:
-            inv.answered(QUESTION, f"no: {misfit.message}", since=since)
+            inv.answered(QUESTION, f"no: {misfit.message}")
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {misfit.message}"
             )
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
-            inv.answered(QUESTION, reason, since=since)
+            inv.answered(QUESTION, reason)
             return inv.verdict(VerdictKind.MODEL_CHANGED, OBSERVED, reason)
         expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         if problem := mismatched(expected, outputs):
-            inv.answered(QUESTION, f"no: {problem}", since=since)
+            inv.answered(QUESTION, f"no: {problem}")
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the two models are not comparable: {problem}"
             )
@@ -71,13 +71,12 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
     changes = {node: kinds for node, kinds in nodes.items() if node in beside.diff.nodes}
     if not where:
         answer = "yes, within the fp32 floor"
-        inv.answered(QUESTION, answer, since=since, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
+        inv.answered(QUESTION, answer, changed_nodes=dict(list(changes.items())[:_MOST_NODES]))
         return None
     culprits = changed_ops(inv, beside, feed)
     inv.answered(
         QUESTION,
         f"no: output '{where}' differs by {say(worst)}",
-        since=since,
         output=where,
         relative_error=worst,
         feed=feed.name,

@@ -1,7 +1,8 @@
 """Do reference and target answer at all, and is what they answer comparable? Then, whether it differs too much."""
 
-from tensortriage.compare.judgement.relative_error import say_ratio
+from tensortriage.compare.judgement.relative_error import say, say_ratio
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import fp32_limit
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.misshapen import behind_the_outputs
@@ -12,25 +13,25 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import IN_ANOTHER_LAYOUT, OBSERVED, SILENT_REFERENCE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import PREDICTED, Floors
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
-from tensortriage.runs.lab import Mark
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 from tensortriage.search.statistics.repeats import Rate
 
 SOUND = "is the reference sound?"
+ALLOWED = "how far off may a healthy engine be?"
 ABOVE = "does it fail above the noise floor?"
 
 
 @rung(SOUND)
 def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
     """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`."""
-    since = inv.mark()
     for feed in inv.question.feeds:
         try:
             golden = inv.golden_outputs(feed)
         except EngineError as error:
-            inv.answered(SOUND, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}", since=since)
+            inv.answered(SOUND, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}")
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND,
                 OBSERVED,
@@ -42,7 +43,7 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
         if broken:
             culprit, born = nan_of_reference(inv, feed, broken[0])
             answer = f"no: output '{broken[0]}' of the reference holds NaN{born}"
-            inv.answered(SOUND, answer, since=since, outputs=broken)
+            inv.answered(SOUND, answer, outputs=broken)
             return inv.verdict(
                 VerdictKind.COMPARISON_UNSOUND,
                 OBSERVED,
@@ -51,7 +52,7 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
                 next=[inv.command("inspect data")],
             )
     state = "hardly: every output is empty or one constant" if is_silent(inv) else "yes: finite, not constant"
-    inv.answered(SOUND, state, since=since, feeds=len(inv.question.feeds))
+    inv.answered(SOUND, state, feeds=len(inv.question.feeds))
     return None
 
 
@@ -81,29 +82,40 @@ def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
 @rung("does the target build and run?", gives=("results",))
 def compare_outputs(inv: Investigation, _: Evidence) -> Answer | Verdict:
     """Run the deployed target on every feed; a verdict when it could not be done."""
-    since = inv.mark()
     question = f"does {inv.question.target} build and run?"
     measured: list[tuple[Feed, OutputFigures]] = []
     for feed in inv.question.feeds:
         try:
             measured.append((feed, deployed(inv, feed)))
         except EngineError as error:
-            inv.answered(question, f"no: {error.message}", since=since, feed=feed.name)
+            inv.answered(question, f"no: {error.message}", feed=feed.name)
             stumbles = Outcome.of(error).kind is OutcomeKind.RUN_FAILED  # maybe over what an op before made
             return (behind_the_outputs(inv, feed) if stumbles else None) or failed(inv, error)
         except Unsound as problem:
-            return incomparable(inv, problem, feed, since)
+            return incomparable(inv, problem, feed)
     repeat = {"commands": list(inv.tally.commands)} if inv.tally.commands else {}
-    inv.answered(question, "yes", since=since, precision=inv.precision.value, feeds=len(measured), **repeat)
+    inv.answered(question, "yes", precision=inv.precision.value, feeds=len(measured), **repeat)
     floors = output_floors(inv)
+    inv.answered(ALLOWED, allowed_in_words(inv, floors), fp32_floors=dict(floors.fp32), source=floors.source)
     results = tuple(judge(inv, feed, figures, floors) for feed, figures in measured)
     return Answer(findings=Findings(results=results))
 
 
-def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) -> Verdict:
+def allowed_in_words(inv: Investigation, floors: Floors) -> str:
+    """Return what a healthy engine may be off by at the output that may be off by most."""
+    name = max(floors.fp32, key=lambda n: (floors.target.get(n, 0.0), floors.fp32[n]), default=None)
+    if name is None:
+        return "not known: the model has no output that can be compared"
+    words = f"output '{name}' by {say(fp32_limit(floors.fp32[name]))} in fp32"
+    if inv.precision not in PREDICTED:
+        return words
+    return f"{words}; rounding to {inv.precision.value} costs it {say(floors.target.get(name))}"
+
+
+def incomparable(inv: Investigation, problem: Unsound, feed: Feed) -> Verdict:
     """The outputs cannot be compared as they are; where their values are the right ones in another layout, say so."""
     places = f"; {problem.places}" if problem.places else ""
-    inv.answered("are the outputs comparable?", f"no: {problem}{places}", since=since, feed=feed.name)
+    inv.answered("are the outputs comparable?", f"no: {problem}{places}", feed=feed.name)
     if problem.layout:
         return inv.verdict(
             VerdictKind.LAYOUT, IN_ANOTHER_LAYOUT, f"{problem.places}; the values are right: give it the model's layout"
@@ -116,7 +128,7 @@ def incomparable(inv: Investigation, problem: Unsound, feed: Feed, since: Mark) 
 @rung(ABOVE, reads=("results",))
 def above_the_floor(inv: Investigation, evidence: Evidence) -> None:
     """Record whether any output of any feed fails."""
-    since, results, worst = inv.mark(), evidence.results, evidence.worst
+    results, worst = evidence.results, evidence.worst
     name, error, ratio = worst.worst
     limit = "the tolerance given" if inv.question.tolerance is not None else f"{MATCH_FACTOR:g}x the fp32 noise floor"
     fails = not worst.passes
@@ -125,7 +137,6 @@ def above_the_floor(inv: Investigation, evidence: Evidence) -> None:
         ABOVE,
         f"{'yes' if fails else 'no'}: output '{name}' {worst.in_words(name)}, {say_ratio(ratio)}"
         + (f", on {failing} of {len(results)} feeds" if fails else ""),
-        since=since,
         output=name,
         feed=worst.feed.name,
         relative_error=error,

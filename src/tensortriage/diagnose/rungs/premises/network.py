@@ -50,7 +50,6 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     network = inv.question.network
     if network is None:
         return None
-    since = inv.mark()
     first: NetworkValues | None = None
     whole: Mapping[str, Dispute] = {}
     suspected = may_have_inexact_integers(inv.model)
@@ -76,7 +75,7 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
             break
     else:
         assert first is not None
-        inv.answered(QUESTION, f"yes: {first.share}", since=since, **first.evidence)
+        inv.answered(QUESTION, f"yes: {first.share}", **first.evidence)
         return None
     outputs = [spec.name for spec in inv.model.outputs if spec.name in found]
     culprit, nodes = _first(inv.model.graph, found, values, outputs) or (None, ())
@@ -90,7 +89,6 @@ def network_changed(inv: Investigation, evidence: Evidence) -> Answer | Verdict 
     inv.answered(
         QUESTION,
         f"no: output '{outputs[0]}' differs by {say(found[outputs[0]].error)} on {feed.name}; {values.share}",
-        since=since,
         output=outputs[0],
         relative_error=found[outputs[0]].error,
         disputed=list(found)[:_MOST_NODES],
@@ -105,7 +103,7 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> dict[str
 
 
 def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:
-    inv.answered(QUESTION, f"cannot be asked: {failure.message}", since=inv.mark())
+    inv.answered(QUESTION, f"cannot be asked: {failure.message}")
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the network cannot be compared with its model: {failure.message}"
     )
@@ -115,7 +113,7 @@ def _left_on(inv: Investigation, finding: LintFinding, values: NetworkValues) ->
     """Return the verdict on a model in training mode, exported from a network that is not."""
     node = inv.model.graph.node(finding.node)
     origin = inv.model.graph.origin(node.name)
-    inv.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", since=inv.mark(), **values.evidence)
+    inv.answered(QUESTION, f"no: {node.op_type} '{node.name}': {finding.why}", **values.evidence)
     said = f"; in PyTorch it is {described}" if (described := values.described(origin.module)) else ""
     reason = f"{finding.why}, though the network is in evaluation mode{said}"
     place = origin.label or f"{node.op_type} '{node.name}'"

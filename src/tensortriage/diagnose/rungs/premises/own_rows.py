@@ -37,16 +37,15 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
     claims = _claims(inv)
     if not claims:
         return None
-    since = inv.mark()
     try:
         answers = _answers(inv, claims)
     except (EngineError, UsageError) as error:
-        inv.answered(QUESTION, f"not to be had: {error.message}", since=since)
+        inv.answered(QUESTION, f"not to be had: {error.message}")
         return None
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]
     answer = "; ".join(f"{each.question} {each.answer}" for each in (broken or not_held))
-    inv.answered(QUESTION, answer or f"yes: {len(answers)} questions about rows", since=since, answers=answers)
+    inv.answered(QUESTION, answer or f"yes: {len(answers)} questions about rows", answers=answers)
     names = {name for each in broken for name in (each.left, each.right)}
     feeds = {feed.name: feed for claim in claims for feed in (claim.left, claim.right) if feed.name in names}
     results: list[FeedResult] = []

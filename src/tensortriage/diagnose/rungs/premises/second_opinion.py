@@ -22,7 +22,6 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
-from tensortriage.runs.lab import Mark
 
 QUESTION = "is the reference what the model computes?"
 MOST_DOUBTED = 8
@@ -32,7 +31,6 @@ MOST_DOUBTED = 8
 @rung(QUESTION, reads=("results",), gives=("results",))
 def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Judge the reference's outputs by the envelope; where they are outside, find the op and who is wrong there."""
-    since = inv.mark()
     worst = evidence.worst
     outside = outside_envelope(worst.floors, list(worst.metrics))
     if not outside:
@@ -41,17 +39,16 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     try:
         views = opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
-        inv.answered(QUESTION, f"unknown: {problem.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {problem.message}")
         return None
     if wrong := [opinion for opinion in views if opinion.reference_is_alone]:
-        return reference_is_wrong(inv, wrong, QUESTION, since=since)
+        return reference_is_wrong(inv, wrong, QUESTION)
     if any(opinion.float64_is_alone for opinion in views):
         opinion = next(opinion for opinion in views if opinion.float64_is_alone)
         inv.answered(
             QUESTION,
             f"float64 alone differs at '{opinion.value}' by {say(opinion.error(REFERENCE, FLOAT64))}: "
             "floors are measured by jittered inputs instead",
-            since=since,
             value=opinion.value,
         )
         doubting = inv.about(dataclasses.replace(inv.question, trusts_float64=False))
@@ -64,7 +61,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         f"output '{first}' of the reference is off by {say(outside[first].error)} from what the model computes, "
         f"{say(outside[first].limit)} is what healthy engines make of it{place}"
     )
-    inv.answered(QUESTION, f"no: {words}", since=since, outputs=list(outside)[:12])
+    inv.answered(QUESTION, f"no: {words}", outputs=list(outside)[:12])
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND,
         REFERENCE_OUTSIDE.on(inv.inputs_word),
@@ -76,39 +73,36 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
 
 def at_the_culprit(inv: Investigation, feed: Feed, value: str) -> Verdict | None:
     """Before a target is blamed for an op: does any other engine agree with the reference there?"""
-    since = inv.mark()
     question = "is it the target that is wrong there, or the reference?"
     try:
         views = opinions(inv, feed, [value])
     except (EngineError, UsageError) as problem:
-        inv.answered(question, f"unknown: {problem.message}", since=since)
+        inv.answered(question, f"unknown: {problem.message}")
         return None
     if not views:
         return None
     opinion = views[0]
     if opinion.reference_is_alone:
-        return reference_is_wrong(inv, views, question, since=since)
+        return reference_is_wrong(inv, views, question)
     agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
     inv.answered(
         question,
         f"the target: {' and '.join(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
         if agreeing
         else "unknown: no other engine agrees with either",
-        since=since,
         errors={name: opinion.error(name, REFERENCE) for name in opinion.results if name != REFERENCE},
         bound=opinion.bound,
     )
     return None
 
 
-def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str, *, since: Mark) -> Verdict:
+def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: str) -> Verdict:
     """Record that the reference stands alone, and return the verdict."""
     culprits = [culprit_of(inv, opinion) for opinion in wrong]
     first = culprits[0]
     inv.answered(
         question,
         f"no: the reference is wrong at {first.op_type} '{first.node}'",
-        since=since,
         values=[opinion.value for opinion in wrong],
         errors={
             opinion.value: {name: opinion.error(REFERENCE, name) for name in opinion.results if name != REFERENCE}

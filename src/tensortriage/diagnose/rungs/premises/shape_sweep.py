@@ -45,7 +45,6 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
     """
     if not inv.question.sweep:
         return None
-    since = inv.mark()
     rows: list[ShapeRow] = []
     results: list[FeedResult] = []
     floors: Floors | None = None
@@ -60,7 +59,7 @@ def sweep(inv: Investigation, evidence: Evidence) -> Answer | None:
             results.append(judge(inv, shaped.feed, figures, floors))
             row = row_of(inv, shaped.label, results[-1])
         rows.append(row)
-    inv.answered(QUESTION, in_words(rows), since=since, shapes=rows)
+    inv.answered(QUESTION, in_words(rows), shapes=rows)
     known = (*evidence.results, *results) if evidence.results else ()
     return Answer(findings=Findings(shapes=tuple(rows), results=known))
 

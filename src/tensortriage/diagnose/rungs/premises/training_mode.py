@@ -17,7 +17,6 @@ _MOST = 20
 @rung(QUESTION, gives=("in_training",))
 def left_in_training(inv: Investigation, _: Evidence) -> Answer | None:
     """Record which nodes of the reference's model are in training mode; nothing when there is none."""
-    since = inv.mark()
     found = in_training(inv.model)
     if not found:
         return None
@@ -25,7 +24,6 @@ def left_in_training(inv: Investigation, _: Evidence) -> Answer | None:
     inv.answered(
         QUESTION,
         f"no: {_told(found)} {first.why}",
-        since=since,
         nodes={finding.node: finding.slug for finding in found[:_MOST]},
         cure=first.cure,
     )

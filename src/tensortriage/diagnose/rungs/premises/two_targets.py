@@ -90,14 +90,13 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     try:
         outputs = [row for feed in inv.question.feeds for row in _output_rows(inv, targets, feed)]
     except (EngineError, UsageError) as error:
-        inv.answered(AGREE, f"not to be had: {error.message}", since=inv.mark())
+        inv.answered(AGREE, f"not to be had: {error.message}")
         if not _gives_outputs(inv, inv.question.target):
             return None
         return Answer(
             findings=Findings(two_targets=f"{against} gives no outputs"),
             question=inv.question.on_target(against, kept=inv.question.kept),
         )
-    since = inv.mark()
     worst = max(outputs, key=lambda row: (row.parts, row.difference / max(row.allowed, 1e-30)))
     outside = [str(spec) for spec in targets if any(str(spec) in row.outside for row in outputs)]
     envelope = f"outside the envelope of the model: {' and '.join(outside) or 'neither'}"
@@ -105,7 +104,6 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     inv.answered(
         AGREE,
         f"{relation}: output '{worst.value}' differs {worst.apart}, healthy is {say(worst.allowed)}; {envelope}",
-        since=since,
         outputs=outputs,
         outside=outside,
     )
@@ -123,7 +121,6 @@ def with_two_targets(evidence: Evidence, verdict: Verdict) -> Verdict:
 
 def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: ValueRow) -> str:
     """Record and return where the two part first, in results and in plans."""
-    since = inv.mark()
     row = _first_value(inv, targets) if worst.parts else None
     node = inv.model.graph.producer((row or worst).value)
     place = "no single value parts once all are shown" if worst.parts else "their outputs agree"
@@ -135,7 +132,7 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
         for change in _told(changes, node if row else None)
     )
     plans = told if changes is not None else "; the plans do not tell"
-    inv.answered("what changed first?", f"{place}{plans}", since=since, value=row, plan=(changes or [])[:20])
+    inv.answered("what changed first?", f"{place}{plans}", value=row, plan=(changes or [])[:20])
     return f"{place}{told}"
 
 

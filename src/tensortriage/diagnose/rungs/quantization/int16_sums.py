@@ -43,17 +43,16 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
     narrow = seven_bit_weights(inv.model) if products else None
     if narrow is None:
         return None
-    since = inv.mark()
     beyond = _beyond(inv, evidence, products)
     if not beyond:
-        inv.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them", since=since)
+        inv.answered(QUESTION, f"yes, in all {len(products)} ops that multiply them")
         return None
     output = evidence.worst.worst[0]
     before = evidence.worst.errors[output]
     try:
         after, predicted = _with(inv, evidence, narrow, output)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: with weights in 7 bits: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: with weights in 7 bits: {error.message}")
         return None
     explained = 1.0 - (after / before) ** 2 if np.isfinite(after) else 0.0
     first = next(iter(beyond))
@@ -62,7 +61,6 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         f"{'no' if is_decisive(explained) else 'not all, but that is not it'}: in '{first}' they reach "
         f"{beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, target and reference differ by "
         f"{say(after)} instead of {say(before)}",
-        since=since,
         error=before,
         error_in_7_bits=after,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},

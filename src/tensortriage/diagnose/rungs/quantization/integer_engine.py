@@ -31,11 +31,10 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     model = None if hidden else integer_biases(inv.model)
     if model is None:
         return None
-    since = inv.mark()
     try:
         predicted = output_errors(inv, model, evidence.feed)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     worst = evidence.worst
     failing = [name for name, within in worst.within.items() if not within]
@@ -47,7 +46,6 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     inv.answered(
         QUESTION,
         f"{'no' if beyond else 'yes'}: output '{name}' is {say_gap(gaps[name])} against biases in int32",
-        since=since,
         gap_db=gaps,
         predicted_error=predicted,
         measured_error=dict(worst.errors),

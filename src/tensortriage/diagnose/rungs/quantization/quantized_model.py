@@ -30,7 +30,6 @@ from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
-from tensortriage.runs.lab import Mark
 
 QUESTION = "is the target's model a sound quantization?"
 MOST_PAIRS = 12
@@ -60,7 +59,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
     pairs = quantizers(changed.graph)
     if not pairs or quantizers(inv.model.graph):
         return None
-    since, feed = inv.mark(), inv.question.feeds[0]
+    feed = inv.question.feeds[0]
     weights = beside.weights()
     try:
         before = output_errors(inv, changed, feed)
@@ -68,20 +67,20 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         without = output_errors(inv, plain, feed)
         misfits = judged(inv, beside, plain, feed, weights)
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     golden = inv.golden_outputs(feed)
     floors, _ = fp32_floors(inv, inv.model, feed, list(before), golden=golden, what="the outputs")
     if not all(within_fp32(error, floors.get(name, 0.0)) for name, error in without.items()):
         unknown = sum(pair.of_weight and pair.result not in weights for pair in pairs)
         if not unknown and misfits and max(before.values()) > max(without.values()):
-            return against_itself(inv, changed, plain, feed, misfits, before, len(pairs), since)
+            return against_itself(inv, changed, plain, feed, misfits, before, len(pairs))
         reason = f"{unknown} quantized weights are not found in the original" if unknown else "it is another model"
-        inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", since=since, errors=without)
+        inv.answered(QUESTION, f"unknown: without its {len(pairs)} quantizers {reason}", errors=without)
         return None
     if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
-    return guilty_pairs(inv, changed, feed, misfits, before, len(pairs), since)
+    return guilty_pairs(inv, changed, feed, misfits, before, len(pairs))
 
 
 def against_itself(
@@ -92,14 +91,13 @@ def against_itself(
     misfits: Sequence[QuantizerMisfit],
     before: Mapping[str, float],
     count: int,
-    since: Mark,
 ) -> Answer | None:
     """Judge the quantizers of a model with weights of its own, trained with them in it, by the model without them.
 
     That is done where most of the difference to the reference's model goes with the quantizers.
     """
     of_plain = inv.about(inv.question.on_model(plain))
-    answer = guilty_pairs(of_plain, changed, feed, misfits, output_errors(of_plain, changed, feed), count, since)
+    answer = guilty_pairs(of_plain, changed, feed, misfits, output_errors(of_plain, changed, feed), count)
     verdict, fitting = answer.verdict, answer.findings.get("calibrated")
     if verdict is None or fitting is None:
         return None
@@ -123,7 +121,6 @@ def guilty_pairs(
     misfits: Sequence[QuantizerMisfit],
     errors: Mapping[str, float],
     count: int,
-    since: Mark,
 ) -> Answer:
     """Calibrate the quantizers that do not fit; if that brings the outputs back, they are to blame."""
     output = max(errors, key=lambda name: errors[name])
@@ -140,7 +137,7 @@ def guilty_pairs(
             known += f", which explains {explained:.0%}"
         pairs = {m.pair.dequantize: facts(m.fit) for m in misfits[:MOST_PAIRS]}
         figures = {"error": before, "calibrated": after, "explained": explained, "pairs": pairs}
-        inv.answered(QUESTION, f"yes: {known}", since=since, **figures)
+        inv.answered(QUESTION, f"yes: {known}", **figures)
         return Answer(findings=Findings(quantization=SoundQuantization(output, before, known)))
     influence = harm(inv, changed, feed, misfits, output)
     largest = max(influence.values())
@@ -151,7 +148,6 @@ def guilty_pairs(
     inv.answered(
         QUESTION,
         f"no: {first.op_type} '{first.node}' does not fit its numbers",
-        since=since,
         error=before,
         calibrated=after,
         explained=explained,
@@ -219,7 +215,7 @@ def check_quantizers(inv: Investigation, _: Evidence) -> None:
     pairs = [pair for pair in quantizers(graph) if not pair.of_weight]
     if not pairs:
         return
-    since, golden = inv.mark(), inv.golden(feed)
+    golden = inv.golden(feed)
     known = {pair.value: np.asarray(golden[pair.value]) for pair in pairs if pair.value in golden}
     misfits = misfits_of(graph, pairs, {**feed.tensors, **known}, {})
     answer = f"yes: all {len(pairs)} are within 3 dB of the best for these numbers"
@@ -229,7 +225,6 @@ def check_quantizers(inv: Investigation, _: Evidence) -> None:
     inv.answered(
         "do the quantizers fit the numbers they meet?",
         answer,
-        since=since,
         pairs={misfit.pair.quantize: facts(misfit.fit) for misfit in misfits[:MOST_PAIRS]},
     )
 

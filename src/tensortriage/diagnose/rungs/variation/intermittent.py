@@ -49,18 +49,17 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     wanted, more_if_cheap = _wanted(inv, passes=evidence.worst.passes)
     if not wanted:
         return None
-    since = inv.mark()
     try:
         builds = [first_build(inv, evidence), *rebuilds(inv, evidence, wanted)]
         if more_if_cheap and builds[-1].seconds <= max(CHEAP_SECONDS, CHEAP_SHARE * _seconds_left(inv)):
             builds = [builds[0], *rebuilds(inv, evidence, wanted + 1)]
     except EngineError as error:
-        inv.answered(QUESTION, f"unknown: {error.message}", since=since)
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     bad = bad_ones(inv, evidence, builds)
     facts = _facts(builds, bad)
     if len(set(bad)) > 1:
-        inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", since=since, **facts)
+        inv.answered(QUESTION, f"no: {sum(bad)} of {len(bad)} builds fail", **facts)
         return _varying(inv, evidence, builds, bad)
     moved, kinds = max(build.moved or 0.0 for build in builds), facts["different_plans"]
     count = f"{len(builds)} builds"
@@ -74,7 +73,7 @@ def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
         answer = f"{'nearly' if still else 'no'}: {count} differ by {say(moved)}, {place}"
     if isinstance(kinds, int) and kinds > 1:
         answer += f"; {kinds} different plans"
-    inv.answered(QUESTION, answer, since=since, **facts)
+    inv.answered(QUESTION, answer, **facts)
     return Answer(findings=Findings(builds_compared=len(builds)))
 
 
@@ -88,16 +87,15 @@ def contradicted(inv: Investigation, evidence: Evidence) -> Answer | None:
     reason = _contradiction(inv, evidence)
     if not reason or inv.question.builds is not None or evidence.builds_compared >= BUILDS_IN_DOUBT:
         return None
-    since = inv.mark()
     try:
         builds = [first_build(inv, evidence), *rebuilds(inv, evidence, BUILDS_IN_DOUBT - 1)]
     except EngineError as error:
-        inv.answered(AGAIN, f"unknown: {error.message}", since=since)
+        inv.answered(AGAIN, f"unknown: {error.message}")
         return None
     bad = bad_ones(inv, evidence, builds)
     varies = len(set(bad)) > 1
     answer = f"no: {sum(bad)} of {len(bad)} fail" if varies else f"yes: in all of {len(builds)}"
-    inv.answered(AGAIN, f"{answer}; asked because {reason}", since=since, **_facts(builds, bad))
+    inv.answered(AGAIN, f"{answer}; asked because {reason}", **_facts(builds, bad))
     return _varying(inv, evidence, builds, bad) if varies else Answer(findings=Findings(builds_compared=len(builds)))
 
 

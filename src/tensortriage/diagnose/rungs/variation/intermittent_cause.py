@@ -107,7 +107,7 @@ def _culprit(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> Culprit |
 
 def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit, ...]:
     """Build the exploded model until an op is wrong on golden inputs, so often as the rate of failure demands."""
-    since, question = inv.mark(), "which op is wrong in some builds?"
+    question = "which op is wrong in some builds?"
     times = runs_needed(rate, QUICK_RISK, limit=MOST_EXPLODED)
     wrong: list[Culprit] = []
     builds = 0
@@ -122,11 +122,11 @@ def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit
                 if (ratio := ratio_of(error, floor)) is not None and stands_out(ratio):
                     wrong += _wrong(inv, value, error, ratio, f"its result is off by {say(error)}, {say_ratio(ratio)}")
     except (EngineError, ModelError) as problem:
-        inv.answered(question, f"unknown: {problem.message}", since=since)
+        inv.answered(question, f"unknown: {problem.message}")
         return ()
     wrong.sort(key=lambda culprit: -(culprit.floor_ratio or 0.0))
     place = f"{wrong[0].op_type} '{wrong[0].node}', in build" if wrong else "none that is wrong alone, in builds up to"
-    inv.answered(question, f"{place} {builds} of the exploded graph", since=since, builds=builds)
+    inv.answered(question, f"{place} {builds} of the exploded graph", builds=builds)
     return tuple(wrong[:MOST_CULPRITS])
 
 

@@ -40,7 +40,6 @@ LEAST_SECONDS, SHARE = 1.0, 0.2
 @rung(QUESTION, reads=("results",))
 def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Repeat the deployed run in one session; beyond the floor's limit, differing repeats are the verdict."""
-    since = inv.mark()
     worst = evidence.worst
     moved: dict[str, float] = {}
     differing = 0
@@ -54,19 +53,19 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
                 figures = compare_all(((name, repeat[name]) for name in first), MemoryStore(first)).metrics
                 moved |= {n: max(moved[n], error_of(figures[n]) if n in figures else math.inf) for n in first}
     except EngineError as failure:
-        inv.answered(QUESTION, f"no: {failure.message}", since=since)
+        inv.answered(QUESTION, f"no: {failure.message}")
         return failed(inv, failure)
     largest = max(moved, key=lambda n: moved[n], default="")
     if not largest or moved[largest] == 0.0:
         excluded = Rate(0, runs).at_most(1.0 - QUICK_RISK)
-        inv.answered(QUESTION, f"yes: {runs} runs are bit-equal", since=since, runs=runs, differing_at_most=excluded)
+        inv.answered(QUESTION, f"yes: {runs} runs are bit-equal", runs=runs, differing_at_most=excluded)
         return None
     facts = {"runs": runs, "differing": differing, "moved": moved}
     if within_fp32(moved[largest], worst.floors.fp32.get(largest, 0.0)):
-        inv.answered(QUESTION, f"nearly: runs differ by {say(moved[largest])}, below the floor", since=since, **facts)
+        inv.answered(QUESTION, f"nearly: runs differ by {say(moved[largest])}, below the floor", **facts)
         return None
     often = f" in {differing} of {runs} runs" if 0 < differing < runs - 1 else ""
-    inv.answered(QUESTION, f"no: output '{largest}' differs by {say(moved[largest])}{often}", since=since, **facts)
+    inv.answered(QUESTION, f"no: output '{largest}' differs by {say(moved[largest])}{often}", **facts)
     return unstable(inv, worst.feed, largest, moved[largest], Rate(max(differing, 1), runs))
 
 
@@ -99,10 +98,9 @@ def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndar
 
 def unstable(inv: Investigation, feed: Feed, output: str, error: float, rate: Rate) -> Verdict:
     """Name the first tensor, in topological order, that differs from run to run."""
-    since = inv.mark()
     question = "which tensor differs first?"
     first, where = first_to_differ(inv, feed, rate)
-    inv.answered(question, f"'{first.value}', {where}" if first else where, since=since)
+    inv.answered(question, f"'{first.value}', {where}" if first else where)
     place = f", first in '{first.value}' ({first.op_type} '{first.node}')" if first else ""
     often = "" if rate.estimate > 0.5 else f", in {rate.failed} of {rate.runs} runs"
     return inv.verdict(
