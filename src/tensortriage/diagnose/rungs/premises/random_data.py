@@ -10,6 +10,7 @@ import dataclasses
 
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
+from tensortriage.compare.judgement.within import format_limit, fp32_floor_of
 from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.floors import floors_of
@@ -22,7 +23,7 @@ from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.envelope.allowances import choice_errors
-from tensortriage.envelope.floors import ROUNDED, Floors
+from tensortriage.envelope.floors import PREDICTED, Floors
 from tensortriage.envelope.freedoms import freedoms_of
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.errors import EngineError, TriageError, UsageError
@@ -38,25 +39,24 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Real data pass: do random data of the same shapes fail?"""
     if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):
         return None
-    since = inv.mark()
     try:
         feed = made_up(inv, evidence.feed)
         golden = inv.golden_outputs(feed)
     except TriageError as problem:
-        inv.answered(QUESTION, f"not to be had: {problem.message}", since=since)
+        inv.answered(QUESTION, f"not to be had: {problem.message}")
         return None
     if any(has_nan(golden[name]) for name in golden.names()):
-        inv.answered(QUESTION, "not to be had: the reference itself gives NaN on them", since=since)
+        inv.answered(QUESTION, "not to be had: the reference itself gives NaN on them")
         return None
     try:
         result = judged(inv, evidence, feed)
     except (EngineError, Unsound) as failure:
         words = in_words(failure)
         inv.drop_runner(inv.question.target, inv.model)
-        inv.answered(QUESTION, f"yes: {inv.question.target} {words} on them", since=since, feed=feed.name)
+        inv.answered(QUESTION, f"yes: {inv.question.target} {words} on them", feed=feed.name)
         return sensitive(inv, f"{inv.question.target} {words}")
     if not beyond_format(inv, result):
-        inv.answered(QUESTION, "no: they pass too", since=since, feed=feed.name, relative_error=dict(result.errors))
+        inv.answered(QUESTION, "no: they pass too", feed=feed.name, relative_error=dict(result.errors))
         return None
     name, error, ratio = result.worst
     left_out = pairs_left_out(inv, feed, result)
@@ -64,7 +64,6 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     inv.answered(
         QUESTION,
         f"yes: output '{name}' has relative error {say(error)} on them{why}",
-        since=since,
         feed=feed.name,
         output=name,
         relative_error=error,
@@ -90,8 +89,8 @@ def made_up(inv: Investigation, like: Feed) -> Feed:
 def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     """Return the outputs on a feed, judged by floors of that feed where those of the real ones do not excuse them.
 
-    In a narrow format these floors include what the hardware may choose freely, alone: no op is asked about here, so
-    what an engine's accumulators cost on these data is not known otherwise.
+    These floors include what the hardware may choose freely, alone: no op is asked about here, so what an engine's
+    accumulators or shortened operands cost on these data is not known otherwise.
     """
     figures = deployed(inv, feed)
     result = judge(inv, feed, figures, evidence.worst.floors)
@@ -106,11 +105,11 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
 
 
 def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
-    """Return the floors of outputs, raised in a narrow format to what the target's freedoms make of them."""
+    """Return the floors of outputs, raised to what the target's freedoms make of them."""
     freedoms = freedoms_of(Hardware.of(inv.question.target), inv.precision)
-    if inv.precision not in ROUNDED or not freedoms:
+    if not freedoms:
         return floors
-    target = dict(floors.target)
+    target, fp32 = dict(floors.target), dict(floors.fp32)
     with contextlib.suppress(EngineError, UsageError):
         errors = choice_errors(
             inv,
@@ -121,9 +120,11 @@ def free(inv: Investigation, feed: Feed, floors: Floors) -> Floors:
             precision=inv.precision,
             what="freedoms on random data",
         )
-        for figures in errors.values():
-            target |= {name: max(target[name], error_of(figure)) for name, figure in figures.items()}
-    return dataclasses.replace(floors, target=target)
+        for name, figure in (item for figures in errors.values() for item in figures.items()):
+            target[name] = max(target[name], error_of(figure))
+            if inv.precision not in PREDICTED:  # the fp32 floor is what judges then
+                fp32[name] = max(fp32[name], fp32_floor_of(format_limit(error_of(figure), figure.count)))
+    return dataclasses.replace(floors, target=target, fp32=fp32)
 
 
 def sensitive(inv: Investigation, how: str) -> Verdict:
