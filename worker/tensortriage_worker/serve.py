@@ -30,6 +30,7 @@ ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
     "litert": "tensortriage_worker.litert_adapter",
     "mnn": "tensortriage_worker.mnn_adapter",
+    "ncnn": "tensortriage_worker.ncnn_adapter",
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",

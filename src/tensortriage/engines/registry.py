@@ -29,6 +29,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "tensorrt": "tensortriage.engines.tensorrt.engine:TensorRtEngine",
         "litert": "tensortriage.engines.litert:LiteRtEngine",
         "mnn": "tensortriage.engines.mnn:MnnEngine",
+        "ncnn": "tensortriage.engines.ncnn:NcnnEngine",
         "torch": "tensortriage.engines.torch.engine:TorchEngine",
         "script": "tensortriage.engines.script:ScriptEngine",
     }

@@ -11,7 +11,14 @@ from tensortriage.engines.process.workers import _package_texts
 
 HOME = Path(tensortriage_worker.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
-ENGINES = {"MNN", "ai_edge_litert", "ml_dtypes", "onnxruntime", "openvino"}  # imported where present, inside functions
+ENGINES = {
+    "MNN",
+    "ai_edge_litert",
+    "ml_dtypes",
+    "ncnn",
+    "onnxruntime",
+    "openvino",
+}  # imported where present, inside functions
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONVERTED = "converted"
 """Option of adapters that takes a kept conversion, and the question that hands one over."""
+GIVEN = ("file", "weights")
+"""Options that name converted files of the user's."""
 _logger = logging.getLogger(__name__)
 
 
@@ -55,7 +57,7 @@ class Conversions:
         Raises:
             TriageError: As `IsolatedEngine.compile`.
         """
-        given = ("file",) if words.get("file") else ()
+        given = tuple(key for key in GIVEN if words.get(key))
         if self._folder is None or given:
             return self._isolated.compile(path, words, files=given)
         kept = self._folder / f"{self._key(model, words)}.converted"

@@ -196,9 +196,9 @@ def _make(engine: str, name: str, requirements: tuple[str, ...], lock: int, say:
     folder = data_folder() / name
     clear(folder, NOTE)
     try:
-        made = Environment(
-            engine, name, str(make(folder, requirements, lock, say, oldest=RECIPES[engine].python)), requirements
-        )
+        recipe = RECIPES[engine]
+        python = make(folder, requirements, lock, say, oldest=recipe.python, bare=recipe.bare)
+        made = Environment(engine, name, str(python), (*requirements, *recipe.bare))
         made = dataclasses.replace(made, version=_started(made))
         dump(made, folder / NOTE)
         (folder / MARK).unlink()

@@ -18,6 +18,7 @@ class Recipe:
         unpinned: What another version of the package is installed with.
         options: Options that an engine spec needs beside ``worker``, as written.
         python: The oldest Python that the pinned packages take.
+        bare: What is installed without its dependencies: pnnx wants PyTorch, which it does not need for ONNX files.
     """
 
     engine: str
@@ -26,6 +27,7 @@ class Recipe:
     unpinned: tuple[str, ...] = ("numpy", "ml_dtypes")
     options: str = ""
     python: tuple[int, int] = (3, 11)
+    bare: tuple[str, ...] = ()
 
     def target(self, python: str) -> str:
         """Return what to write as a target; torch wants its network in front."""
@@ -42,6 +44,7 @@ RECIPES: Mapping[str, Recipe] = {
         python=(3, 12),
     ),
     "mnn": Recipe("mnn", "MNN", ("MNN==3.6.1", *_WORKER)),
+    "ncnn": Recipe("ncnn", "ncnn", ("ncnn==1.0.20261020", *_WORKER), bare=("pnnx==20261020",)),
     "onnxruntime": Recipe("onnxruntime", "onnxruntime", ("onnxruntime==1.32.0", *_WORKER)),
     "openvino": Recipe("openvino", "openvino", ("openvino==2026.4.1", *_WORKER)),
     "qnn": Recipe(

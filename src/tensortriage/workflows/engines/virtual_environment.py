@@ -92,6 +92,7 @@ def make(
     say: Callable[[str], None],
     *,
     oldest: tuple[int, int] = (3, 11),
+    bare: Sequence[str] = (),
 ) -> Path:
     """Make an environment, and return its interpreter.
 
@@ -101,6 +102,7 @@ def make(
         lock: Handle that pip holds too.
         say: Told what takes a while.
         oldest: The oldest Python that the requirements take.
+        bare: What is installed besides, without its dependencies.
 
     Raises:
         EngineMissing: When venv or pip fails, or there is no such Python (``environment-failed``).
@@ -113,8 +115,11 @@ def make(
     call([base, "-I", "-m", "venv", str(folder)], "a virtual environment", lock)
     python = folder / PYTHON
     say(f"installing {' '.join(requirements)}")
-    call([str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *requirements], "pip",
-         lock)  # fmt: skip
+    pip = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    call([*pip, *requirements], "pip", lock)
+    if bare:
+        say(f"installing {' '.join(bare)} without what they depend on")
+        call([*pip, "--no-deps", *bare], "pip", lock)
     return python
 
 

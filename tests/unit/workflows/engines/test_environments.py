@@ -197,7 +197,14 @@ def test_a_note_of_another_kind_is_no_environment(data, kind):
 
 
 def test_every_requirement_of_a_recipe_is_pinned():
-    assert [r for recipe in RECIPES.values() for r in recipe.requirements if "==" not in r] == []
+    assert [r for recipe in RECIPES.values() for r in (*recipe.requirements, *recipe.bare) if "==" not in r] == []
+
+
+def test_what_is_installed_bare_brings_nothing_along(data, calls):
+    made = install("ncnn")
+    assert words(calls)[2].endswith(" --quiet --no-deps pnnx==20261020")
+    assert "pnnx" not in words(calls)[1]
+    assert made.requirements[-1] == "pnnx==20261020"
 
 
 def test_a_provider_has_an_environment_that_its_engine_uses(data, calls):
