@@ -43,7 +43,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     return {"version": _runtime().__version__}
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "NcnnSession":
+def compile(model: Path, options: Mapping[str, str]) -> "LoadedNetwork":
     """Convert an ONNX file unless option ``converted`` names what was made of it, and load it.
 
     With options ``file`` and ``weights``, a .param and a .bin, these run; the conversion tells what goes in and out.
@@ -53,13 +53,13 @@ def compile(model: Path, options: Mapping[str, str]) -> "NcnnSession":
     started = time.perf_counter()
     packed = Path(options["converted"]).read_bytes() if options.get("converted") else _converted(model, options)
     seconds = time.perf_counter() - started
-    session = NcnnSession(runtime, packed, declared, options)
+    session = LoadedNetwork(runtime, packed, declared, options)
     if not options.get("converted"):
         session.info["conversion_seconds"] = seconds
     return session
 
 
-class NcnnSession:
+class LoadedNetwork:
     """A loaded network; see `AdapterSession`."""
 
     def __init__(self, runtime: Any, packed: bytes, declared: Mapping[str, Any], options: Mapping[str, str]) -> None:
