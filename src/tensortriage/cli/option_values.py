@@ -281,6 +281,22 @@ class ConsistencyValues(DataValues, LimitValues):
     external_data_dir: Path | None
 
 
+class StepsValues(DataValues, LimitValues):
+    """``triage steps``."""
+
+    reference: str
+    external_data_dir: Path | None
+    steps: int | None
+    carry: tuple[str, ...]
+    between: str
+    logits: str
+    free_running: bool
+    self_check: bool
+    no_drift: bool
+    no_diagnosis: bool
+    case: Path
+
+
 class RunValues(
     DataValues, LimitValues, JudgementValues, OutputValues, LayoutValues, OnnxRuntimeValues, TensorrtValues
 ):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensortriage.testing.conformance import ConformanceReport, check_engine_conformance
+    from tensortriage.testing.decoders import gpt2_decoder, llama_decoder
     from tensortriage.testing.fault import Fault, FaultKind
     from tensortriage.testing.faulty_engine import FaultyEngine
     from tensortriage.testing.models import conv_net, encoder, feed_for, mlp, residual_dag, save_model
@@ -26,6 +27,8 @@ _HOMES = {
     "conv_net": "tensortriage.testing.models",
     "encoder": "tensortriage.testing.models",
     "feed_for": "tensortriage.testing.models",
+    "gpt2_decoder": "tensortriage.testing.decoders",
+    "llama_decoder": "tensortriage.testing.decoders",
     "mlp": "tensortriage.testing.models",
     "planted_cases": "tensortriage.testing.planted_kinds",
     "quantized": "tensortriage.testing.quantized_models",
@@ -44,6 +47,8 @@ __all__ = [
     "conv_net",
     "encoder",
     "feed_for",
+    "gpt2_decoder",
+    "llama_decoder",
     "mlp",
     "planted_cases",
     "quantized",

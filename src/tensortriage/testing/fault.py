@@ -3,7 +3,9 @@
 import dataclasses
 import enum
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from tensortriage.errors import UsageError
 from tensortriage.model.ir.graph import Node
@@ -49,6 +51,9 @@ class FaultKind(enum.Enum):
     SHAPE = "shape"
     ZERO_POINT = "zero-point"
     CHANNEL_SCALE = "channel-scale"
+    STALE_ROW = "stale-row"
+    ROW_BEFORE = "row-before"
+    MASK_SHORT = "mask-short"
     CRASH = "crash"
     HANG = "hang"
     OUT_OF_MEMORY = "out-of-memory"
@@ -73,6 +78,8 @@ class Fault:
             keeping the node in another type. Empty for any.
         build_chance: Share of builds that have the fault; below 1 builds differ.
         run_chance: Share of runs that have it, as those of a race do.
+        length: The fault shows only in runs in which the node's result has an axis of this length, or an operand of
+            integers holds this number: at one step of a decoder. None for every run.
         seed: For kinds that draw numbers.
     """
 
@@ -86,6 +93,7 @@ class Fault:
     dtype: str = ""
     build_chance: float = 1.0
     run_chance: float = 1.0
+    length: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -117,6 +125,13 @@ class Fault:
     def shows_in_run(self) -> bool:
         """Draw whether the fault shows in one run."""
         return random.random() < self.run_chance
+
+    def shows_among(self, right: np.ndarray, operands: Iterable[np.ndarray | None]) -> bool:
+        """Say whether the fault shows in a run in which the node has this result and these operands."""
+        if self.length is None or self.length in right.shape:
+            return True
+        whole = [operand for operand in operands if operand is not None and operand.dtype.kind in "iu"]
+        return any(bool(np.any(operand == self.length)) for operand in whole)
 
     @property
     def fused(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from tensortriage.model.mixed_precision.emulate_rounding import round_results
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, mark_outputs
-from tensortriage.testing import fault_numbers, fault_quantizers, fault_rows
+from tensortriage.testing import fault_numbers, fault_quantizers, fault_rows, fault_steps
 from tensortriage.testing.fault import LEVELS, Fault, FaultKind
 from tensortriage.testing.fault_numbers import Site
 from tensortriage.values.dtype import DType, Precision
@@ -76,6 +76,9 @@ _NUMBERS: Mapping[FaultKind, Callable[[Site], np.ndarray]] = {
     FaultKind.SHAPE: fault_numbers.shape,
     FaultKind.ZERO_POINT: fault_quantizers.no_zero_point,
     FaultKind.CHANNEL_SCALE: fault_quantizers.first_scale,
+    FaultKind.STALE_ROW: fault_steps.stale_row,
+    FaultKind.ROW_BEFORE: fault_steps.row_before,
+    FaultKind.MASK_SHORT: fault_steps.mask_short,
 }
 
 
@@ -100,6 +103,7 @@ class FaultyEngine:
         "dtype": "element type of the value that the fault needs to show",
         "build_chance": "share of builds that have the fault (default 1)",
         "run_chance": "share of runs that have it (default 1)",
+        "length": "size of an axis of the result, or integer operand, without which the fault does not show in a run",
         "seed": "for kinds that draw numbers",
         "precision": "round every result to fp16, bf16, fp8e4m3 or fp8e5m2 as well (default fp32: no rounding)",
     }
@@ -166,7 +170,7 @@ class FaultyEngine:
         numbers = {
             key: _number(key, given.text(key)) for key in ("amount", "build_chance", "run_chance") if key in given
         }
-        wholes = {key: given.integer(key, 0) for key in ("output", "seed") if key in given}
+        wholes = {key: given.integer(key, 0) for key in ("output", "seed", "length") if key in given}
         changes = {**fields, **numbers, **wholes}
         if self.fault is not None:
             return dataclasses.replace(self.fault, **changes)  # type: ignore[arg-type]  # keys are Fault's fields
@@ -208,6 +212,7 @@ class FaultySession:
             self._folder.cleanup()
             raise
         self._injecting: Session | None = None
+        self._injected_shape: tuple[int, ...] = ()
 
     def _rounded(self, specs: Mapping[str, ValueSpec]) -> Model:
         if self._precision is Precision.FP32:
@@ -238,7 +243,8 @@ class FaultySession:
         if self._fault.kind not in _NUMBERS:
             misbehave_in_run(self._fault)
         found = dict(self._right.run(feed))
-        if self._fault.shows_as(DType.from_numpy(found[self._value].dtype)):
+        right, operands = found[self._value], self._operands({**feed, **found})
+        if self._fault.shows_as(DType.from_numpy(right.dtype)) and self._fault.shows_among(right, operands):
             wrong = self._wrong(self._fault, found, feed)
             found[self._value] = wrong
             if self._original.graph.consumers(self._value):
@@ -247,22 +253,29 @@ class FaultySession:
 
     def _rerun(self, feed: Mapping[str, np.ndarray], wrong: np.ndarray) -> Mapping[str, np.ndarray]:
         """Run with the wrong value in place of what the node computes."""
+        if self._injecting is not None and self._injected_shape != wrong.shape:
+            self._injecting.close()
+            self._injecting = None
         if self._injecting is None:
+            self._injected_shape = wrong.shape
             specs = value_specs(self._original, {self._value: ValueSpec.of(self._value, wrong)})
             self._injecting = self._compile(inject(self._model, [self._value], specs=specs), "injecting.onnx")
         switched = {INJECT_PREFIX + self._value: wrong, USE_PREFIX + self._value: np.array(True)}
         return self._injecting.run({**feed, **switched})
 
     def _wrong(self, fault: Fault, found: Mapping[str, np.ndarray], feed: Mapping[str, np.ndarray]) -> np.ndarray:
-        node, graph = self._original.graph.node(fault.node), self._original.graph
-        arrays = {**feed, **found}
-        right = found[self._value]
-        operands = [graph.weight(name) if name in graph.constants else arrays.get(name) for name in node.inputs]
-        wrong = wrong_value(fault, node, operands, right, self._previous)
+        node, right = self._original.graph.node(fault.node), found[self._value]
+        wrong = wrong_value(fault, node, self._operands({**feed, **found}), right, self._previous)
         self._previous = right.copy()
         if self._precision is not Precision.FP32 and right.dtype == np.float32:
             wrong = wrong.astype(self._precision.dtype.numpy).astype(np.float32)
         return wrong
+
+    def _operands(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray | None]:
+        """Return what the inputs of the faulty node hold; None for omitted ones."""
+        graph, node = self._original.graph, self._node
+        names = node.inputs if node else ()
+        return [graph.weight(name) if name in graph.constants else arrays.get(name) for name in names]
 
     def plan(self) -> Plan | None:
         """Return one region per node; the nodes of a fusion fault that shows are one; None with ``plan=false``."""

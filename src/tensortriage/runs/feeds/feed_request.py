@@ -31,6 +31,7 @@ class FeedRequest:
         value_ranges: ``[low, high]`` per input name (empty name: all inputs). Giving any of ``seed``, ``iterations`` or
             ``value_ranges`` selects the numbers that Polygraphy would make.
         shapes: Shapes of dynamic inputs.
+        without: Inputs that the files and scripts need not hold, and that are left out.
         most: Largest number of feeds taken; None for all.
         limits: Bounds on the script, per sample.
     """
@@ -41,6 +42,7 @@ class FeedRequest:
     iterations: int | None = None
     value_ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     shapes: Mapping[str, tuple[int | str | None, ...]] = dataclasses.field(default_factory=dict)
+    without: frozenset[str] = frozenset()
     most: int | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
 
@@ -71,11 +73,12 @@ def _grouped(paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _from(paths: Sequence[str], request: FeedRequest, model: Model) -> Iterator[Feed]:
+    specs = [spec for spec in model.inputs if spec.name not in request.without]
     if _is_loader(paths[0]):
-        return script_feeds(paths[0], model.inputs, request.limits)
+        return script_feeds(paths[0], specs, request.limits)
     if _is_saved_by_torch(paths[0]):
-        return torch_feeds(Path(paths[0]), model.inputs, request.limits)
-    return load_feeds([Path(path) for path in paths], model.inputs)
+        return torch_feeds(Path(paths[0]), specs, request.limits)
+    return load_feeds([Path(path) for path in paths], specs)
 
 
 def _is_loader(path: str) -> bool:
@@ -90,7 +93,8 @@ def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
     if request.paths:
         return itertools.chain.from_iterable(_from(path, request, model) for path in _grouped(request.paths))
     if request.script:
-        return script_feeds(request.script, model.inputs, request.limits)
+        specs = [spec for spec in model.inputs if spec.name not in request.without]
+        return script_feeds(request.script, specs, request.limits)
     if request.seed is not None or request.iterations is not None or request.value_ranges:
         return polygraphy_feeds(
             model.inputs,

@@ -1,0 +1,156 @@
+"""What ``steps`` makes of its options, and how it shows what was found."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from tensortriage.cli.diagnose.request import no_target
+from tensortriage.cli.documents import print_document
+from tensortriage.cli.option_values import StepsValues
+from tensortriage.cli.progress import StepTeller
+from tensortriage.cli.requests import feed_request, limits_of
+from tensortriage.errors import UsageError
+from tensortriage.inputs.steps.carried import Carry
+from tensortriage.report.terminal.steps_text import Cell, step_lines
+from tensortriage.values.printable import printable
+from tensortriage.values.text import count, magnitude
+from tensortriage.workflows.steps.step_feeds import StepFeeds
+from tensortriage.workflows.steps.steps_request import FreeRun, SelfValue, StepRow, StepsReport, StepsRequest
+from tensortriage.workflows.steps.walk import case_files, walk
+
+MOST_PAIRS = 4
+
+
+def no_target_here(model: Path) -> UsageError:
+    """Return the error for a missing --target."""
+    return no_target(model, "steps")
+
+
+def request_of(model: Path, target: str, given: StepsValues) -> StepsRequest:
+    """Return the request that a command line stands for."""
+    limits = limits_of(given["timeout"], given["memory_limit"])
+    return StepsRequest(
+        model=model,
+        target=target,
+        reference=given["reference"],
+        feeding=feed_request(given, most=given["steps"], limits=limits),
+        steps=given["steps"],
+        carry=given["carry"],
+        logits=given["logits"],
+        between=given["between"],
+        drift=not given["no_drift"],
+        free_running=given["free_running"],
+        self_check=given["self_check"],
+        diagnosis=not given["no_diagnosis"],
+        case=given["case"],
+        limits=limits,
+        external_data_dir=given["external_data_dir"],
+    )
+
+
+def show(request: StepsRequest, *, as_json: bool) -> NoReturn:
+    """Run the steps, tell what is found, and exit with the code of the finding."""
+    teller = StepTeller(err=as_json)
+    against = f"target {request.target}, held against itself"
+    if not request.self_check:
+        against = f"reference {request.reference}, target {request.target}"
+    click.echo(printable(f"{against}, model {request.model}"), err=as_json)
+    with contextlib.closing(teller):
+        report = walk(
+            request,
+            say=teller.progress,
+            told=lambda feeds: teller.tell(_carried(feeds)),
+            listener=teller,
+        )
+    if as_json:
+        from tensortriage.values.serial import to_json
+
+        print_document(to_json(report))
+    else:
+        _print(report, request.case)
+    sys.exit(report.exit_code)
+
+
+def _carried(feeds: StepFeeds) -> str:
+    """Say what leads from one step to the next."""
+    roles = feeds.roles
+    pairs = ", ".join(_pair(pair) for pair in roles.carry[:MOST_PAIRS])
+    more = f" and {len(roles.carry) - MOST_PAIRS} more" if len(roles.carry) > MOST_PAIRS else ""
+    text = f"carried: {pairs}{more}" if roles.carry else "carried: nothing"
+    if roles.generates:
+        way = "every step gets the whole sequence" if roles.regrows else f"'{roles.tokens}' gets the next token"
+        text += f"; {way}, the largest of '{roles.logits}'"
+    return f"{text}; {feeds.steps} steps"
+
+
+def _pair(pair: Carry) -> str:
+    return f"{pair.output} -> {pair.input}"
+
+
+def _print(report: StepsReport, case: Path) -> None:
+    click.echo()
+    for line, bad in step_lines([_cell(row) for row in report.rows]) if report.rows else ():
+        click.echo(click.style(line, fg="red") if bad else line)
+    if report.free is not None:
+        click.echo(printable(_alone(report.free)))
+    kept = [value for value in report.self_values[1:] if value.claimed and value.within]
+    for value in report.self_values:
+        if value not in kept:
+            click.echo(printable(_self(value)))
+    if kept:
+        click.echo(f"{count(len(kept), 'state')}: the same")
+    for note in report.notes:
+        click.echo(printable(f"note: {note}"))
+    bad = report.exit_code != 0
+    click.echo()
+    click.echo(click.style(printable(f"{report.verdict}: {report.summary}"), fg="red" if bad else "green", bold=True))
+    for command in report.next[:3]:
+        click.echo(printable(f"  next: {command}"))
+    click.echo(printable(f"steps: {case / 'steps.json'}"))
+    for path in case_files(case) if report.diagnosis else ():
+        click.echo(printable(f"report: {path}"))
+
+
+def _cell(row: StepRow) -> Cell:
+    worst = max(row.values, key=lambda value: (not value.within, value.ratio))
+    if row.outside:
+        worst = row.outside[0]
+    drift = max((value.ratio for value in row.drifted), default=None)
+    return Cell(
+        row.step,
+        row.length,
+        worst.value,
+        worst.error,
+        worst.ratio,
+        row.divergence,
+        row.top_agreement,
+        row.margin,
+        drift,
+        bool(row.outside),
+    )
+
+
+def _alone(free: FreeRun) -> str:
+    """Say what both generate alone."""
+    if free.first is None:
+        return f"alone, both generate the same {len(free.reference)} tokens"
+    ours, theirs = (list(tokens[free.first]) for tokens in (free.reference, free.target))
+    text = f"alone, the tokens part at step {free.first}: {ours} and {theirs}"
+    if free.margin is None:
+        return text
+    lead = f"the reference's leads by {magnitude(free.margin)} of what healthy engines move"
+    return f"{text}; {lead}: {'a tie' if free.tie else 'no tie'}"
+
+
+def _self(value: SelfValue) -> str:
+    """Say whether the whole sequence at once gives what the steps give."""
+    if not value.claimed:
+        return f"'{value.value}': the model itself gives something else for the whole sequence at once; not claimed"
+    word = "the same" if value.within else "NOT the same"
+    return (
+        f"'{value.value}': {word} for the whole sequence at once as step by step "
+        f"({magnitude(value.difference)}, allowed {magnitude(value.allowed)})"
+    )

@@ -1,0 +1,246 @@
+"""One step after the other: the target fed with the reference's states, and beside it the target on its own.
+
+Fed alike, both engines answer the same question at every step, so that the first step that is wrong is where the fault
+is and not where it shows. On its own states the target drifts, as any healthy engine does by rounding; how far it may
+is what the healthy evaluations do that carry on their own states as well.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.compare.judgement.judgement import Judgement
+from tensortriage.compare.judgement.relative_error import error_of
+from tensortriage.compare.judgement.within import Limit, judged_by, within_healthy
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, measure_many
+from tensortriage.compare.next_token import NextToken, compare_next
+from tensortriage.compare.reference_checks import mismatched, require_numbers
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.healthy_runs import HealthyRuns
+from tensortriage.errors import EngineError, UsageError
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.steps.next_feed import Arrays, last_scores
+from tensortriage.model.model import Model
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.runner import Runner, precision_of
+from tensortriage.workflows.common.noise_floor_judge import FloorJudge
+from tensortriage.workflows.steps.step_feeds import StepFeeds
+from tensortriage.workflows.steps.steps_request import StepRow, StepValue
+
+Found = Mapping[str, Arrays]
+
+
+class MeasuredSteps:
+    """All steps of a model on two engines, measured as they are made.
+
+    Args:
+        lab: Where engines are asked.
+        model: The model.
+        feeds: Its feeds.
+        reference: The engine taken as right.
+        target: The engine under suspicion.
+        folder: For temporary files.
+        drift: Whether the target is also run on its own states.
+
+    Attributes:
+        notes: What was not measured, and why.
+        open_feeds: The feeds of steps that seem wrong by their own limits, by their number.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        model: Model,
+        feeds: StepFeeds,
+        *,
+        reference: EngineSpec,
+        target: EngineSpec,
+        folder: Path,
+        drift: bool,
+    ) -> None:
+        self._lab, self._model, self._feeds = lab, model, feeds
+        self._reference, self._target = reference, target
+        self._folder = folder
+        self._precision = precision_of(target)
+        self._drifts = drift and bool(feeds.roles.carry)
+        self.healthy: HealthyRuns | None = HealthyRuns(lab, model, target=target, precision=self._precision)
+        places = {node.name: place for place, node in enumerate(model.graph.nodes)}
+        makers = {spec.name: model.graph.producer(spec.name) for spec in model.outputs}
+        self._order = sorted(makers, key=lambda name: places[maker.name] if (maker := makers[name]) else -1)
+        self.notes: list[str] = []
+        self.open_feeds: dict[int, Arrays] = {}
+
+    def rows(self, say: Callable[[str], None]) -> Iterator[StepRow]:
+        """Yield every step.
+
+        Raises:
+            EngineError: When the reference fails; what the target does is in the row.
+            DataError: When the reference gives NaN.
+        """
+        feed: Arrays = self._feeds.first
+        with contextlib.ExitStack() as closing:
+            right = self._lab.runner(self._reference, self._model)
+            taught = closing.enter_context(self._lab.new_runner(self._target, self._model))
+            alone = _OwnStates(self, feed, closing) if self._drifts else None
+            for step in range(self._feeds.steps):
+                say(f"step {step}")
+                reference = right.run(feed)
+                require_numbers([(f"step {step}", reference)])
+                row = self._row(step, feed, reference, taught)
+                following = self._feeds.after(step, feed, reference)
+                if row.outside:
+                    self.open_feeds[step] = feed
+                if alone is not None and not row.failure:
+                    row = alone.added(step, row, reference, following)
+                yield row
+                feed = following
+
+    # -- one step ------------------------------------------------------------------------------------------------------
+
+    def _row(self, step: int, feed: Arrays, reference: Arrays, taught: Runner) -> StepRow:
+        length = self._feeds.length(feed)
+        failed = StepValue(next(iter(reference)), np.inf, np.inf, False)
+        try:
+            outputs = taught.run(feed)
+        except EngineError as error:
+            return StepRow(step, length, (failed,), failure=error.message)
+        if problem := mismatched(reference, outputs):
+            return StepRow(step, length, (failed,), failure=problem)
+        found = self.evaluated(lambda healthy: healthy.on(feed))
+        values = self.judged(reference, outputs, found, feed, feed_alone=True)
+        token = self.next_token(reference, outputs, found)
+        if token is None:
+            return StepRow(step, length, values)
+        return StepRow(
+            step,
+            length,
+            values,
+            divergence=token.divergence,
+            top_agreement=token.top_agreement,
+            margin=token.margin,
+            tokens=(token.reference, token.target),
+            tie=token.tie,
+        )
+
+    def evaluated(self, ask: Callable[[HealthyRuns], Found]) -> Found | None:
+        """Return what the healthy evaluations make of something; None, with a note, where there are none."""
+        if self.healthy is None:
+            return None
+        try:
+            return ask(self.healthy)
+        except (EngineError, UsageError) as error:
+            self.healthy = None
+            self.notes.append(f"the model cannot be evaluated exactly, so that no drift is predicted: {error.message}")
+            return None
+
+    def judged(
+        self, reference: Arrays, outputs: Arrays, found: Found | None, feed: Arrays, *, feed_alone: bool = False
+    ) -> tuple[StepValue, ...]:
+        """Judge all outputs by what healthy engines make of the same.
+
+        Args:
+            reference: The reference's outputs.
+            outputs: The target's.
+            found: What the healthy evaluations made; None where there are none.
+            feed: The feed.
+            feed_alone: Whether nothing but the feed matters, so that its noise floor judges where nothing else can.
+        """
+        names = [name for name in self._order if name in reference]
+        if found is not None and self.healthy is not None:
+            each = (self._by_parts(name, reference, outputs, found, self.healthy, feed) for name in names)
+            return tuple(itertools.chain.from_iterable(each))
+        if feed_alone and found is None:
+            figures = dict(measure_many((name, array, outputs[name]) for name, array in reference.items()))
+            judge = FloorJudge(self._model, reference=self._reference, target=self._target, folder=self._folder)
+            named = Feed("step", feed, self._feeds.origin)
+            judged = judge.judge(named, figures, {n: np.asarray(a) for n, a in reference.items()})
+            return tuple(_value(name, figures[name], judged[name]) for name in names)
+        return ()
+
+    def _by_parts(
+        self, name: str, reference: Arrays, outputs: Arrays, found: Found, healthy: HealthyRuns, feed: Arrays
+    ) -> Iterator[StepValue]:
+        """Judge an output, of a cache its new rows and its old ones: errors of a step are in few of all rows."""
+        right, given = np.asarray(reference[name]), np.asarray(outputs[name])
+        for part, place in self._feeds.roles.parts(name, feed, right).items():
+            figure = measure(np.ascontiguousarray(right[place]), np.ascontiguousarray(given[place]))
+            limit = healthy.limit(found, name, lambda array: array[place])  # noqa: B023 - asked at once
+            judged = _judged(limit, figure, self._precision.value)
+            yield StepValue(name, error_of(figure), judged.ratio, judged.within, limit.error, part)
+
+    def again(self, feed: Arrays) -> bool:
+        """Say whether a step is wrong in a new session of the target as well."""
+        reference = self._lab.runner(self._reference, self._model).run(feed)
+        with self._lab.new_runner(self._target, self._model) as fresh:
+            return bool(self._row(0, feed, reference, fresh).outside)
+
+    def next_token(self, reference: Arrays, outputs: Arrays, found: Found | None) -> NextToken | None:
+        """Compare the next token; None without logits."""
+        name = self._feeds.roles.logits
+        if not name or name not in reference:
+            return None
+        radius = None
+        if found is not None and self.healthy is not None:
+            radius = last_scores(self.healthy.radius(found, name, np.asarray(reference[name])))
+        return compare_next(last_scores(reference[name]), last_scores(outputs[name]), radius)
+
+    def own_feeds(self, step: int, feeds: Found, found: Found, right: Arrays) -> dict[str, Arrays]:
+        """Return the next feeds of the healthy evaluations on their own states."""
+        return {name: self._feeds.own(step, feeds[name], outputs, right) for name, outputs in found.items()}
+
+    def open_target(self, closing: contextlib.ExitStack) -> Runner:
+        """Return another session of the target, which no other runs disturb."""
+        return closing.enter_context(self._lab.new_runner(self._target, self._model))
+
+    def own_feed(self, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> Arrays:
+        """Return the next feed of an engine on its own states."""
+        return self._feeds.own(step, feed, outputs, right)
+
+
+class _OwnStates:
+    """The target on its own states, and the healthy evaluations on theirs; all take the reference's tokens."""
+
+    def __init__(self, steps: MeasuredSteps, first: Arrays, closing: contextlib.ExitStack) -> None:
+        self._steps = steps
+        self._runner = steps.open_target(closing)
+        self._feed: Arrays | None = first
+        self._feeds: Found = dict.fromkeys(steps.healthy.names if steps.healthy else (), first)
+
+    def added(self, step: int, row: StepRow, reference: Arrays, following: Arrays) -> StepRow:
+        """Return the row of a step with what the target makes of its own states."""
+        if self._feed is None or self._steps.healthy is None:
+            return row
+        try:
+            outputs = self._runner.run(self._feed)
+        except EngineError as error:
+            self._feed = None
+            self._steps.notes.append(f"on its own states the target fails at step {step}: {error.message}")
+            return row
+        if problem := mismatched(reference, outputs):
+            self._feed = None
+            self._steps.notes.append(f"on its own states the target parts at step {step}: {problem}")
+            return row
+        found = self._steps.evaluated(lambda healthy: healthy.each_on(self._feeds))
+        if found is None:
+            return row
+        drifted = self._steps.judged(reference, outputs, found, self._feed)
+        self._feed = self._steps.own_feed(step, self._feed, outputs, following)
+        self._feeds = self._steps.own_feeds(step, self._feeds, found, following)
+        return dataclasses.replace(row, drifted=drifted)
+
+
+def _judged(limit: Limit, figure: Metrics, format_name: str) -> Judgement:
+    """Judge an output; whole numbers may differ where they differ among healthy evaluations."""
+    if figure.exact and limit.error > 0.0:
+        error = error_of(figure)
+        words = f"at most {limit.error:.0%} unequal"
+        return Judgement(within_healthy(error, limit.error), words, error / limit.error, limit.basis)
+    return judged_by(limit, figure, format_name=format_name)
+
+
+def _value(name: str, figure: Metrics, judgement: Judgement) -> StepValue:
+    return StepValue(name, error_of(figure), judgement.ratio, judgement.within)

@@ -1,0 +1,173 @@
+"""The feeds of all steps: the first one, and how each follows from what an engine made of the one before."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.errors import DataError, UsageError
+from tensortriage.inputs.conform import check_feed
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.inputs.steps.carried import carried
+from tensortriage.inputs.steps.next_feed import Arrays, StepRoles, beginning, following, next_tokens, step_roles
+from tensortriage.model.model import Model
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.scripts import BETWEEN, ScriptFunction
+from tensortriage.workflows.steps.steps_request import STEPS, StepsRequest
+
+
+class StepFeeds:
+    """Makes the feeds of a model that is run step by step.
+
+    Args:
+        request: What is asked.
+        model: The model.
+
+    Attributes:
+        roles: What inputs and outputs are for.
+        steps: How many steps there are.
+        first: The first feed.
+        origin: Whether it was given or made up.
+
+    Raises:
+        UsageError: When nothing leads from one step to the next (``steps-nothing-carried``), or ``--carry`` is wrong.
+        DataError: When the inputs do not fit, or are too few (``steps-too-few``).
+    """
+
+    def __init__(self, request: StepsRequest, model: Model) -> None:
+        self._model = model
+        self.roles = step_roles(
+            model.inputs, model.outputs, carried(model.outputs, model.inputs, request.carry), logits=request.logits
+        )
+        self._between = ScriptFunction(request.between, BETWEEN, request.limits) if request.between else None
+        if not (self.roles.carry or self.roles.generates or self._between):
+            raise _nothing_carried(model)
+        self._given = _samples(request.feeding, model, self.roles)
+        count = len(self._given)
+        self.steps = request.steps or (count if count > 1 else STEPS)
+        if 1 < count < self.steps and not self.roles.generates:
+            raise DataError(
+                f"the inputs hold {count} samples, not one for each of {self.steps} steps",
+                slug="steps-too-few",
+                cure=f"give more samples, or --steps {count}",
+            )
+        self.origin = self._given[0].origin if count else Origin.RANDOM
+        self._draws: list[Arrays] = []
+        self._made_up = self._make_up(request.feeding)
+        self.first = self._checked(beginning(self.roles, self._given[0].tensors if count else {}, next(self._made_up)))
+
+    def close(self) -> None:
+        """End the process of the script."""
+        if self._between is not None:
+            self._between.close()
+
+    def after(
+        self, step: int, feed: Arrays, outputs: Arrays, tokens: np.ndarray | None = None
+    ) -> dict[str, np.ndarray]:
+        """Return the feed that follows from a step.
+
+        Args:
+            step: The number of the step.
+            feed: Its feed.
+            outputs: What an engine made of it.
+            tokens: The next tokens, if they are not those of the largest scores.
+        """
+        roles = self.roles
+        given = self._given[step + 1].tensors if step + 1 < len(self._given) else {}
+        chosen = given.get(roles.tokens) if roles.tokens else None
+        if chosen is None and roles.generates:
+            chosen = next_tokens(outputs[roles.logits]) if tokens is None else tokens
+        made = following(roles, feed, roles.state(outputs), chosen)
+        made |= {name: array for name, array in given.items() if name not in {pair.input for pair in roles.carry}}
+        if not roles.tokens and not self._given and self._between is None:
+            made |= self._drawn(step)
+        if self._between is not None:
+            made |= self._between.next_feed(outputs, feed, step)
+        return self._checked(made)
+
+    def own(self, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> dict[str, np.ndarray]:
+        """Return the feed that follows from a step of an engine on its own states: the reference's in all but these.
+
+        Args:
+            step: The number of the step.
+            feed: What the engine was fed with.
+            outputs: What it made of it.
+            right: The reference's next feed.
+        """
+        if self._between is None:
+            return {**right, **self.roles.state(outputs)}
+        made = {**right, **self.roles.state(outputs), **self._between.next_feed(outputs, feed, step)}
+        told = (self.roles.tokens, *self.roles.masks, *self.roles.positions)
+        return self._checked(made | {name: right[name] for name in told if name})
+
+    def length(self, feed: Arrays) -> int:
+        """Return how many positions there are so far; 0 for models without tokens."""
+        roles = self.roles
+        if not roles.tokens:
+            return 0
+        past = [feed[name].shape[axes[0]] for name, axes in roles.grown.items() if axes]
+        return int(feed[roles.tokens].shape[-1] + (past[0] if past else 0))
+
+    def _drawn(self, step: int) -> dict[str, np.ndarray]:
+        """Return new numbers for the inputs that nothing is carried to, the same for every engine."""
+        while len(self._draws) <= step:
+            self._draws.append(next(self._made_up))
+        carried_to = {pair.input for pair in self.roles.carry}
+        return {name: array for name, array in self._draws[step].items() if name not in carried_to}
+
+    def _make_up(self, feeding: FeedRequest) -> Iterator[Arrays]:
+        """Yield sensible values of all inputs, step by step, in the shapes of the first step."""
+        shapes: dict[str, tuple[int | str | None, ...]] = dict(feeding.shapes)
+        for name, axes in self.roles.grown.items():
+            spec = next(spec for spec in self._model.inputs if spec.name == name)
+            if name not in shapes and spec.shape is not None:
+                shapes[name] = tuple(0 if axis in axes else size for axis, size in enumerate(spec.shape))
+        if self._given:
+            shapes |= {name: array.shape for name, array in self._given[0].tensors.items()}
+        for feed in random_feeds(
+            self._model,
+            seed=feeding.seed or 0,
+            iterations=self.steps + 1,
+            value_ranges=feeding.value_ranges,
+            shapes=shapes,
+        ):
+            yield feed.tensors
+
+    def _checked(self, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        known = [spec.name for spec in self._model.inputs]
+        unknown = [name for name in tensors if name not in known]
+        if unknown:
+            raise UsageError(
+                f"--between gives '{unknown[0]}', which is not an input of the model",
+                slug="between-unknown-input",
+                cure=f"return a dict of inputs: {', '.join(known[:12])}",
+            )
+        return dict(check_feed(Feed("step", tensors, Origin.REAL), self._model.inputs).tensors)
+
+
+def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[Feed]:
+    """Return what the user gave; samples may lack states, and masks and positions that rules know."""
+    if not (request.paths or request.script):
+        return ()
+    states = frozenset(pair.input for pair in roles.carry)
+    told = states | frozenset((*roles.masks, *roles.positions) if roles.tokens else ())
+    wanted = dict.fromkeys((frozenset[str](), states, told))
+    for without in wanted:
+        try:
+            return tuple(feeds(dataclasses.replace(request, without=without), model))
+        except DataError as error:
+            if without == told or error.slug not in ("feed-input-missing", "feed-input-unknown"):
+                raise
+    return ()
+
+
+def _nothing_carried(model: Model) -> UsageError:
+    outputs = ", ".join(spec.name for spec in model.outputs[:8])
+    inputs = ", ".join(spec.name for spec in model.inputs[:8])
+    return UsageError(
+        f"nothing leads from one step to the next: no output ({outputs}) is named like an input ({inputs}), and there "
+        "are no logits with token ids",
+        slug="steps-nothing-carried",
+        cure="name pairs with --carry 'OUTPUT=INPUT', or a script that makes the next feed with --between FILE.py",
+    )

@@ -1,0 +1,97 @@
+"""What was found step by step, as one sentence."""
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.values.text import count
+from tensortriage.workflows.steps.steps_request import StepRow, StepsReport
+
+
+def summary_of(report: StepsReport) -> str:
+    """Return the finding of a report as a sentence."""
+    if report.verdict in ("fault", "inconclusive"):
+        return _fault(report)
+    if report.self_values:
+        return _with_itself(report)
+    steps = count(len(report.rows), "step")
+    if report.verdict == "drift-beyond":
+        row = next(row for row in report.rows if any(not value.within for value in row.drifted))
+        value = next(value for value in row.drifted if not value.within)
+        return (
+            f"every step is right on the reference's states; on its own the target leaves what healthy engines drift "
+            f"at step {row.step}: '{value.value}' is off by {say(value.error)}, {value.ratio:.3g} times what is "
+            "predicted. It does not keep, or not take, its states as it should"
+        )
+    if report.verdict == "tokens" and report.free is not None and report.free.first is not None:
+        return (
+            f"all {steps} are right, but alone the target chooses another token at step {report.free.first}, which "
+            "is no tie within what healthy engines drift"
+        )
+    if report.verdict == "drift":
+        return (
+            f"all {steps} are right; on its own states the target drifts no more than healthy engines{_grown(report)}"
+        )
+    return f"all {steps} are right"
+
+
+def _with_itself(report: StepsReport) -> str:
+    bad = [value for value in report.self_values if value.claimed and not value.within]
+    if not bad:
+        return "the whole sequence at once gives what the steps give"
+    worst = max(bad, key=lambda value: value.difference / value.allowed)
+    return (
+        f"the whole sequence at once and the steps differ: '{worst.value}' by {say(worst.difference)} at step "
+        f"{worst.step}, where {say(worst.allowed)} is allowed; farther from what the model computes: {worst.wrong}"
+    )
+
+
+def _fault(report: StepsReport) -> str:
+    assert report.first is not None
+    row = report.rows[report.first]
+    wrong = [each for each in report.rows if each.outside]
+    bad = row.outside[0]
+    when = _when(report, wrong)
+    if row.failure:
+        text = f"step {row.step} fails: {row.failure}{when}"
+    else:
+        text = (
+            f"step {row.step} is wrong: '{bad.value}' is off by {say(bad.error)}, {bad.ratio:.3g} times its limit{when}"
+        )
+    found = report.diagnosis
+    if not report.again:
+        return (
+            f"{text}. The same feed is right in a new session, so that it depends on what the session ran before: "
+            "buffers that are kept, or kernels chosen for other lengths"
+        )
+    if found is None:
+        return text
+    if found.verdict in (VerdictKind.MATCH.value, VerdictKind.ROUNDING.value):
+        return f"{text}; the diagnosis of the step finds nothing but {found.verdict}"
+    place = f": {found.op_type} '{found.node}'" if found.node else ""
+    module = f" of {found.module}" if found.module else ""
+    return f"{text}. {found.verdict}{place}{module}"
+
+
+def _when(report: StepsReport, wrong: list[StepRow]) -> str:
+    """Say which other steps are wrong: one alone points at a length, all at the op itself."""
+    after = len(report.rows) - wrong[0].step
+    if len(wrong) == 1 and after > 1:
+        return ", and no other step is"
+    if len(wrong) == after and wrong[0].step == 0 and after > 1:
+        return ", and so is every other"
+    if len(wrong) == after and after > 1:
+        return ", and so is every later one"
+    if len(wrong) > 1:
+        return f", and {count(len(wrong) - 1, 'later step')} as well"
+    return ""
+
+
+def _grown(report: StepsReport) -> str:
+    """Say how the error grew, by the output whose drift is nearest to its limit at the last step."""
+    last = report.rows[-1].drifted
+    if not last:
+        return ""
+    worst = max(last, key=lambda value: value.ratio)
+    first = next((value for value in report.rows[0].drifted if value.value == worst.value), None)
+    start = f"from {say(first.error)} " if first is not None else ""
+    share = f"{worst.ratio:.2f} of what is predicted"
+    return f" (nearest to its limit: '{worst.value}', {start}to {say(worst.error)}, {share})"

@@ -1,0 +1,229 @@
+"""What is asked of a model that is run step by step, and what was found."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from tensortriage.engines.base import Limits
+from tensortriage.runs.engine_specs import REFERENCE
+from tensortriage.runs.feeds.feed_request import FeedRequest
+
+STEPS_FORMAT = "tensortriage.steps/1"
+STEPS = 16
+"""Steps unless told otherwise, or more samples are given."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class StepsRequest:
+    """What to run.
+
+    Attributes:
+        model: ONNX file.
+        target: Spec of the engine under suspicion.
+        reference: Spec of the engine taken as right.
+        feeding: Where the first feed comes from, or those of all steps.
+        steps: How many; None for as many as there are samples, or `STEPS`.
+        carry: ``OUTPUT=INPUT`` pairs, or ``none``; empty to find them by name.
+        logits: Output of scores over the vocabulary; empty to find it.
+        between: ``FILE.py[:FUNCTION]`` that makes the next feed of outputs, feed and number of a step.
+        drift: Whether the target is also run on its own states.
+        free_running: Whether both engines also generate alone.
+        self_check: Whether, instead of all else, the target's steps are held against its own run of the whole sequence.
+        diagnosis: Whether the first step that is wrong is diagnosed.
+        case: Directory of the case.
+        limits: Time and memory limits of isolated engines.
+        external_data_dir: Directory of the external data, if they do not lie beside the model.
+    """
+
+    model: Path
+    target: str
+    reference: str = REFERENCE
+    feeding: FeedRequest = dataclasses.field(default_factory=FeedRequest)
+    steps: int | None = None
+    carry: Sequence[str] = ()
+    logits: str = ""
+    between: str = ""
+    drift: bool = True
+    free_running: bool = False
+    self_check: bool = False
+    diagnosis: bool = True
+    case: Path = Path("triage-case")
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    external_data_dir: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepValue:
+    """One output of one step.
+
+    Attributes:
+        value: Its name.
+        error: Relative RMS error; a share of unequal elements for whole numbers; inf for NaN, or another shape.
+        ratio: Error over its limit; above 1 is outside.
+        within: Whether it is within its limit.
+        allowed: The limit; None where it is no number.
+        part: Which part of it: ``new rows`` or ``old rows`` of a cache; empty for the whole.
+    """
+
+    value: str
+    error: float
+    ratio: float
+    within: bool
+    allowed: float | None = None
+    part: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step.
+
+    Attributes:
+        step: Its number, from 0.
+        length: Positions so far, this step's included; 0 for models without tokens.
+        values: Every output, or part of one, the target fed with the reference's states.
+        drifted: The same, the target fed with its own states; empty where that was not asked, or nothing is
+            carried.
+        divergence: Kullback-Leibler divergence of the next token's probabilities, in nats; None without logits.
+        top_agreement: Share of the reference's likeliest tokens that are among the target's.
+        margin: Lead of the reference's first token over what a healthy engine may move; up to 1 is a tie.
+        tokens: The reference's next token and the target's, per row of the batch.
+        tie: Whether tokens that differ are a tie.
+        failure: Why the target gave no answer; empty when it did.
+    """
+
+    step: int
+    length: int
+    values: tuple[StepValue, ...]
+    drifted: tuple[StepValue, ...] = ()
+    divergence: float | None = None
+    top_agreement: float | None = None
+    margin: float | None = None
+    tokens: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    tie: bool | None = None
+    failure: str = ""
+
+    @property
+    def outside(self) -> tuple[StepValue, ...]:
+        """Outputs beyond their limit, in the order of the model."""
+        return tuple(value for value in self.values if not value.within)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FreeRun:
+    """What both engines generate alone.
+
+    Attributes:
+        reference: The reference's tokens, step by step, per row of the batch.
+        target: The target's.
+        first: The first step whose tokens differ; None when none does.
+        margin: The reference's lead there over what a healthy engine that runs freely may move; None if not known.
+        tie: Whether the target's token there is as good as the reference's; None if not known.
+    """
+
+    reference: tuple[tuple[int, ...], ...]
+    target: tuple[tuple[int, ...], ...]
+    first: int | None = None
+    margin: float | None = None
+    tie: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SelfValue:
+    """One output of the whole sequence at once, against the same step by step on the same engine.
+
+    Attributes:
+        value: Its name.
+        step: The step that is farthest off; the last for states.
+        difference: Relative RMS difference of the two.
+        allowed: What a healthy engine may show: both its limits together.
+        model: What the model itself shows, evaluated as its types say.
+        claimed: Whether the model itself keeps it, so that the engine must.
+        within: Whether the engine keeps it.
+        wrong: Which of the two is farther from what the model computes, where it does not: ``the whole sequence`` or
+            ``the steps``; empty where it does.
+    """
+
+    value: str
+    step: int
+    difference: float
+    allowed: float
+    model: float
+    claimed: bool
+    within: bool
+    wrong: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepDiagnosis:
+    """The diagnosis of the first step that is wrong, on that step's feed alone.
+
+    Attributes:
+        verdict: Word of a `tensortriage.diagnose.state.verdict.VerdictKind`.
+        summary: One sentence.
+        node: The first culprit; empty when none was named.
+        op_type: Its operator.
+        value: The value in which the error is born.
+        module: Its module in the source network, as far as the file or the name tells.
+        feed: File with the step's feed.
+        case: Directory of the diagnosis.
+    """
+
+    verdict: str
+    summary: str
+    node: str
+    op_type: str
+    value: str
+    module: str
+    feed: str
+    case: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepsReport:
+    """What was found; the content of ``steps.json``.
+
+    Attributes:
+        model: The file.
+        reference: The engine taken as right.
+        target: The engine under suspicion.
+        inputs: ``real`` or ``random``.
+        carried: ``OUTPUT=INPUT``.
+        verdict: ``match`` (every step within its limit, and drift that of fp32), ``drift`` (that of a narrower format,
+            no more than it is predicted to cost), ``fault`` (a step is wrong by itself), ``drift-beyond`` (every step
+            is right on the reference's states, and on its own the target leaves what is predicted), ``tokens`` (alone
+            the target chooses a token that is no tie), ``self-contradiction``, or ``inconclusive`` (a step is beyond
+            its limit, and its diagnosis finds nothing wrong).
+        summary: One sentence.
+        rows: One per step.
+        first: The first step that is wrong; None when none is.
+        value: The first output there that is.
+        again: Whether that step is wrong in a new session too; true while none is.
+        diagnosis: Of that step; None when there was none.
+        free: What both generate alone; None when that was not asked.
+        self_values: Prefill against decode; empty when that was not asked.
+        notes: What was not measured, and why.
+        next: Commands to run next.
+    """
+
+    model: str
+    reference: str
+    target: str
+    inputs: str
+    carried: tuple[str, ...]
+    verdict: str
+    summary: str
+    rows: tuple[StepRow, ...]
+    first: int | None = None
+    value: str = ""
+    again: bool = True
+    diagnosis: StepDiagnosis | None = None
+    free: FreeRun | None = None
+    self_values: tuple[SelfValue, ...] = ()
+    notes: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    format: str = STEPS_FORMAT
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every step is right and drift is as predicted, 4 when that is not certain, else 1."""
+        return {"match": 0, "drift": 0, "inconclusive": 4}.get(self.verdict, 1)

@@ -1,0 +1,210 @@
+"""Steps: run a model step by step on two engines, say which step is wrong first, and have that one diagnosed."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.diagnose.state.record import Listener
+from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.floors import PREDICTED
+from tensortriage.envelope.healthy_runs import HealthyRuns
+from tensortriage.inputs.feed import Origin
+from tensortriage.inputs.files.data_file import Iteration, Kind
+from tensortriage.inputs.files.save_data import save
+from tensortriage.inputs.steps.next_feed import Arrays
+from tensortriage.model.model import Model
+from tensortriage.runs.case import Case
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.lab import Lab
+from tensortriage.runs.runner import precision_of
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+from tensortriage.workflows.steps.free_run import free_run
+from tensortriage.workflows.steps.measured_steps import MeasuredSteps
+from tensortriage.workflows.steps.self_check import self_check
+from tensortriage.workflows.steps.step_feeds import StepFeeds
+from tensortriage.workflows.steps.step_words import summary_of
+from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport, StepsRequest
+from tensortriage.workflows.steps.typical_limits import with_typical_limits
+
+
+def walk(
+    request: StepsRequest,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    told: Callable[[StepFeeds], None] = lambda feeds: None,
+    listener: Listener | None = None,
+) -> StepsReport:
+    """Run a model step by step and report; ``steps.json`` and the diagnosis of the first wrong step are in the case.
+
+    Args:
+        request: What to do.
+        say: Hears what is being done.
+        told: Hears what was found to be carried, before the first step.
+        listener: Hears the diagnosis.
+
+    Raises:
+        TriageError: For bad input, an unknown engine, or an engine that is not usable here.
+        EngineError: When the reference fails.
+    """
+    reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    feeds = StepFeeds(request, model)
+    told(feeds)
+    try:
+        with Case(request.case) as case:
+            if request.self_check:
+                report = _self_checked(request, model, feeds, target, case, say)
+                case.write("steps.json", report)
+                return report
+            report, wrong_feed = _measured(request, model, feeds, reference, target, case, say)
+            if wrong_feed is not None and report.again:
+                report = _diagnosed(request, report, wrong_feed, feeds.origin, listener)
+            case.write("steps.json", report)
+    finally:
+        feeds.close()
+    return report
+
+
+def _measured(
+    request: StepsRequest,
+    model: Model,
+    feeds: StepFeeds,
+    reference: EngineSpec,
+    target: EngineSpec,
+    case: Case,
+    say: Callable[[str], None],
+) -> tuple[StepsReport, Arrays | None]:
+    lab = Lab(case, limits=request.limits, progress=say)
+    again = True
+    try:
+        steps = MeasuredSteps(
+            lab,
+            model,
+            feeds,
+            reference=reference,
+            target=target,
+            folder=case.temporary,
+            drift=request.drift,
+        )
+        rows = with_typical_limits(tuple(steps.rows(say)))
+        wrong = next((row.step for row in rows if row.outside), None)
+        free: FreeRun | None = None
+        if request.free_running and feeds.roles.generates:
+            say("generating")
+            with lab.new_runner(target, model) as fresh:
+                free = free_run(steps, feeds, lab.runner(reference, model), fresh)
+        elif request.free_running:
+            steps.notes.append("nothing was generated: no input takes token ids, or no output is called logits")
+        if wrong is not None:
+            again = steps.again(steps.open_feeds[wrong])
+    finally:
+        lab.close()
+    report = _report(request, target, feeds, rows, free, steps.notes)
+    report = dataclasses.replace(report, again=again)
+    return dataclasses.replace(report, summary=summary_of(report)), None if wrong is None else steps.open_feeds[wrong]
+
+
+def _self_checked(
+    request: StepsRequest, model: Model, feeds: StepFeeds, target: EngineSpec, case: Case, say: Callable[[str], None]
+) -> StepsReport:
+    lab = Lab(case, limits=request.limits, progress=say)
+    try:
+        healthy = HealthyRuns(lab, model, target=target, precision=precision_of(target))
+        values = self_check(healthy, feeds, lab.runner(target, model), say)
+    finally:
+        lab.close()
+    report = dataclasses.replace(_report(request, target, feeds, (), None, ()), reference="", self_values=values)
+    broken = any(value.claimed and not value.within for value in values)
+    report = dataclasses.replace(report, verdict="self-contradiction" if broken else "match")
+    following = (f"triage steps {request.model} --target {request.target} --steps {feeds.steps}",) if broken else ()
+    return dataclasses.replace(report, summary=summary_of(report), next=following)
+
+
+def _report(
+    request: StepsRequest,
+    target: EngineSpec,
+    feeds: StepFeeds,
+    rows: tuple[StepRow, ...],
+    free: FreeRun | None,
+    notes: Sequence[str],
+) -> StepsReport:
+    wrong = next((row for row in rows if row.outside), None)
+    report = StepsReport(
+        str(request.model),
+        request.reference,
+        request.target,
+        feeds.origin.value,
+        tuple(f"{pair.output}={pair.input}" for pair in feeds.roles.carry),
+        _verdict(rows, free, precision_of(target)),
+        "",
+        rows,
+        wrong.step if wrong else None,
+        wrong.outside[0].value if wrong else "",
+        free=free,
+        notes=tuple(notes),
+    )
+    return dataclasses.replace(report, summary=summary_of(report))
+
+
+def _verdict(rows: Sequence[StepRow], free: FreeRun | None, precision: Precision) -> str:
+    if any(row.outside for row in rows):
+        return "fault"
+    if any(not value.within for row in rows for value in row.drifted):
+        return "drift-beyond"
+    if free is not None and free.tie is False:
+        return "tokens"
+    drifted = any(value.error for row in rows for value in row.drifted)
+    return "drift" if drifted and precision in PREDICTED else "match"
+
+
+def _diagnosed(
+    request: StepsRequest, report: StepsReport, feed: Arrays, origin: Origin, listener: Listener | None
+) -> StepsReport:
+    """Return the report with the diagnosis of the first wrong step, or with the command for it."""
+    name = f"step-{report.first}"
+    path, case = request.case / f"{name}.npz", request.case / name
+    path.unlink(missing_ok=True)
+    save(path, [("", [Iteration({n: np.asarray(array) for n, array in feed.items()})])], kind=Kind.INPUTS)
+    command = f"triage diagnose {request.model} --target {request.target} --inputs {path} --case {case}"
+    if not request.diagnosis:
+        return dataclasses.replace(report, next=(command,))
+    verdict = diagnose(
+        DiagnoseRequest(
+            model=request.model,
+            target=request.target,
+            reference=request.reference,
+            feeding=FeedRequest(paths=(str(path),)),
+            case=case,
+            limits=request.limits,
+            external_data_dir=request.external_data_dir,
+            random_too=False,
+        ),
+        listener=listener,
+    )
+    culprit = verdict.culprits[0] if verdict.culprits else None
+    found = StepDiagnosis(
+        verdict.verdict,
+        verdict.summary,
+        culprit.node if culprit else "",
+        culprit.op_type if culprit else "",
+        culprit.value if culprit else "",
+        culprit.origin.module if culprit else "",
+        str(path),
+        str(case),
+    )
+    healthy = verdict.kind in (VerdictKind.MATCH, VerdictKind.ROUNDING)
+    word = "inconclusive" if healthy else report.verdict
+    done = dataclasses.replace(
+        report, verdict=word, diagnosis=found, next=(command,) if healthy else tuple(verdict.next)
+    )
+    return dataclasses.replace(done, summary=summary_of(done))
+
+
+def case_files(case: Path) -> tuple[Path, ...]:
+    """Return the reports that a case of steps holds."""
+    return tuple(sorted(case.glob("step-*/report.html")))

@@ -1,0 +1,75 @@
+"""What is carried is told by names that exporters write, and by nothing else."""
+
+import pytest
+
+from tensortriage.errors import UsageError
+from tensortriage.inputs.steps.carried import carried, grown_axes
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+
+def specs(*names, shape=("batch", 2, "past", 8), dtype=DType.FLOAT):
+    return [ValueSpec(name, dtype, shape) for name in names]
+
+
+def pairs(found):
+    return [(pair.output, pair.input) for pair in found]
+
+
+@pytest.mark.parametrize(
+    ("output", "given"),
+    [
+        ("present.0.key", "past_key_values.0.key"),
+        ("present_key_0", "past_key_0"),
+        ("present_key_values.1.value", "past_key_values.1.value"),
+        ("hn", "h0"),
+        ("c_n", "c_0"),
+        ("new_state", "state"),
+        ("state_out", "state_in"),
+        ("updated_cache_3", "cache_3"),
+    ],
+)
+def test_pairs_are_found_by_name(output, given):
+    assert pairs(carried(specs(output), specs(given))) == [(output, given)]
+
+
+@pytest.mark.parametrize(
+    ("output", "given"), [("logits", "input_ids"), ("present.0.key", "past_key_values.1.key"), ("y", "x"), ("x", "x")]
+)
+def test_names_that_say_nothing_are_no_pair(output, given):
+    assert carried(specs(output), specs(given)) == ()
+
+
+def test_another_type_or_shape_is_no_pair():
+    assert carried(specs("hn", dtype=DType.FLOAT16), specs("h0")) == ()
+    assert carried(specs("hn", shape=(1, 4)), specs("h0", shape=(1, 5))) == ()
+
+
+def test_a_star_stands_for_the_same_text_on_both_sides():
+    outputs, inputs = specs("new.0.k", "new.1.k", "logits"), specs("old.1.k", "old.0.k", "ids")
+    found = carried(outputs, inputs, ["new.*=old.*"])
+    assert pairs(found) == [("new.1.k", "old.1.k"), ("new.0.k", "old.0.k")]
+    assert carried(specs("hn"), specs("h0"), ["none"]) == ()
+
+
+@pytest.mark.parametrize("text", ["new.*", "nothing=old", "hn=nothing", "*=h0", "h*n*=h0"])
+def test_a_pair_that_cannot_be_is_refused(text):
+    with pytest.raises(UsageError) as caught:
+        carried(specs("hn"), specs("h0"), [text])
+    assert caught.value.slug == "carry-unknown"
+
+
+def test_an_input_that_gets_two_outputs_or_another_shape_is_refused():
+    for outputs, asked in ((specs("a", "b"), ["a=h0", "b=h0"]), (specs("a", shape=(3,)), ["a=h0"])):
+        with pytest.raises(UsageError) as caught:
+            carried(outputs, specs("h0"), asked)
+        assert caught.value.slug == "carry-misfit"
+
+
+def test_the_axis_that_grows_has_another_name_in_the_output():
+    (grows,) = specs("present.0.key", shape=("batch", 2, "past + sequence", 8))
+    (given,) = specs("past_key_values.0.key")
+    assert grown_axes(grows, given) == (2,)
+    assert grown_axes(given, given) == ()
+    (nameless,) = specs("x", shape=(None, 2, None, 8))
+    assert grown_axes(nameless, nameless) == (2,)

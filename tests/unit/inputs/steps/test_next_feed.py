@@ -1,0 +1,87 @@
+"""The feeds of steps, against what a decoder's author would write by hand."""
+
+import numpy as np
+import pytest
+
+from tensortriage.errors import DataError
+from tensortriage.inputs.steps.carried import Carry
+from tensortriage.inputs.steps.next_feed import beginning, following, last_scores, next_tokens, step_roles
+from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
+
+INPUTS = [
+    ValueSpec("input_ids", DType.INT64, ("batch", "sequence")),
+    ValueSpec("attention_mask", DType.INT64, ("batch", "past + sequence")),
+    ValueSpec("position_ids", DType.INT64, ("batch", "sequence")),
+    ValueSpec("past_key_0", DType.FLOAT, ("batch", 2, "past", 4)),
+]
+OUTPUTS = [
+    ValueSpec("logits", DType.FLOAT, ("batch", "sequence", 9)),
+    ValueSpec("present_key_0", DType.FLOAT, ("batch", 2, "past + sequence", 4)),
+]
+ROLES = step_roles(INPUTS, OUTPUTS, [Carry("present_key_0", "past_key_0")])
+FIRST = {
+    "input_ids": np.array([[5, 6, 7]]),
+    "attention_mask": np.array([[0, 1, 1]]),
+    "position_ids": np.array([[0, 0, 1]]),
+    "past_key_0": np.zeros((1, 2, 0, 4), np.float32),
+}
+
+
+def test_inputs_are_known_by_name_and_type():
+    assert (ROLES.tokens, ROLES.masks, ROLES.positions) == ("input_ids", ("attention_mask",), ("position_ids",))
+    assert ROLES.logits == "logits"
+    assert ROLES.generates
+    assert ROLES.grown == {"past_key_0": (2,)}
+
+
+def test_the_next_step_gets_a_token_a_longer_mask_and_the_next_position():
+    state = {"past_key_0": np.ones((1, 2, 3, 4), np.float32)}
+    made = following(ROLES, FIRST, state, np.array([8]))
+    np.testing.assert_array_equal(made["input_ids"], [[8]])
+    np.testing.assert_array_equal(made["attention_mask"], [[0, 1, 1, 1]])
+    np.testing.assert_array_equal(made["position_ids"], [[2]])
+    assert made["past_key_0"] is state["past_key_0"]
+
+
+def test_without_states_the_sequence_grows():
+    roles = step_roles(INPUTS[:3], OUTPUTS[:1], [])
+    made = following(roles, {name: FIRST[name] for name in list(FIRST)[:3]}, {}, np.array([8]))
+    np.testing.assert_array_equal(made["input_ids"], [[5, 6, 7, 8]])
+    np.testing.assert_array_equal(made["position_ids"], [[0, 0, 1, 2]])
+    assert roles.regrows
+
+
+def test_a_mask_over_queries_and_keys_keeps_the_last_query():
+    inputs = [ValueSpec("attention_mask", DType.FLOAT, ("batch", 1, "sequence", "total")), *INPUTS[:1], INPUTS[3]]
+    roles = step_roles(inputs, OUTPUTS, [Carry("present_key_0", "past_key_0")])
+    causal = np.where(np.tri(3), 0.0, -1e9).astype(np.float32)[None, None]
+    made = following(roles, {**FIRST, "attention_mask": causal}, {}, np.array([8]))
+    np.testing.assert_array_equal(made["attention_mask"], np.zeros((1, 1, 1, 4)))
+
+
+def test_what_is_not_given_begins_empty_shown_and_from_0():
+    made_up = {**FIRST, "attention_mask": np.zeros((1, 8), int), "position_ids": np.full((1, 8), 3)}
+    first = beginning(ROLES, {"input_ids": np.array([[1, 2]])}, made_up)
+    np.testing.assert_array_equal(first["attention_mask"], [[1, 1]])
+    np.testing.assert_array_equal(first["position_ids"], [[0, 1]])
+    assert first["past_key_0"].shape == (1, 2, 0, 4)
+
+
+def test_a_cache_has_new_rows_and_old_ones():
+    feed = {"past_key_0": np.zeros((1, 2, 3, 4))}
+    parts = ROLES.parts("present_key_0", feed, np.zeros((1, 2, 5, 4)))
+    assert {word: np.zeros((1, 2, 5, 4))[place].shape for word, place in parts.items()} == {
+        "new rows": (1, 2, 2, 4),
+        "old rows": (1, 2, 3, 4),
+    }
+    assert ROLES.parts("logits", feed, np.zeros((1, 1, 9))) == {"": ()}
+
+
+def test_the_largest_score_of_the_last_position_is_next():
+    logits = np.array([[[9, 0, 0], [0, 1, 2]]], np.float32)
+    assert next_tokens(logits).tolist() == [2]
+    assert next_tokens(logits[:, 0]).tolist() == [0]
+    with pytest.raises(DataError) as caught:
+        last_scores(np.zeros(3))
+    assert caught.value.slug == "logits-shape"

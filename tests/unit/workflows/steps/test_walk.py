@@ -1,0 +1,178 @@
+"""Steps of small decoders: what is planted at a length is found at the step of that length; what is healthy passes."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tensortriage.errors import DataError, UsageError
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
+from tensortriage.workflows.steps.steps_request import StepsRequest
+from tensortriage.workflows.steps.walk import walk
+
+PROMPT = 8
+SMALL = {"layers": 2, "depth": 20, "vocabulary": 31}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("steps")
+    (folder / "faulty.py").write_text("from tensortriage.testing import FaultyEngine as Engine\n")
+    save_model(gpt2_decoder(**SMALL), folder / "gpt2.onnx")
+    save_model(llama_decoder(**SMALL), folder / "llama.onnx")
+    return folder
+
+
+@pytest.fixture
+def ask(folder, tmp_path):
+    def run(model, target="onnxruntime", **more):
+        given = {"steps": 5, "diagnosis": False, "drift": False, **more}
+        return walk(StepsRequest(model=folder / model, target=target, case=tmp_path / "case", **given))
+
+    return run
+
+
+def faulty(folder, kind, node, length):
+    return f"script:{folder}/faulty.py:Engine,kind={kind},node={node},length={length}"
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "node", "value"),
+    [
+        ("gpt2.onnx", "stale-row", "/model/layers.1/self_attn/Concat_value", "present.1.value"),
+        ("gpt2.onnx", "mask-short", "/model/layers.1/self_attn/Where", "logits"),
+        ("llama.onnx", "row-before", "/model/layers.1/self_attn/rotary/Gather_sin", "present_key_1"),
+    ],
+)
+def test_the_first_wrong_step_is_that_of_the_planted_length(ask, folder, model, kind, node, value):
+    step = 3
+    length = PROMPT + step - (kind == "row-before")  # positions count from 0
+    report = ask(model, faulty(folder, kind, node, length))
+    assert (report.verdict, report.exit_code) == ("fault", 1)
+    assert [row.step for row in report.rows if row.outside] == [step]
+    assert (report.first, report.value, report.again) == (step, value, True)
+    assert "triage diagnose" in report.next[0]
+
+
+def test_a_healthy_narrow_engine_drifts_within_its_prediction(ask):
+    report = ask("llama.onnx", "emulate:precision=bf16", drift=True, steps=6, free_running=True)
+    assert (report.verdict, report.exit_code) == ("drift", 0)
+    last = report.rows[-1]
+    assert any(value.error > 0 for value in last.drifted)
+    assert last.length == PROMPT + 5
+    assert report.free is not None
+    assert report.free.first is None or report.free.tie
+
+
+def test_states_that_are_not_taken_as_given_drift_beyond(ask, tmp_path):
+    """An engine that is right on the states of others, and takes its own for a thousandth larger than they are."""
+    script = tmp_path / "coarse.py"
+    script.write_text(
+        "import onnxruntime as ort\n"
+        "class Engine:\n"
+        "    def compile(self, model, options):\n"
+        "        return Session(str(model))\n"
+        "class Session:\n"
+        "    def __init__(self, path):\n"
+        "        self.inner, self.told = ort.InferenceSession(path), []\n"
+        "    def run(self, feed):\n"
+        "        feed = {n: self.taken(a) for n, a in feed.items()}\n"
+        "        names = [o.name for o in self.inner.get_outputs()]\n"
+        "        found = dict(zip(names, self.inner.run(None, feed)))\n"
+        "        self.told = [a.tobytes() for a in found.values()]\n"
+        "        return found\n"
+        "    def taken(self, array):\n"
+        "        return (array * 1.001).astype(array.dtype) if array.tobytes() in self.told else array\n"
+    )
+    report = ask("gpt2.onnx", f"script:{script}:Engine", drift=True, steps=4, reference="reference:rounding=results")
+    assert report.verdict == "drift-beyond"
+    assert not any(row.outside for row in report.rows)
+
+
+def test_what_the_session_ran_before_is_told_from_what_the_feed_holds(ask, tmp_path):
+    script = tmp_path / "third.py"
+    script.write_text(
+        "import onnxruntime as ort\n"
+        "class Engine:\n"
+        "    def compile(self, model, options):\n"
+        "        return Session(str(model))\n"
+        "class Session:\n"
+        "    def __init__(self, path):\n"
+        "        self.inner, self.count = ort.InferenceSession(path), 0\n"
+        "    def run(self, feed):\n"
+        "        self.count += 1\n"
+        "        names = [o.name for o in self.inner.get_outputs()]\n"
+        "        found = dict(zip(names, self.inner.run(None, feed)))\n"
+        "        return {n: a * 1.1 if self.count == 3 else a for n, a in found.items()}\n"
+    )
+    report = ask("gpt2.onnx", f"script:{script}:Engine")
+    assert (report.verdict, report.first, report.again) == ("fault", 2, False)
+    assert "what the session ran before" in report.summary
+    assert json.loads((tmp_path / "case/steps.json").read_text())["format"] == "tensortriage.steps/1"
+
+
+def test_the_whole_sequence_is_held_against_the_steps(ask, folder):
+    assert ask("llama.onnx", "onnxruntime", self_check=True).verdict == "match"
+    node = "/model/layers.0/self_attn/Concat_key"
+    report = ask("gpt2.onnx", faulty(folder, "stale-row", node, PROMPT + 2), self_check=True)
+    assert (report.verdict, report.exit_code) == ("self-contradiction", 1)
+    broken = {value.value: value.wrong for value in report.self_values if not value.within}
+    assert broken["present.0.key"] == "the steps"
+    assert "present.0.value" not in broken
+
+
+def test_tokens_may_be_given_step_by_step(ask, tmp_path):
+    tokens = {f"{number}/input_ids": np.array([[token]]) for number, token in enumerate((3, 1, 4))}
+    np.savez(tmp_path / "tokens.npz", **tokens)
+    report = ask("gpt2.onnx", steps=None, feeding=FeedRequest(paths=[str(tmp_path / "tokens.npz")]))
+    assert [row.length for row in report.rows] == [1, 2, 3]
+    assert report.inputs == "real"
+
+
+def test_a_script_makes_the_next_feed(ask, tmp_path):
+    script = tmp_path / "between.py"
+    script.write_text(
+        "import numpy as np\n"
+        "def next_feed(outputs, feed, step):\n"
+        "    assert 'logits' in outputs and int(step) >= 0\n"
+        "    return {'input_ids': np.full((1, 1), 7)}\n"
+    )
+    report = ask("gpt2.onnx", steps=3, between=str(script))
+    assert (report.verdict, len(report.rows)) == ("match", 3)
+    script.write_text("def next_feed(outputs, feed, step):\n    return {'nothing': feed['input_ids']}\n")
+    with pytest.raises(UsageError) as caught:
+        ask("gpt2.onnx", steps=3, between=str(script))
+    assert caught.value.slug == "between-unknown-input"
+
+
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory):
+    """``hn = tanh(x + h0)``, of which nothing grows and nothing is a token."""
+    path = tmp_path_factory.mktemp("recurrent") / "cell.onnx"
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "h0", "hn")]
+    nodes = [helper.make_node("Add", ["x", "h0"], ["s"], "add"), helper.make_node("Tanh", ["s"], ["hn"], "tanh")]
+    graph = helper.make_graph(nodes, "cell", values[:2], values[2:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_a_recurrent_cell_carries_its_state_and_gets_new_numbers(ask, recurrent):
+    report = ask(recurrent, steps=3, drift=True)
+    assert report.carried == ("hn=h0",)
+    assert report.verdict == "match"
+    assert report.rows[0].divergence is None
+
+
+def test_what_leads_nowhere_is_refused(ask, recurrent, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        ask(recurrent, carry=("none",))
+    assert caught.value.slug == "steps-nothing-carried"
+    np.savez(
+        tmp_path / "two.npz", **{f"{n}/{name}": np.ones((2, 3), np.float32) for n in (0, 1) for name in ("x", "h0")}
+    )
+    with pytest.raises(DataError) as few:
+        ask(recurrent, feeding=FeedRequest(paths=[str(tmp_path / "two.npz")]))
+    assert few.value.slug == "steps-too-few"
