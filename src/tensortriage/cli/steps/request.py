@@ -21,7 +21,7 @@ from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.steps_request import FreeRun, SelfValue, StepRow, StepsReport, StepsRequest
 from tensortriage.workflows.steps.walk import case_files, walk
 
-MOST_PAIRS = 4
+MOST_PAIRS = 2
 
 
 def no_target_here(model: Path) -> UsageError:
