@@ -14,7 +14,7 @@ from tensortriage.cli.progress import StepTeller
 from tensortriage.cli.requests import feed_request, limits_of
 from tensortriage.errors import UsageError
 from tensortriage.inputs.steps.carried import Carry
-from tensortriage.report.terminal.steps_text import Cell, step_lines
+from tensortriage.report.terminal.steps_text import StepLine, step_lines
 from tensortriage.values.printable import printable
 from tensortriage.values.text import count, magnitude
 from tensortriage.workflows.steps.step_feeds import StepFeeds
@@ -114,12 +114,12 @@ def _print(report: StepsReport, case: Path) -> None:
         click.echo(printable(f"report: {path}"))
 
 
-def _cell(row: StepRow) -> Cell:
+def _cell(row: StepRow) -> StepLine:
     worst = max(row.values, key=lambda value: (not value.within, value.ratio))
     if row.outside:
         worst = row.outside[0]
     drift = max((value.ratio for value in row.drifted), default=None)
-    return Cell(
+    return StepLine(
         row.step,
         row.length,
         worst.value,

@@ -12,7 +12,7 @@ _NAME = 28
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
+class StepLine:
     """What the table shows of one step.
 
     Attributes:
@@ -40,7 +40,7 @@ class Cell:
     wrong: bool
 
 
-def step_lines(cells: Sequence[Cell]) -> Iterator[tuple[str, bool]]:
+def step_lines(cells: Sequence[StepLine]) -> Iterator[tuple[str, bool]]:
     """Yield the table, and whether a line is bad news; of many steps those that say most."""
     shown = _shown(cells)
     scored = any(cell.divergence is not None for cell in cells)
@@ -61,7 +61,7 @@ def step_lines(cells: Sequence[Cell]) -> Iterator[tuple[str, bool]]:
         yield f"     ... {len(cells) - len(shown)} other steps are right", False
 
 
-def _shown(cells: Sequence[Cell]) -> list[Cell]:
+def _shown(cells: Sequence[StepLine]) -> list[StepLine]:
     """Return the wrong steps, the first and the last, and of the others those nearest to their limits."""
     if len(cells) <= MOST_STEPS:
         return list(cells)
