@@ -70,7 +70,7 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
     taken: set[str] = set()
     for spec in inputs:
         for stem in _stems(spec.name, _OLD, _OLD_END):
-            named = [twin for twin in new.get(stem, ()) if (twin.name, spec.name) != (stem, stem)]
+            named = [twin for twin in new.get(stem, ()) if twin.name != spec.name]
             twins = [twin for twin in named if twin.name not in taken and _may_be(twin, spec)]
             if len(twins) == 1:
                 found.append(Carry(twins[0].name, spec.name))
@@ -82,8 +82,8 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
 def _stems(name: str, head: re.Pattern[str], tail: re.Pattern[str]) -> list[str]:
     """Return what is left of a name without the word that says whether it is the old or the new one, and the name."""
     short = [head.sub("", name, count=1), tail.sub("", name, count=1)]
-    stems = [re.sub(r"[._/]+", ".", stem).strip(".") or "*" for stem in short if stem != name]
-    return list(dict.fromkeys([*stems, name]))
+    whole = [stem for stem in short if stem != name] + [name]
+    return list(dict.fromkeys(re.sub(r"[._/]+", ".", stem).strip(".") or "*" for stem in whole))
 
 
 def _asked(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Sequence[str]) -> list[Carry]:
