@@ -212,6 +212,7 @@ class ReduceValues(DataValues, LimitValues, ToleranceValues, CheckValues, Artifa
     no_reduce_inputs: bool
     no_reduce_outputs: bool
     jobs: int
+    cluster: str
     premise: int
     max_checks: int | None
     budget: float | None
@@ -251,6 +252,7 @@ class BatchValues(TypedDict):
 
     case: Path
     jobs: int
+    cluster: str
     timeout: float | None
     memory_limit: str
     junit: Path | None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tensortriage.cli.option_values import DataValues, ToleranceValues
 from tensortriage.cli.options import parse_bytes
+from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
 from tensortriage.errors import UsageError
@@ -77,3 +78,8 @@ def until_of(text: str, most: int, *, noun: str, slug: str) -> tuple[Until, int]
         return Until.COUNT, int(word)
     cure = f"give good, bad, sure, or a number of {noun} of at least 1"
     raise UsageError(f"--until {text} is not understood", slug=slug, cure=cure)
+
+
+def cluster_of(text: str) -> ClusterSpec | None:
+    """Return the cluster that ``--cluster`` names; None without one."""
+    return ClusterSpec.parse(text) if text else None

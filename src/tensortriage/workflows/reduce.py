@@ -6,11 +6,12 @@ and the result is seen to fail again before it is called one.
 
 import contextlib
 import dataclasses
-import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tensortriage.cluster.cluster_spec import ClusterSpec
+from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.diagnose.measurements.local_errors.suspicions import suspicions
 from tensortriage.diagnose.state.investigation import Investigation, Question
@@ -21,6 +22,7 @@ from tensortriage.inputs.syntax import Shape
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_inferred_shapes, with_input_shapes
 from tensortriage.model.transforms.constant_nodes import without_constant_nodes
+from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.commands.by_command import Person, StagedAsking, StagedRequest, UndoError
 from tensortriage.reduce.engines.by_engine import EngineAsking, EnginePremises
 from tensortriage.reduce.inside_subgraphs import FoundInside, Opens, go_inside
@@ -29,15 +31,14 @@ from tensortriage.reduce.passing_pieces import PassingPieces
 from tensortriage.reduce.pieces.piece_search import Search
 from tensortriage.reduce.pieces.piece_shapes import ShapeSource
 from tensortriage.reduce.pieces.pieces import Ends, Pieces
-from tensortriage.reduce.pieces.polygraphy_modes import Phases, bisect, linear
+from tensortriage.reduce.pieces.polygraphy_modes import Phases
+from tensortriage.reduce.reduce_mode import ReduceMode
 from tensortriage.reduce.reduction_result import KeptNode, Opened, OtherFailure, Reduction
 from tensortriage.runs.capture import BATCH_BYTES
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.commands.check import CheckSpec
 from tensortriage.runs.engine_specs import REFERENCE, usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
-from tensortriage.search.dialogue import Pass
-from tensortriage.search.driver import TO_BLOCKS, TO_ITEMS
 from tensortriage.search.search_result import Progress, SearchBudget, SearchResult, SearchStop
 from tensortriage.search.statistics.repeats import Repeats
 from tensortriage.values.output_files import check_output
@@ -49,18 +50,6 @@ PREMISE = 3
 """Runs of the whole before anything else."""
 TRUSTED = Repeats(premise=1, measure=1)
 """A person is not asked the same thing twice."""
-
-
-class ReduceMode(enum.Enum):
-    """How pieces are chosen; the value is the word on the command line."""
-
-    AUTO = "auto"
-    BLOCKS = "blocks"
-    BISECT = "bisect"
-    LINEAR = "linear"
-
-
-POLYGRAPHYS = (ReduceMode.BISECT, ReduceMode.LINEAR)
 
 
 class ReduceListener(Listener, Protocol):
@@ -104,6 +93,7 @@ class ReduceRequest:
             with a check, of which every step takes one.
         external_data_dir: Directory of the external data, if they do not lie beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
+        cluster: Where checks run; None for this machine.
     """
 
     model: Path
@@ -131,6 +121,7 @@ class ReduceRequest:
     shrink_seconds: float | None = None
     external_data_dir: Path | None = None
     batch_bytes: int | None = BATCH_BYTES
+    cluster: ClusterSpec | None = None
 
     def __post_init__(self) -> None:
         if self.output is None and self.min_good is None:
@@ -168,16 +159,19 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         check_output(output, *model.files)
     if request.input_shapes:
         model = with_inferred_shapes(with_input_shapes(model, request.input_shapes))
-    if request.mode in POLYGRAPHYS and not request.target:
+    if request.mode.is_polygraphys and not request.target:
         model = without_constant_nodes(model)
-    phases = Phases(request.mode.value, apart=request.mode in POLYGRAPHYS)
+    phases = Phases(request.mode.value, apart=request.mode.is_polygraphys)
     with Case(request.case) as case, contextlib.ExitStack() as entered:
-        asking: Opens = entered.enter_context(contextlib.closing(_asking(request, model, case, listener, phases)))
+        place = _place(request, entered)
+        asking: Opens = entered.enter_context(
+            contextlib.closing(_asking(request, model, case, listener, phases, place))
+        )
         good = PassingPieces(phases)
         found = _find(request, asking, request.budget, listener, good)
         path: Sequence[FoundInside] = [found]
         opened: tuple[Opened, ...] = ()
-        if request.ends is Ends.BOTH and request.mode in (ReduceMode.AUTO, ReduceMode.BLOCKS):
+        if request.ends is Ends.BOTH and not request.mode.is_polygraphys:
             path, opened = go_inside(
                 found,
                 lambda inner, budget: _find(request, inner, budget, listener, PassingPieces(phases)),
@@ -209,7 +203,7 @@ def _find(
         cache=asking.cache,
         repeats=asking.repeats,
         budget=budget,
-        passes=passes(request.mode, asking.pieces, request.ends, good.phases),
+        passes=request.mode.passes(asking.pieces, request.ends, good.phases),
         observe=_observer(listener, good),
     )
     return FoundInside(asking, *_search(request, asking, search, listener))
@@ -224,27 +218,13 @@ def _search(
             listener.progress("does the whole model fail?")
             premise = search.premise(executor)
             search = dataclasses.replace(search, identity=asking.settle(premise))
-            suspicion = asking.suspicion() if request.mode in (ReduceMode.AUTO, ReduceMode.BLOCKS) else {}
+            suspicion = asking.suspicion() if not request.mode.is_polygraphys else {}
             result = search.run(premise, suspicion, executor)
             if request.check is not None and result.stop is SearchStop.FINISHED:
                 search.refuse_constant_answers(result)
             return premise, result
         assert isinstance(asking, StagedAsking)
         asking.undo()
-
-
-def passes(mode: ReduceMode, pieces: Pieces, ends: Ends, phases: Phases) -> tuple[Pass[str], ...]:
-    """Return what a mode does."""
-    if mode is ReduceMode.BISECT:
-        return (bisect(pieces, ends, phases),)
-    if mode is ReduceMode.LINEAR:
-        return (linear(pieces, ends, phases),)
-    return TO_BLOCKS if mode is ReduceMode.BLOCKS else TO_ITEMS
-
-
-def _ends(mode: ReduceMode, ends: Ends) -> Ends:
-    """Return how candidates are completed: the modes of Polygraphy choose theirs complete."""
-    return Ends.BOTH if mode in POLYGRAPHYS else ends
 
 
 def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progress[str]], None]:
@@ -255,12 +235,24 @@ def _observer(listener: ReduceListener, good: PassingPieces) -> Callable[[Progre
     return observe
 
 
+def _place(request: ReduceRequest, entered: contextlib.ExitStack) -> ClusterPlace | None:
+    """Connect to the cluster, if there is one and it is not a person who judges."""
+    if request.cluster is None or not (request.target or request.check):
+        return None
+    return ClusterPlace(entered.enter_context(open_cluster(request.cluster)), request.cluster.needs)
+
+
 def _asking(
-    request: ReduceRequest, model: Model, case: Case, listener: ReduceListener, phases: Phases
+    request: ReduceRequest,
+    model: Model,
+    case: Case,
+    listener: ReduceListener,
+    phases: Phases,
+    place: ClusterPlace | None,
 ) -> EngineAsking | StagedAsking:
-    ends = _ends(request.mode, request.ends)
+    ends = request.mode.ends(request.ends)
     if not request.target:
-        return StagedAsking(_staged(request, model, ends, listener, phases), case)
+        return StagedAsking(_staged(request, model, ends, listener, phases, place), case)
     question = Question(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
@@ -278,6 +270,7 @@ def _asking(
         repeats=Repeats(premise=request.premise),
         say=listener.progress,
         jobs=request.jobs,
+        cluster=place,
     )
 
 
@@ -296,10 +289,16 @@ def _premises(question: Question, case: Case, listener: Listener) -> EnginePremi
 
 
 def _staged(
-    request: ReduceRequest, model: Model, ends: Ends, listener: ReduceListener, phases: Phases
+    request: ReduceRequest,
+    model: Model,
+    ends: Ends,
+    listener: ReduceListener,
+    phases: Phases,
+    place: ClusterPlace | None,
 ) -> StagedRequest:
     judge: CheckSpec | Person | None = request.check or request.person
     assert judge is not None
+    jobs = request.jobs if place is None else place.jobs()
     return StagedRequest(
         model=model,
         samples=lambda: feeds(request.feeding, model),
@@ -308,13 +307,14 @@ def _staged(
         shape_source=request.shape_source,
         artifact=request.artifact,
         keep_artifact=request.keep_artifact,
-        jobs=request.jobs if request.check is not None else 1,
+        jobs=jobs if request.check is not None else 1,
         phases=phases,
         save_replay=request.save_replay,
         load_replay=request.load_replay,
         tell=listener.tell,
         repeats=Repeats(premise=request.premise) if request.check is not None else TRUSTED,
         shrink_seconds=request.shrink_seconds or 0.0,
+        cluster=place,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Unpack
 
 import click
 
+from tensortriage.cli.cluster.option import cluster_option
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import BatchValues
 from tensortriage.cli.options import READ, WRITTEN_CASE, WRITTEN_FILE, GuideCommand, common, option, parse_bytes
@@ -15,6 +16,7 @@ EPILOG = """\b
 Examples:
   triage batch release.yaml
   triage batch release.toml --jobs 4 --timeout 600
+  triage batch release.yaml --cluster ray://head:10001
   triage batch release.yaml --junit batch.xml --json
 
 \b
@@ -27,6 +29,7 @@ LIMITS, RESULT = "Limits", "Result"
 @click.argument("file", type=READ)
 @option("--jobs", "-j", type=click.IntRange(1), default=1, show_default=True, metavar="N", heading=LIMITS,
         help="Cells at once.")  # fmt: skip
+@cluster_option(LIMITS, "Run cells there: ")
 @option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", heading=LIMITS,
         help="Time limit of each cell  [default: what FILE says, else none].")  # fmt: skip
 @option("--memory-limit", default="", metavar="BYTES", heading=LIMITS,
@@ -43,6 +46,7 @@ def batch(file: Path, as_json: bool, **given: Unpack[BatchValues]) -> None:
     shows them all.
     """
     from tensortriage.cli.progress import Teller
+    from tensortriage.cli.requests import cluster_of
     from tensortriage.report.batch.batch_result import CellOutcome
     from tensortriage.report.terminal.batch_text import cell_line, closing_lines
     from tensortriage.values.printable import printable
@@ -58,6 +62,7 @@ def batch(file: Path, as_json: bool, **given: Unpack[BatchValues]) -> None:
         timeout_seconds=given["timeout"],
         memory_limit=given["memory_limit"],
         junit=given["junit"],
+        cluster=cluster_of(given["cluster"]),
     )
     with contextlib.closing(Teller(err=as_json)) as teller:
 

@@ -5,6 +5,7 @@ from typing import Unpack
 
 import click
 
+from tensortriage.cli.cluster.option import cluster_option
 from tensortriage.cli.debug.check_options import (
     CHECK_LISTS,
     CheckingCommand,
@@ -85,6 +86,7 @@ search_options = together(
            help="Keep the outputs; cut at the beginning only."),
     option("--jobs", "-j", type=click.IntRange(1), default=1, show_default=True, metavar="N", heading=SEARCH,
            help="Number of checks at once; each command then runs in a folder of its own."),
+    cluster_option(SEARCH),
     option("--premise", type=click.IntRange(1), default=3, show_default=True, metavar="N", heading=SEARCH,
            help="Runs of the whole model before the search; give more for a fault that shows seldom."),
     option("--max-checks", type=click.IntRange(1), metavar="N", heading=SEARCH,

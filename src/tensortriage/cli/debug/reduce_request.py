@@ -14,19 +14,20 @@ from tensortriage.cli.debug.prompt import Reply, ask
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import ReduceValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import feed_request, limits_of, tolerance_of
+from tensortriage.cli.requests import cluster_of, feed_request, limits_of, tolerance_of
 from tensortriage.errors import UsageError
 from tensortriage.inputs.syntax import parse_shapes
 from tensortriage.reduce.commands.by_command import UndoError
 from tensortriage.reduce.pieces.piece_shapes import ShapeSource
 from tensortriage.reduce.pieces.pieces import Ends
+from tensortriage.reduce.reduce_mode import ReduceMode
 from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.search.problem import CandidateOutcome
 from tensortriage.search.search_result import Progress, SearchBudget
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import count, duration
-from tensortriage.workflows.reduce import ReduceMode, ReduceRequest, reduce
+from tensortriage.workflows.reduce import ReduceRequest, reduce
 
 WORDS = {
     CandidateOutcome.SAME: "fails the same way",
@@ -138,6 +139,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) ->
         budget=SearchBudget(given["max_checks"], given["budget"]),
         shrink_seconds=given["shrink_budget"],
         external_data_dir=given["external_data_dir"],
+        cluster=cluster_of(given["cluster"]),
     )
 
 

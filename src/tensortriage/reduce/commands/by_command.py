@@ -12,6 +12,7 @@ from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import needed_for
+from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.commands.revisable_answers import Revisable
 from tensortriage.reduce.commands.staged_oracle import StagedOracle
 from tensortriage.reduce.failure import Failure
@@ -84,6 +85,7 @@ class StagedRequest:
         tell: Shows text to the user.
         repeats: How often things are asked.
         shrink_seconds: Time for making sizes and weights smaller after the nodes; a person is not asked about that.
+        cluster: Where commands run, if not on this machine.
     """
 
     model: Model
@@ -100,6 +102,7 @@ class StagedRequest:
     tell: Callable[[str], None]
     repeats: Repeats
     shrink_seconds: float
+    cluster: ClusterPlace | None = None
 
 
 class StagedAsking:
@@ -120,7 +123,8 @@ class StagedAsking:
         self.repeats = request.repeats
         self._spec = request.judge if isinstance(request.judge, CheckSpec) else CheckSpec(words=("a person",))
         self.word = "check" if isinstance(request.judge, CheckSpec) else "person"
-        self._checker = Checker(self._spec, tell=request.tell)
+        commands = request.cluster.commands() if request.cluster is not None else None
+        self._checker = Checker(self._spec, tell=request.tell, where=commands)
         self._stages = self._make_stages()
         self._bound_to = digest(model.fingerprint, self._spec.identity(), request.ends.value)
         loaded: tuple[Entry, ...] = ()

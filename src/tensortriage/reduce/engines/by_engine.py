@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from tensortriage.cluster.ray_cluster import Cluster, Shared
 from tensortriage.compare.judgement.output_judge import OutputJudge
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.tolerance import Tolerance
@@ -16,7 +17,9 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.reduce.cluster_place import ClusterPlace
 from tensortriage.reduce.engines.engine_oracle import EngineOracle
+from tensortriage.reduce.engines.portable_oracle import parts_of, put_together
 from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.oracle_source import Effort, ReductionFinish
@@ -72,6 +75,7 @@ class EngineAsking:
         say: Told what takes a while, before it begins.
         jobs: Checks at once.
         wanted: How the whole has to fail; None for any way.
+        cluster: Where checks run, if not on this machine; ``jobs`` then counts for nothing.
     """
 
     word = "engines"
@@ -86,8 +90,10 @@ class EngineAsking:
         say: Callable[[str], None],
         jobs: int = 1,
         wanted: FailureKind | None = None,
+        cluster: ClusterPlace | None = None,
     ) -> None:
         self._premises = premises
+        self._cluster = cluster
         self._source = premises.source
         self._jobs = jobs
         self._ends = ends
@@ -111,13 +117,14 @@ class EngineAsking:
             ends.value,
             wanted,
         )
+        self._judge = premises.judge()
         self.oracle = EngineOracle(
             pieces=self.pieces,
             samples=self._samples,
             specs=self._specs,
             reference=question.reference,
             target=question.target,
-            judge=premises.judge(),
+            judge=self._judge,
             workspace=self._source.workspace,
             limits=question.limits,
             notes=self.cache,
@@ -128,6 +135,11 @@ class EngineAsking:
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
         """Give threads for several checks at once; engines that may crash have processes of their own."""
+        if self._cluster is not None:
+            checks = self._cluster.checks(self.oracle, self._source.question.target, self._send)
+            with contextlib.closing(checks):
+                yield checks
+            return
         if self._jobs == 1:
             yield None
             return
@@ -136,6 +148,12 @@ class EngineAsking:
             yield threads
         finally:
             threads.close()
+
+    def _send(self, cluster: Cluster) -> Shared | None:
+        """Send what checks need, once it is known how the whole fails."""
+        if self.oracle.expected is None:
+            return None
+        return cluster.share(put_together, parts_of(self.oracle, self._judge, self.oracle.expected))
 
     def suspicion(self) -> Mapping[str, float]:
         """Return local error over allowance, for the sample on which the whole fails worst."""
@@ -202,6 +220,7 @@ class EngineAsking:
             say=self._say,
             jobs=self._jobs,
             wanted=failure.kind if failure else None,
+            cluster=self._cluster,
         )
 
     def _feeds(self, opening: Opening, origin: Origin) -> Iterator[Feed]:

@@ -39,6 +39,8 @@ class Pieces:
     Attributes:
         model: The model.
         specs: Types and shapes of its values.
+        ends: Which ends may be cut off.
+        frozen: Values that become constants where a piece would need them as input.
         items: First node of every item, in topological order.
     """
 
@@ -52,8 +54,8 @@ class Pieces:
     ) -> None:
         self.model = model
         self.specs = specs
-        self._ends = ends
-        self._frozen = frozen or {}
+        self.ends = ends
+        self.frozen: Mapping[str, np.ndarray] = frozen or {}
         units = inseparable_units(model)
         self._members = {unit[0].name: tuple(node.name for node in unit) for unit in units}
         self._item_of = {name: item for item, names in self._members.items() for name in names}
@@ -106,10 +108,10 @@ class Pieces:
         """Return the nodes of a candidate, in topological order, with all that belongs to it by the ends kept."""
         single = len(self._members) == len(self._item_of)
         names = [*candidate] if single else [name for item in candidate for name in self._members[item]]
-        if self._ends is not Ends.BOTH:
+        if self.ends is not Ends.BOTH:
             graph = self.model.graph
             values = [value for name in names for value in graph.node(name).outputs]
-            with_them = graph.ancestors(values) if self._ends is Ends.KEEP_INPUTS else graph.descendants(values)
+            with_them = graph.ancestors(values) if self.ends is Ends.KEEP_INPUTS else graph.descendants(values)
             names = list({*names, *(node.name for node in with_them if node.name in self._item_of)})
         return tuple(sorted(names, key=self._place.__getitem__))
 
@@ -130,7 +132,7 @@ class Pieces:
         if self.is_whole(nodes):
             return self.model
         piece = extract(self.model, nodes, specs=self.specs, outputs=None if marked else self.results(nodes))
-        constants = {spec.name: self._frozen[spec.name] for spec in piece.inputs if spec.name in self._frozen}
+        constants = {spec.name: self.frozen[spec.name] for spec in piece.inputs if spec.name in self.frozen}
         return freeze(piece, constants) if constants else piece
 
     def results(self, nodes: Collection[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
 from tensortriage.runs.commands.command_fingerprint import file_digests
 from tensortriage.runs.commands.failure_rules import Rules, Ruling
-from tensortriage.runs.commands.process import Processes
+from tensortriage.runs.commands.process import Processes, RunsCommands
 
 
 class ShownOutput(enum.Enum):
@@ -57,12 +57,13 @@ class Checker:
     Args:
         spec: The check.
         tell: Shows text to the user.
+        where: Where it runs; processes of this machine by default.
     """
 
-    def __init__(self, spec: CheckSpec, *, tell: Callable[[str], None]) -> None:
+    def __init__(self, spec: CheckSpec, *, tell: Callable[[str], None], where: RunsCommands | None = None) -> None:
         self.spec = spec
         self._tell = tell
-        self._processes = Processes()
+        self._processes: RunsCommands = where or Processes()
         self._count = 0
         self._lock = threading.Lock()
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, BinaryIO, Self
+from typing import IO, BinaryIO, Protocol, Self
 
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.transcript import Printed, Transcript
@@ -44,6 +44,30 @@ class Finished:
     def timed_out(self) -> bool:
         """Whether it was killed for taking too long."""
         return self.code is None
+
+
+class RunsCommands(Protocol):
+    """Where commands run: processes of this machine, or a cluster."""
+
+    def run(
+        self,
+        words: Sequence[str],
+        *,
+        folder: Path | None = None,
+        timeout_seconds: float | None = None,
+        patterns: Sequence[re.Pattern[str]] = (),
+        stdout: Path | None = None,
+    ) -> Finished:
+        """Run a command to its end; see `Processes.run`."""
+        ...
+
+    def kill_running(self) -> None:
+        """Kill what is running."""
+        ...
+
+    def close(self) -> None:
+        """Kill what is running, and start nothing new."""
+        ...
 
 
 class Processes:

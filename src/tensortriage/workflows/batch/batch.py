@@ -11,19 +11,23 @@ import hashlib
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds
+from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.report.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
 from tensortriage.report.batch.junit import junit
 from tensortriage.report.batch.overview import render_overview
 from tensortriage.runs.case import Case, now, versions
+from tensortriage.runs.commands.cluster_commands import ClusterCommands
+from tensortriage.runs.commands.process import Processes
 from tensortriage.values.files import write_text
 from tensortriage.workflows.batch.batch_file import BatchFile, read_batch_file
 from tensortriage.workflows.batch.cell_identity import CellKeys
+from tensortriage.workflows.batch.cell_pool import CellPool
 from tensortriage.workflows.batch.cells import Cell, cells
 from tensortriage.workflows.batch.judge_cell import ENGINE_MISSING, KEPT_CODES, expected_words, misfit
-from tensortriage.workflows.batch.local_cells import CellExecutor, LocalCells
 from tensortriage.workflows.batch.run_cell import CASE, DOCUMENT, CellTask, key_in
 
 RESULT, PAGE, CELLS = "batch.json", "report.html", "cells"
@@ -42,6 +46,7 @@ class BatchRequest:
         timeout_seconds: Longest cell; None for what the file says.
         memory_limit: Memory limit of each cell, as commands take it; empty for none.
         junit: File for JUnit's XML; None for none.
+        cluster: Where cells run; None for this machine.
     """
 
     file: Path
@@ -50,6 +55,7 @@ class BatchRequest:
     timeout_seconds: float | None = None
     memory_limit: str = ""
     junit: Path | None = None
+    cluster: ClusterSpec | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,14 +78,12 @@ def run_batch(
     request: BatchRequest,
     *,
     observe: Callable[[BatchProgress], None],
-    executor: Callable[[Case], contextlib.AbstractContextManager[CellExecutor]] | None = None,
 ) -> BatchResult:
     """Run a batch and write its documents; Ctrl-C ends it with what there is.
 
     Args:
         request: What to run.
         observe: Told of every cell that ends.
-        executor: Gives where cells run, for the time of the batch; processes of this machine by default.
 
     Raises:
         TriageError: For bad input.
@@ -92,14 +96,31 @@ def run_batch(
         with contextlib.suppress(KeyboardInterrupt):
             running.take_known()
             if running.missing:
-                with (executor or (lambda _: LocalCells(request.jobs)))(case) as where:
-                    running.run(where)
+                with contextlib.ExitStack() as entered:
+                    running.run(_pool(request, running.tasks, entered))
         result = BatchResult(str(request.file), tuple(running.results()), time.monotonic() - started, now(), versions())
         case.write(RESULT, result)
         write_text(case.folder / PAGE, render_overview(result))
     if request.junit is not None:
         write_text(request.junit, junit(result))
     return result
+
+
+def _pool(request: BatchRequest, tasks: Collection[CellTask], entered: contextlib.ExitStack) -> CellPool:
+    """Return where cells run, until the stack is left."""
+    if request.cluster is None:
+        here = Processes()
+        return entered.enter_context(CellPool(request.jobs, lambda task: here))
+    cluster = entered.enter_context(open_cluster(request.cluster))
+    asked = request.cluster.needs
+    kinds = {
+        (task.gpus, task.tags): TaskNeeds(max(asked.gpus, task.gpus), tuple(dict.fromkeys((*asked.tags, *task.tags))))
+        for task in tasks
+    }
+    slots = {kind: cluster.slots(needs) for kind, needs in kinds.items()}
+    commands = {kind: ClusterCommands(cluster, needs) for kind, needs in kinds.items()}
+    jobs = max(sum(slots.values()), 1)
+    return entered.enter_context(CellPool(jobs, lambda task: commands[task.gpus, task.tags]))
 
 
 class _Batch:
@@ -139,6 +160,11 @@ class _Batch:
             )
 
     @property
+    def tasks(self) -> list[CellTask]:
+        """What has to be run."""
+        return [self._tasks[cell] for cell in self.missing]
+
+    @property
     def missing(self) -> list[Cell]:
         """Cells that have to be run."""
         return [cell for cell in self._cells if cell not in self._done]
@@ -154,7 +180,7 @@ class _Batch:
                 if ending is not None:
                     self._end(cell, ending, kept=True)
 
-    def run(self, where: CellExecutor) -> None:
+    def run(self, where: CellPool) -> None:
         """Run what is missing."""
         pending = {self._tasks[cell].key: cell for cell in self.missing}
         for cell in pending.values():

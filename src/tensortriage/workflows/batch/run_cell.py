@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tensortriage.errors import StoreError
 from tensortriage.report.batch.batch_result import CellEnding
-from tensortriage.runs.commands.process import Processes
+from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.values.files import read_regular, write_text
 from tensortriage.workflows.batch.judge_cell import ending_of
 
@@ -53,7 +53,7 @@ class CellTask:
         return [*words, "--json"]
 
 
-def run_cell(task: CellTask, processes: Processes) -> CellEnding:
+def run_cell(task: CellTask, processes: RunsCommands) -> CellEnding:
     """Run a cell to its end.
 
     Raises:

@@ -1,57 +1,43 @@
-"""Where cells run: a small border, with processes of this machine behind it; a cluster is another executor."""
+"""Where cells run: threads that wait for commands, on this machine or on a cluster."""
 
 import concurrent.futures
+from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from tensortriage.report.batch.batch_result import CellEnding
-from tensortriage.runs.commands.process import Processes
+from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.workflows.batch.run_cell import CellTask, run_cell
 
 
-class CellExecutor(Protocol):
-    """Runs cells. No result depends on the order in which they end."""
-
-    def submit(self, task: CellTask, /) -> None:
-        """Take a cell; never waits."""
-        ...
-
-    def running(self) -> int:
-        """Return about how many cells run side by side."""
-        ...
-
-    def wait(self) -> list[tuple[CellTask, CellEnding]]:
-        """Wait until at least one cell has ended, and return all that have."""
-        ...
-
-    def close(self) -> None:
-        """End what is running, and start nothing new."""
-        ...
-
-
-class LocalCells:
-    """Runs cells in processes of this machine.
+class CellPool:
+    """Runs cells; no result depends on the order in which they end.
 
     Args:
         jobs: Cells at once.
+        commands: Gives where the command of a cell runs.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, commands: Callable[[CellTask], RunsCommands]) -> None:
         self._jobs = jobs
-        self._processes = Processes()
+        self._commands = commands
+        self._used: list[RunsCommands] = []
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="cell")
         self._tasks: dict[concurrent.futures.Future[CellEnding], CellTask] = {}
 
     def submit(self, task: CellTask, /) -> None:
         """Take a cell."""
-        self._tasks[self._pool.submit(run_cell, task, self._processes)] = task
+        where = self._commands(task)
+        if where not in self._used:
+            self._used.append(where)
+        self._tasks[self._pool.submit(run_cell, task, where)] = task
 
     def running(self) -> int:
         """Return how many cells run side by side."""
         return min(self._jobs, len(self._tasks))
 
     def wait(self) -> list[tuple[CellTask, CellEnding]]:
-        """Wait for cells that end.
+        """Wait until at least one cell has ended, and return all that have.
 
         Raises:
             StoreError: As `tensortriage.workflows.batch.run_cell.run_cell`.
@@ -62,7 +48,8 @@ class LocalCells:
     def close(self) -> None:
         """Kill what is running, and start nothing new."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._processes.close()
+        for commands in self._used:
+            commands.close()
         self._pool.shutdown(wait=True)
 
     def __enter__(self) -> Self:

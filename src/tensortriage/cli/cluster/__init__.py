@@ -1,0 +1,1 @@
+"""Where checks and cells run: the option that several commands share."""

@@ -1,0 +1,125 @@
+"""The oracle of a reduction in parts that another process can put together again: the model's files and golden values.
+
+Arrays are sent as they are, so that the workers of a node share one copy. What the oracle learns from the whole (how it
+fails, and the limits of its outputs) must be known before.
+"""
+
+import atexit
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tensortriage.compare.judgement.output_judge import OutputJudge
+from tensortriage.compare.judgement.tolerance import Tolerance
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
+from tensortriage.reduce.engines.engine_oracle import EngineOracle
+from tensortriage.reduce.engines.sample import GoldenSample
+from tensortriage.reduce.failure import Failure
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MemoryStore
+
+Kind = TypeVar("Kind")
+MODEL = "model.onnx"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class OracleParts:
+    """An oracle in parts.
+
+    Attributes:
+        files: The model's files by name, bytes as uint8 arrays.
+        samples: Feeds with their golden values.
+        specs: Types and shapes of all values.
+        ends: Which ends of the model may be cut off.
+        frozen: Values that become constants.
+        reference, target: Specs of the engines.
+        limits: Of the target.
+        tolerance: The user's own; None without.
+        narrow: Whether the target's format is narrow.
+        floors: Limits of the outputs.
+        expected: How the whole fails.
+        identity: Digest of all that answers depend on besides the piece.
+    """
+
+    files: Mapping[str, np.ndarray]
+    samples: tuple[tuple[Feed, Mapping[str, np.ndarray]], ...]
+    specs: Mapping[str, ValueSpec]
+    ends: Ends
+    frozen: Mapping[str, np.ndarray]
+    reference: EngineSpec
+    target: EngineSpec
+    limits: Limits
+    tolerance: Tolerance | None
+    narrow: bool
+    floors: Mapping[str, float]
+    expected: Failure
+    identity: str
+
+
+class NoNotes:
+    """A cache that keeps nothing: how the whole failed is noted where the search is."""
+
+    def get(self, key: str, kind: type[Kind], /) -> Kind | None:
+        """Return None."""
+        return None
+
+    def put(self, key: str, question: str, answer: Any, /, *, seconds: float) -> None:
+        """Keep nothing."""
+
+
+def parts_of(oracle: EngineOracle, judge: OutputJudge, expected: Failure) -> OracleParts:
+    """Take an oracle apart; its golden values are read into memory."""
+    pieces = oracle.pieces
+    with tempfile.TemporaryDirectory(prefix="triage-") as folder:
+        pieces.model.save(Path(folder) / MODEL)
+        files = {path.name: np.fromfile(path, np.uint8) for path in sorted(Path(folder).iterdir())}
+    return OracleParts(
+        files=files,
+        samples=tuple(
+            (sample.feed, {name: np.asarray(sample.golden[name]) for name in sample.golden.names()})
+            for sample in oracle.samples
+        ),
+        specs=oracle.specs,
+        ends=pieces.ends,
+        frozen=pieces.frozen,
+        reference=oracle.reference,
+        target=oracle.target,
+        limits=oracle.limits,
+        tolerance=judge.tolerance,
+        narrow=judge.narrow,
+        floors=judge.limits,
+        expected=expected,
+        identity=oracle.identity,
+    )
+
+
+def put_together(parts: OracleParts) -> EngineOracle:
+    """Make the oracle, in a process that lives as long as it is asked."""
+    folder = Path(tempfile.mkdtemp(prefix="triage-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, data in parts.files.items():
+        data.tofile(folder / name)
+    model = Model.load(folder / MODEL)
+    return EngineOracle(
+        pieces=Pieces(model, specs=parts.specs, ends=parts.ends, frozen=parts.frozen),
+        samples=tuple(GoldenSample(feed, MemoryStore(golden)) for feed, golden in parts.samples),
+        specs=parts.specs,
+        reference=parts.reference,
+        target=parts.target,
+        judge=OutputJudge(parts.tolerance, dict, parts.narrow, dict(parts.floors)),
+        workspace=Workspace(folder),
+        limits=parts.limits,
+        notes=NoNotes(),
+        identity=parts.identity,
+        expected=parts.expected,
+    )
