@@ -149,7 +149,7 @@ def open_cluster(spec: ClusterSpec) -> Iterator[Cluster]:
             (``cluster-version``).
     """
     ray = _imported(local=spec.workers > 0)
-    scratch = tempfile.mkdtemp(prefix="ray-")
+    scratch = _folder()
     try:
         ray.init(**_arguments(spec, scratch))
     except Exception as error:  # Ray raises many kinds, and some of its libraries'
@@ -170,8 +170,21 @@ def open_cluster(spec: ClusterSpec) -> Iterator[Cluster]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _folder() -> str:
+    """Return a folder for Ray's files; the path of its sockets, 65 bytes longer, may have 107 bytes at most."""
+    short = os.path.join(tempfile.gettempdir(), "r")
+    try:
+        os.mkdir(short, 0o700)
+    except FileExistsError:
+        return tempfile.mkdtemp(prefix="r")
+    return short
+
+
 def _imported(*, local: bool) -> Any:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = (
+        "^"  # all of it: Ray prints what it notices to stdout, which has a document
+    )
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # tasks without GPU see what the command sees
     if local:
         os.environ["RAY_AUTH_MODE"] = "token"

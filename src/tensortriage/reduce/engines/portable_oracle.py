@@ -92,8 +92,8 @@ def parts_of(oracle: EngineOracle, judge: OutputJudge, expected: Failure) -> Ora
         specs=oracle.specs,
         ends=pieces.ends,
         frozen=pieces.frozen,
-        reference=oracle.reference,
-        target=oracle.target,
+        reference=_from_anywhere(oracle.reference),
+        target=_from_anywhere(oracle.target),
         limits=oracle.limits,
         tolerance=judge.tolerance,
         narrow=judge.narrow,
@@ -101,6 +101,13 @@ def parts_of(oracle: EngineOracle, judge: OutputJudge, expected: Failure) -> Ora
         expected=expected,
         identity=oracle.identity,
     )
+
+
+def _from_anywhere(spec: EngineSpec) -> EngineSpec:
+    """Return a spec whose script is found from any working directory."""
+    if "file" not in spec.options:
+        return spec
+    return spec.with_options({**spec.options, "file": str(Path(spec.options["file"]).resolve())})
 
 
 def put_together(parts: OracleParts) -> EngineOracle:

@@ -1,0 +1,102 @@
+"""Ray: the same results as in one process, nodes that are lost, and nothing that is left behind or sent."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cluster_nodes import cluster, kill_one
+from models import chain, mlp
+from reducing import NEEDS, dag
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
+]
+CHECK = """#!/bin/sh
+md5sum < polygraphy_debug.onnx >> {log}
+sleep 0.2
+grep -aq 'op_3"' polygraphy_debug.onnx && grep -aq 'op_19"' polygraphy_debug.onnx && exit 1
+exit 0
+"""
+
+
+def triage(*words, cwd, env=None):
+    command = [sys.executable, "-m", "tensortriage", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
+
+
+def reduced(folder, name, *words, env=None):
+    done = triage(
+        "debug", "reduce", "m.onnx", "-o", f"{name}.onnx", "--case", name, "--json", *words, cwd=folder, env=env
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    return [node["name"] for node in found["kept"]], found["checks"], (folder / f"{name}.onnx").read_bytes()
+
+
+def test_engines_on_a_cluster_give_the_same_result_and_nothing_stays(tmp_path):
+    names = dag(tmp_path)
+    (tmp_path / "needs.py").write_text(NEEDS.format(needed=(names[4], names[15])))
+    with tempfile.TemporaryDirectory(prefix="t") as scratch:
+        env = {**os.environ, "TMPDIR": scratch, "HOME": str(tmp_path / "home")}
+        words = ("--target", "script:needs.py:Engine", "--inputs", "m.npz", "--shrink-budget", "0")
+        alone = reduced(tmp_path, "alone", *words, env=env)
+        assert reduced(tmp_path, "there", *words, "--cluster", "local:2", env=env) == alone
+        assert alone[0] == [names[4], names[15]] or set(alone[0]) >= {names[4], names[15]}
+        assert list(Path(scratch).iterdir()) == []
+        assert not (tmp_path / "home").exists()
+
+
+def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):
+    chain(24).save(tmp_path / "m.onnx")
+    log = tmp_path / "log"
+    (tmp_path / "check.sh").write_text(CHECK.format(log=log))
+    (tmp_path / "check.sh").chmod(0o755)
+    alone = reduced(tmp_path, "alone", "--check", "./check.sh")
+    log.unlink()
+    command = [sys.executable, "-m", "tensortriage", "debug", "reduce", "m.onnx", "-o", "there.onnx", "--case", "there",
+               "--json", "--cluster", "auto", "--check", "./check.sh"]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="c") as short, cluster(short, nodes=2, cpus=2) as (running, env):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=tmp_path, env=env, **pipes) as search:
+            for line in search.stderr:
+                if re.match("check 5:", line):
+                    kill_one(running)
+                    break
+            out, err = search.communicate()
+        assert search.returncode == 0, err
+        found = json.loads(out)
+        there = [node["name"] for node in found["kept"]], found["checks"], (tmp_path / "there.onnx").read_bytes()
+        assert there == alone
+        often = Counter(log.read_text().split("\n"))
+        whole = max(often.values())  # the premise asks about the whole three times
+        assert sum(count - 1 for count in often.values() if count > 1) <= whole - 1 + 2 + 1  # and the result once more
+
+        (tmp_path / "batch.yaml").write_text(
+            "models: {a: m.onnx, b: n.onnx}\ntargets: {x: onnxruntime, y: 'emulate:precision=fp16'}\n"
+            "commands: {run: {run: run}, lint: {run: check lint, options: [--no-engine]}}\n"
+        )
+        mlp().save(tmp_path / "n.onnx")
+        results = []
+        for words in (("--case", "one"), ("--case", "many", "--cluster", "auto")):
+            done = triage("batch", "batch.yaml", "--json", *words, cwd=tmp_path, env=env)
+            assert done.returncode == 0, done.stderr
+            cells = json.loads(done.stdout)["cells"]
+            results.append([(cell["name"], cell["outcome"], cell["ending"]["summary"]) for cell in cells])
+        assert len(results[0]) == 6
+        assert results[0] == results[1]
+
+        missing = triage("batch", "batch.yaml", "--case", "no", "--cluster", "auto,tag=jetson", cwd=tmp_path, env=env)
+        assert missing.returncode == 2
+        assert "error[cluster-resource-missing]" in missing.stderr
+    gone = triage("batch", "batch.yaml", "--case", "no", "--cluster", "ray://127.0.0.1:1", cwd=tmp_path)
+    assert gone.returncode == 2
+    assert "error[cluster-unreachable]" in gone.stderr
