@@ -80,6 +80,10 @@ class OpenVinoEngine:
         """Say that sessions tell their plan at once: it is part of what was compiled."""
         return True
 
+    def builds_vary(self, options: Mapping[str, str]) -> bool:
+        """Say whether two builds may differ: the CPU's kernels are chosen by rule, other devices may time theirs."""
+        return read_options(options, self.options).text("device", "CPU") != "CPU"
+
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return the safest settings for accuracy first: fp32, the accuracy hint, no dynamic quantization."""
         wide = {**options, "precision": Precision.FP32.value}

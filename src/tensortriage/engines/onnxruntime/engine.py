@@ -100,6 +100,10 @@ class OnnxRuntimeEngine(InSteps):
         """
         return nominal_precision(read_options(options, self.options))
 
+    def builds_vary(self, options: Mapping[str, str]) -> bool:
+        """Say whether two builds may differ: the CPU's kernels are chosen by rule, other providers may time theirs."""
+        return "ep" in options or options.get("providers", "cpu").casefold() not in ("cpu", "cpuexecutionprovider")
+
     def check(self, options: Mapping[str, str]) -> None:
         """Start the worker that options name, with its provider; see `ChecksOptions`."""
         given = read_options(options, self.options)

@@ -1,11 +1,13 @@
 """Is it equal from build to build? Engines choose kernels by timing them, so a wrong one may be in some builds only.
 
-A target that fails is built again, whatever it says of itself, and every build is judged as the first was. If some fail
-and others do not, that is the verdict; what the failing builds run differently is named (see
-`tensortriage.search.statistics.association`), and why that is bad. Later answers that contradict the deployed run
-(right when instrumented, every op right alone) are a reason to build more often before they are believed.
+A target that fails is built again, whatever it says of itself, and every build is judged as the first was. So is one
+that passes, unless its engine says that builds are the same. If some fail and others do not, that is the verdict; what
+the failing builds run differently is named (see `tensortriage.search.statistics.association`), and why that is bad.
+Later answers that contradict the deployed run (right when instrumented, every op right alone) are a reason to build
+more often before they are believed.
 """
 
+import time
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
@@ -33,8 +35,11 @@ CHEAP_SECONDS = 5.0
 CHEAP_SHARE = 0.1
 """So is one that takes no more than this share of what is left of the budget."""
 
+LEAST_SECONDS, SHARE = 1.0, 0.2
+"""Further builds take no longer than this, or than this share of the time that was spent before, as repeated runs."""
+
 BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
-"""Failing builds in a row after which an engine that is right in every second build is excluded at 95 %: five."""
+"""Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
 
 MOST_SHOWN = 8
 
@@ -46,13 +51,11 @@ MOST_SHOWN = 8
 )
 def build_to_build(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Build again and compare; builds of which some fail and others do not are the verdict."""
-    wanted, more_if_cheap = _wanted(inv, passes=evidence.worst.passes)
-    if not wanted:
-        return None
     try:
-        builds = [first_build(inv, evidence), *rebuilds(inv, evidence, wanted)]
-        if more_if_cheap and builds[-1].seconds <= max(CHEAP_SECONDS, CHEAP_SHARE * _seconds_left(inv)):
-            builds = [builds[0], *rebuilds(inv, evidence, wanted + 1)]
+        again = _built_again(inv, evidence)
+        if not again:
+            return None
+        builds = [first_build(inv, evidence), *again]
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
@@ -119,15 +122,38 @@ def _seconds_left(inv: Investigation) -> float:
     return inv.budget.left if inv.budget.seconds is not None else 0.0
 
 
-def _wanted(inv: Investigation, *, passes: bool) -> tuple[int, bool]:
-    """Return how many builds to make, and whether one more if that costs little."""
+def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
+    """Build as often as the user asks; else where the target fails, or its builds may differ, as often as is cheap.
+
+    An engine that does not say whether builds differ may be one whose builds do.
+
+    Raises:
+        EngineError: When the deployed build does not run any more.
+    """
     if inv.question.builds is not None:
-        return inv.question.builds, False
-    if not passes:
-        return 1, True
+        return rebuilds(inv, evidence, inv.question.builds)
+    passes, vary = evidence.worst.passes, _builds_vary(inv)
+    if passes and vary is False:
+        return []
+    before = time.perf_counter() - inv.budget.started
+    allowed = max(LEAST_SECONDS, SHARE * before)
+    expected = inv.tally.build_seconds / max(inv.tally.builds, 1)
+    builds: list[Build] = []
+    for number in range(1, BUILDS_IN_DOUBT):
+        once = number == 1 and (vary or not passes)
+        twice = number == 2 and not passes and expected <= max(CHEAP_SECONDS, CHEAP_SHARE * _seconds_left(inv))
+        further = vary is not False and sum(build.seconds for build in builds) + expected <= allowed
+        if not (once or twice or further):
+            break
+        builds = rebuilds(inv, evidence, number)
+        expected = builds[-1].seconds
+    return builds
+
+
+def _builds_vary(inv: Investigation) -> bool | None:
+    """Say whether two builds of the target may differ; None where the engine does not tell."""
     engine = create(inv.question.target)
-    varies = isinstance(engine, VariesBuilds) and engine.builds_vary(inv.question.target.options)
-    return int(varies), False
+    return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None
 
 
 def _facts(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:
