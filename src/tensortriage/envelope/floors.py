@@ -122,7 +122,7 @@ def envelope_floors(
     for each in loud:
         for name, figure in found[each].items():
             fp32[name] = max(fp32.get(name, 0.0), fp32_floor(figure))
-    target, least = dict(fp32), least_floor(precision)
+    target, least = dict(fp32), least_floor(precision if precision in ROUNDED else Precision.FP32)  # TF32: of results
     for each in formats:
         for name, figure in found[each].items():
             target[name] = max(target.get(name, 0.0), error_of(figure), 0.0 if figure.exact else least)

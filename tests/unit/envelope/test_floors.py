@@ -94,6 +94,17 @@ def test_a_narrow_format_has_the_floor_of_its_rounding(lab, tmp_path):
     assert 4.0 < found[Precision.BF16] / found[Precision.FP16] < 16.0
 
 
+def test_tf32_costs_nothing_where_no_product_is_near(lab, tmp_path):
+    """It shortens the operands of products; what never was one has the floor of fp32."""
+    text = (
+        "<ir_version: 8, opset_import: ['': 17]> g (float[2,64] x) => (float[2,64] y) { a = Tanh(x)\n y = Mul(a, x) }"
+    )
+    model = loaded(onnx.parser.parse_model(text.replace("'", '"')), tmp_path)
+    feed = Feed("feed", {"x": np.random.default_rng(0).standard_normal((2, 64)).astype(np.float32)}, Origin.REAL)
+    found = envelope_floors(lab, model, feed, ["a", "y"], precision=Precision.TF32, what="every layer")
+    assert found.target == found.fp32
+
+
 def weights_changed(proto, change):
     changed = onnx.ModelProto()
     changed.CopyFrom(proto)
