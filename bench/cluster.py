@@ -37,6 +37,17 @@ for node in NODES; do grep -aq "$node\\b" polygraphy_debug.onnx || exit 0; done
 exit 1
 """
 
+TYPED = """
+import sys, time
+import onnx
+
+time.sleep(0.5)
+graph = onnx.shape_inference.infer_shapes(onnx.load("polygraphy_debug.onnx")).graph
+types = {info.name: info.type.tensor_type.elem_type for info in (*graph.value_info, *graph.output)}
+wide = {node.name for node in graph.node if types.get(node.output[0]) == 1}
+sys.exit(0 if {"op_5", "op_17"} <= wide else 1)
+"""
+
 
 def sleeping(candidate, attempt):
     time.sleep(SECONDS)
@@ -122,6 +133,22 @@ def reduce_by_engine(folder):
     print("the same file" if found["one"] == found["four"] else "NOT THE SAME")
 
 
+def precision_by_command(folder):
+    """Keep two nodes by a check that looks whether they are typed as float32."""
+    model = chain(24, "Tanh")
+    model.save(folder / "m.onnx")
+    (folder / "check.py").write_text(TYPED)
+    found = {}
+    for name, words in (("one", ()), ("four", ("--cluster", "local:4"))):
+        done, seconds = triage("debug", "precision", "m.onnx", "-o", f"{name}.onnx", "--case", name, "--json", "--fp16",
+                               *words, "--check", sys.executable, "check.py", cwd=folder)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        found[name] = said["kept"], said["checks"], (folder / f"{name}.onnx").read_bytes()
+        print(f"debug precision --check, {name}: {found[name][:2]}, {seconds:.1f} s")
+    print("the same file" if found["one"] == found["four"] else "NOT THE SAME")
+
+
 def matrix(folder, cells=40):
     rows = [f"  m{number}: {EXAMPLES / 'digits_cnn.onnx'}" for number in range(cells // 4)]
     targets = ["onnxruntime", "emulate:precision=fp16", "emulate:precision=bf16"]
@@ -169,7 +196,7 @@ def main():
     checks_that_sleep()
     with tempfile.TemporaryDirectory() as made_here:
         folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(made_here)
-        for part in (reduce_by_command, reduce_by_engine, node_killed, matrix):
+        for part in (reduce_by_command, reduce_by_engine, precision_by_command, node_killed, matrix):
             place = folder / part.__name__
             place.mkdir(parents=True)
             part(place)

@@ -195,6 +195,7 @@ class PrecisionValues(DataValues, LimitValues, ToleranceValues, CheckValues, Art
     direction: str
     max_builds: int
     budget: float
+    cluster: str
     external_data_dir: Path | None
 
 

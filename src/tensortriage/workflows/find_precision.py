@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from tensortriage.cluster.ray_cluster import open_cluster
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.measurements.local_errors.local import local_errors, suspects
 from tensortriage.diagnose.state.investigation import Investigation, Question
@@ -21,6 +22,8 @@ from tensortriage.precision.search.by_engine import EngineSearch
 from tensortriage.precision.search.command_candidates import shown
 from tensortriage.precision.search.request import PrecisionListener, PrecisionRequest, load_model, low_precision
 from tensortriage.runs.case import Case
+from tensortriage.runs.commands.cluster_commands import ClusterCommands
+from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import feeds
 from tensortriage.runs.runner import precision_of
@@ -125,7 +128,22 @@ def _by_command(request: PrecisionRequest, case: Case, listener: PrecisionListen
     inv = Investigation(question, case, listener=_Heard(listener))
     with contextlib.closing(inv):
         candidates = shown(inv, request.low, listener.tell)
-        with contextlib.closing(
-            Command(request, request.check, model, case, listener, made=candidates.identity)
-        ) as command:
+        with contextlib.ExitStack() as entered:
+            where, jobs = _place(request, entered)
+            command = entered.enter_context(
+                contextlib.closing(
+                    Command(
+                        request, request.check, model, case, listener, made=candidates.identity, where=where, jobs=jobs
+                    )
+                )
+            )
             return CommandSearch(request, inv, case, listener, candidates, command).plan()
+
+
+def _place(request: PrecisionRequest, entered: contextlib.ExitStack) -> tuple[RunsCommands | None, int]:
+    """Return where commands run, until the stack is left, and how many at once."""
+    if request.cluster is None:
+        return None, 1
+    cluster = entered.enter_context(open_cluster(request.cluster))
+    needs = request.cluster.needs
+    return ClusterCommands(cluster, needs), cluster.slots(needs)

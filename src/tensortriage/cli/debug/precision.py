@@ -5,6 +5,7 @@ from typing import Unpack
 
 import click
 
+from tensortriage.cli.cluster.option import cluster_option
 from tensortriage.cli.debug.check_options import (
     CHECK_LISTS,
     CheckingCommand,
@@ -105,6 +106,7 @@ search_options = together(
     option("--budget", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
            heading=SEARCH,
            help="Time for measuring the influence of each node, in emulation."),
+    cluster_option(SEARCH, "Run checks of --check there: "),
     artifact_options(SEARCH, "polygraphy_debug.onnx", "File in which the check finds the typed model to judge."),
     model_type_option(ENGINES),
     inference_accepted(ENGINES),

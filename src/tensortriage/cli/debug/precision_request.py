@@ -11,7 +11,7 @@ from tensortriage.cli.debug.check_spec import spec_of
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import PrecisionValues
 from tensortriage.cli.progress import Teller
-from tensortriage.cli.requests import feed_request, limits_of, metric_of, tolerance_of
+from tensortriage.cli.requests import cluster_of, feed_request, limits_of, metric_of, tolerance_of
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.precision.plan import Point, PrecisionPlan
 from tensortriage.precision.search.request import GoalRequest, PrecisionMode, PrecisionRequest
@@ -69,6 +69,7 @@ def request_of(model: Path, words: Sequence[str] | None, given: PrecisionValues)
         save_replay=given["save_debug_replay"],
         load_replay=given["load_debug_replay"],
         external_data_dir=given["external_data_dir"],
+        cluster=cluster_of(given["cluster"]),
     )
 
 

@@ -1,9 +1,11 @@
 """Searches the nodes to keep with a command as judge, which finds typed models, or ones with Q/DQ pairs, in a file."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.model.model import Model
@@ -21,9 +23,11 @@ from tensortriage.precision.selection.engine_confirmation import NotPrecisionErr
 from tensortriage.precision.selection.influence import Influences
 from tensortriage.precision.selection.node_choice import galloped, prune
 from tensortriage.precision.selection.prefixes import bisected, linear
+from tensortriage.precision.selection.questions_ahead import Enough, questions_ahead
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
+from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import Stages
 from tensortriage.runs.golden_source import GoldenSource
@@ -51,6 +55,8 @@ class Command:
         case: Where answers are kept.
         listener: Who hears of them.
         made: Identity of what candidates are made of besides the model.
+        where: Where the command runs; processes of this machine by default.
+        jobs: Candidates at once.
     """
 
     def __init__(
@@ -62,13 +68,21 @@ class Command:
         listener: PrecisionListener,
         *,
         made: str = "",
+        where: RunsCommands | None = None,
+        jobs: int = 1,
     ) -> None:
         low = "" if request.low is None else request.low.value
         self.asked = 0
         self._identity = digest(model.fingerprint, check.identity(), low, *([made] if made else []))
         self._listener = listener
-        self._checker = Checker(check, tell=listener.tell)
-        self._stages = Stages(request.artifact, jobs=1, private=(), scratch=case.temporary, keep=request.keep_artifact)
+        self.jobs = jobs
+        self._checker = Checker(check, tell=listener.tell, where=where)
+        private = [*check.artifacts.paths, case.folder, *([check.iteration_info] if check.iteration_info else [])]
+        self._stages = Stages(
+            request.artifact, jobs=jobs, private=private, scratch=case.temporary, keep=request.keep_artifact
+        )
+        self._pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="check")
+        self._begun: dict[str, concurrent.futures.Future[CommandAnswer]] = {}
         self._cache = case.checks
         self._replay = None if request.save_replay is None else Replay(request.save_replay, self._identity)
         entries = () if request.load_replay is None else load_replay(request.load_replay, self._identity)
@@ -82,14 +96,14 @@ class Command:
             whole: Its nodes in the higher precision, which identify it.
             count: Number of those that were chosen.
         """
-        key = digest(self._identity, sorted(whole))
+        key = self._key(whole)
         entry = Entry(self.asked, "", key, 0, count, False, "other")
         known = self._loaded.get(key) or self._cache.get(key, CommandAnswer)
         if known is None:
             if self._replay is not None:
                 self._replay.about_to_check(entry)
             started = time.perf_counter()
-            known = self._ask(made)
+            known = self._begun.pop(key).result() if key in self._begun else self._ask(made)
             self._cache.put(key, f"the check, {count} nodes kept", known, seconds=time.perf_counter() - started)
         self.asked += 1
         self._listener.tell(
@@ -99,6 +113,17 @@ class Command:
             word = "pass" if known.passed else "same"
             self._replay.add(dataclasses.replace(entry, success=known.passed, outcome=word))
         return known.passed
+
+    def begin(self, made: Callable[[], Model], whole: Sequence[str]) -> None:
+        """Show a candidate to the command ahead of time, if its answer is not known and a worker is idle."""
+        key = self._key(whole)
+        running = sum(not answer.done() for answer in self._begun.values())
+        known = key in self._begun or key in self._loaded or self._cache.get(key, CommandAnswer) is not None
+        if running < self.jobs and not known:
+            self._begun[key] = self._pool.submit(self._ask, made())
+
+    def _key(self, whole: Sequence[str]) -> str:
+        return digest(self._identity, sorted(whole))
 
     def _ask(self, made: Model) -> CommandAnswer:
         iteration = self._checker.next_iteration()
@@ -115,7 +140,9 @@ class Command:
 
     def close(self) -> None:
         """Kill what is running, and remove temporary files."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._checker.close()
+        self._pool.shutdown(wait=True)
         self._stages.close()
 
 
@@ -166,7 +193,8 @@ class CommandSearch:
                 kept = self._searched(found)
             else:
                 items = list(reversed(self._stage.items)) if self._request.reverse else list(self._stage.items)
-                kept = (bisected if self._request.mode is PrecisionMode.BISECT else linear)(items, self._enough)
+                choose = bisected if self._request.mode is PrecisionMode.BISECT else linear
+                kept = self._found(lambda enough: choose(items, enough))
         return self._finished(kept, found)
 
     def _enough(self, kept: Sequence[str]) -> bool:
@@ -189,8 +217,20 @@ class CommandSearch:
     def _searched(self, found: Influences | None) -> list[str]:
         """Return enough nodes, none of which can be left out."""
         order = list(self._stage.items) if found is None else found.order()
-        length = galloped(order, self._enough)
-        return prune(order[: length or len(order)], self._enough)
+        return self._found(lambda enough: prune(order[: galloped(order, enough) or len(order)], enough))
+
+    def _found(self, find: Callable[[Enough], list[str]]) -> list[str]:
+        """Search; idle workers are asked meanwhile what the search may ask next, which changes no answer."""
+        answers: dict[frozenset[str], bool] = {}
+
+        def enough(kept: Sequence[str]) -> bool:
+            for ahead in questions_ahead(find, answers, self._command.jobs) if self._command.jobs > 1 else ():
+                made = self._candidates
+                self._command.begin(functools.partial(made.model, ahead), made.whole(ahead))
+            answers[frozenset(kept)] = found = self._enough(kept)
+            return found
+
+        return find(enough)
 
     def _finished(self, kept: list[str], found: Influences | None) -> PrecisionPlan:
         request, stage, shape = self._request, self._stage, self._candidates

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.compare.judgement.tolerance import Tolerance
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
@@ -102,6 +103,7 @@ class PrecisionRequest:
         load_replay: Verdicts of an earlier run.
         external_data_dir: Directory of the external data, if they do not lie beside the model.
         batch_bytes: Largest amount of captured tensors held at once.
+        cluster: Where the command runs; None for this machine.
     """
 
     model: Path
@@ -126,8 +128,15 @@ class PrecisionRequest:
     load_replay: Path | None = None
     external_data_dir: Path | None = None
     batch_bytes: int | None = BATCH_BYTES
+    cluster: ClusterSpec | None = None
 
     def __post_init__(self) -> None:
+        if self.cluster is not None and self.check is None:
+            raise UsageError(
+                "--cluster runs the checks of --check; an engine is asked about one build after the other",
+                slug="cluster-without-check",
+                cure="leave it out, or let a command judge",
+            )
         if bool(self.target) == (self.check is not None):
             raise UsageError(
                 "either an engine (--target) or a command (--check) must judge the outputs",

@@ -91,13 +91,12 @@ def run_batch(
     started = time.monotonic()
     batch = read_batch_file(request.file)
     every = cells(batch, request.file)
-    with Case(request.case) as case:
+    with Case(request.case) as case, contextlib.ExitStack() as entered:
         running = _Batch(request, batch, every, case, observe)
         with contextlib.suppress(KeyboardInterrupt):
             running.take_known()
             if running.missing:
-                with contextlib.ExitStack() as entered:
-                    running.run(_pool(request, running.tasks, entered))
+                running.run(_pool(request, running.tasks, entered))
         result = BatchResult(str(request.file), tuple(running.results()), time.monotonic() - started, now(), versions())
         case.write(RESULT, result)
         write_text(case.folder / PAGE, render_overview(result))
