@@ -9,6 +9,8 @@ from tensortriage.engines.base import ReportsPrecision
 from tensortriage.engines.emulate import FORMATS, EmulateEngine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import UsageError
+from tensortriage.values.block_format import BLOCK_FORMATS
+from tensortriage.values.dtype import Precision
 
 VALUES = np.array([1.001, -300.5, 17.3, 1e-5, 3.14159, 0.0], np.float32)
 
@@ -111,3 +113,32 @@ def test_types_that_no_schema_tells_come_from_onnxruntime(tmp_path, precision):
     np.testing.assert_array_equal(got, got.astype(dtype).astype(np.float32))  # every result is one of the format
     step = float(ml_dtypes.finfo(dtype).eps)
     assert 0 < np.abs(got - exact).max() < 20 * step * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("precision", BLOCK_FORMATS, ids=lambda precision: precision.value)
+def test_operands_of_products_are_in_blocks_along_the_axis_that_is_summed(tmp_path, precision):
+    text = "g (float[3, 70] x, float[70, 5] w) => (float[3, 5] y) { [product] p = MatMul(x, w) [relu] y = Relu(p) }"
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 70), (70, 5)))
+    session = EmulateEngine().compile(parsed(tmp_path / "p.onnx", text), {"precision": precision.value})
+    block = BLOCK_FORMATS[precision]
+    left, right = block.rounded(x, 1).astype(np.float64), block.rounded(w, 0).astype(np.float64)
+    np.testing.assert_array_equal(session.run({"x": x, "w": w})["y"], np.maximum(left @ right, 0).astype(np.float32))
+
+
+def test_a_convolution_has_blocks_of_channels(tmp_path):
+    text = "g (float[1, 40, 3, 3] x, float[2, 40, 1, 1] w) => (float[1, 2, 3, 3] y) { [conv] y = Conv(x, w) }"
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 40, 3, 3), (2, 40, 1, 1)))
+    session = EmulateEngine().compile(parsed(tmp_path / "c.onnx", text), {"precision": "mxfp4"})
+    block = BLOCK_FORMATS[Precision.MXFP4]
+    expected = np.einsum(
+        "nchw,mc->nmhw", block.rounded(x, 1).astype(float), block.rounded(w, 1)[..., 0, 0].astype(float)
+    )
+    np.testing.assert_allclose(session.run({"x": x, "w": w})["y"], expected, rtol=1e-6)
+
+
+def test_blocks_keep_no_nodes(square):
+    with pytest.raises(UsageError) as caught:
+        run(square, VALUES, precision="mxfp4", kept="square")
+    assert caught.value.slug == "engine-option-value"

@@ -1,5 +1,9 @@
 """What a number format alone costs: every floating-point result rounded to the format, everything else exact.
 
+Formats of blocks (MXFP8, MXFP6, MXFP4, NVFP4) are formats of operands: what a MatMul, Gemm or Conv multiplies, weights
+and activations alike, is rounded in blocks along the axis that it sums over, sums are exact and results float32. That
+is computed by the arithmetic of the engine ``reference``; for all others:
+
 The model is rewritten so that after every float result a pair of Casts goes to the format and back, and runs in ONNX
 Runtime with all optimizations off, where such pairs survive. No fusion, no other kernels, no accumulation in the
 format: an engine that works right in this format cannot do much worse, and one that does has another fault.
@@ -9,14 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tensortriage.engines.base import Availability, Limits
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, OnnxRuntimeSession, open_rewritten
+from tensortriage.engines.base import Availability, Limits, Session
+from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine, open_rewritten
 from tensortriage.engines.onnxruntime.settings import UNOPTIMIZED
 from tensortriage.engines.options import read_options
+from tensortriage.engines.reference.engine import ReferenceEngine
+from tensortriage.errors import UsageError
+from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import Precision
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
 """Formats that results can be rounded to."""
+EVERY_FORMAT = (*FORMATS, *BLOCK_FORMATS)
 
 
 class EmulateEngine:
@@ -24,7 +32,8 @@ class EmulateEngine:
 
     name: ClassVar[str] = "emulate"
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "format of every result: fp16, bf16, fp8e4m3, fp8e5m2 or int8 (required)",
+        "precision": "format of every result: fp16, bf16, fp8e4m3, fp8e5m2 or int8; of operands of products: "
+        "mxfp8e4m3, mxfp8e5m2, mxfp6e2m3, mxfp6e3m2, mxfp4 or nvfp4 (required)",
         "kept": "nodes whose results stay float32, joined with +",
     }
 
@@ -37,13 +46,13 @@ class EmulateEngine:
 
     def precision(self, options: Mapping[str, str]) -> str:
         """Return the format of the results."""
-        return read_options(options, self.options).precision("precision", FORMATS).value
+        return read_options(options, self.options).precision("precision", EVERY_FORMAT).value
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say that two builds are the same: everything is computed by rule."""
         return False
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> OnnxRuntimeSession:
+    def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build the rounding model.
 
         Raises:
@@ -54,7 +63,15 @@ class EmulateEngine:
         from tensortriage.model.mixed_precision.emulate_rounding import round_results
 
         given = read_options(options, self.options)
-        precision = given.precision("precision", FORMATS)
+        precision = given.precision("precision", EVERY_FORMAT)
+        if precision in BLOCK_FORMATS:
+            if given.words("kept"):
+                raise UsageError(
+                    f"kept= is not known for {precision.value}: it rounds operands of products, not results",
+                    slug="engine-option-value",
+                    cure="leave out kept=",
+                )
+            return ReferenceEngine().compile(model, {"rounding": "results", "operands": precision.value})
         return open_rewritten(
             model,
             UNOPTIMIZED,

@@ -31,14 +31,15 @@ from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 from tensortriage.runs.lab import Lab
+from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
 
 ROUNDED = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2, Precision.INT8)
 """Formats whose rounding can be emulated result by result."""
 
-PREDICTED = (*ROUNDED, Precision.TF32)
-"""Formats whose error can be predicted; TF32 shortens operands of products, not results."""
+PREDICTED = (*ROUNDED, Precision.TF32, *BLOCK_FORMATS)
+"""Formats whose error can be predicted; TF32 and formats of blocks shorten operands of products, not results."""
 
 LOUD = member({"accumulator": "fp32", "functions": "cpu", "amplify": f"{MATCH_FACTOR:g}"})
 """A healthy fp32 evaluation whose every operator errs `MATCH_FACTOR` times as much."""
@@ -146,8 +147,8 @@ def fp32_floor(loud: Metrics) -> float:
 
 def format_member(precision: Precision, kept: Collection[str] = ()) -> EngineSpec | None:
     """Return the evaluation of an fp32 model in a format, some nodes kept in fp32; None for fp32 and wider."""
-    if precision is Precision.TF32:
-        return member({"operands": "tf32"})
+    if precision is Precision.TF32 or precision in BLOCK_FORMATS:
+        return member({"operands": precision.value})
     if precision is Precision.INT8 or (kept and precision in ROUNDED):
         words = {"kept": "+".join(sorted(kept))} if kept else {}
         return EngineSpec("emulate", {"precision": precision.value, **words})

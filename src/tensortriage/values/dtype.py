@@ -176,10 +176,19 @@ class Precision(enum.Enum):
     FP8E4M3 = "fp8e4m3"
     FP8E5M2 = "fp8e5m2"
     INT8 = "int8"
+    MXFP8E4M3 = "mxfp8e4m3"
+    MXFP8E5M2 = "mxfp8e5m2"
+    MXFP6E2M3 = "mxfp6e2m3"
+    MXFP6E3M2 = "mxfp6e3m2"
+    MXFP4 = "mxfp4"
+    NVFP4 = "nvfp4"
 
     @property
     def dtype(self) -> DType:
-        """The element type that results of this precision are rounded to (TF32 results are stored as float32)."""
+        """The element type that results of this precision are rounded to.
+
+        TF32 and formats of blocks narrow the operands of products; their results are float32.
+        """
         return _PRECISION_DTYPE[self]
 
     def narrows(self, dtype: DType) -> bool:
@@ -217,8 +226,15 @@ _PRECISION_DTYPE = {
     Precision.FP8E4M3: DType.FLOAT8E4M3FN,
     Precision.FP8E5M2: DType.FLOAT8E5M2,
     Precision.INT8: DType.INT8,
+    Precision.MXFP8E4M3: DType.FLOAT,
+    Precision.MXFP8E5M2: DType.FLOAT,
+    Precision.MXFP6E2M3: DType.FLOAT,
+    Precision.MXFP6E3M2: DType.FLOAT,
+    Precision.MXFP4: DType.FLOAT,
+    Precision.NVFP4: DType.FLOAT,
 }
 _PRECISION_ALIASES = {
     "f64": "fp64", "float64": "fp64", "double": "fp64", "f32": "fp32", "float32": "fp32", "float": "fp32",
     "f16": "fp16", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "fp8": "fp8e4m3", "i8": "int8",
+    "mxfp8": "mxfp8e4m3", "mxfp6": "mxfp6e2m3",
 }  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tensortriage.engines.reference.number_rounding import rounded, shortened
+from tensortriage.values.block_format import BlockFormat
 from tensortriage.values.dtype import DType
 
 _FLOAT32_BITS = 23  # of the fraction
@@ -32,6 +33,7 @@ class Accumulation:
         truncate: Whether the running sum of products is rounded towards zero instead of to nearest.
         operand_bits: Bits of the fraction that operands of products keep; None for all.
         operand_truncate: Whether operands are cut off instead of rounded to nearest.
+        operand_blocks: Format of blocks that operands are rounded to along the axis that is summed over; None for none.
     """
 
     accumulator: DType | None = None
@@ -39,6 +41,7 @@ class Accumulation:
     truncate: bool = False
     operand_bits: int | None = None
     operand_truncate: bool = False
+    operand_blocks: BlockFormat | None = None
 
     def over_channels(self, count: int) -> "Accumulation":
         """Return how a convolution adds up whose kernels read some channels.
@@ -61,7 +64,11 @@ class Accumulation:
             x: float64 or float32; arrays of other types stay as they are.
             axis: The axis of x that is summed over, or whose order that sum follows.
         """
-        if x.dtype.kind != "f" or (self.accumulator is None and self.operand_bits is None):
+        if x.dtype.kind != "f":
+            return x
+        if self.operand_blocks is not None:
+            x = self.operand_blocks.rounded(x, axis)
+        if self.accumulator is None and self.operand_bits is None:
             return x
         narrow = _last_block_first(x, axis, self.block) if self._by_order else x.astype(np.float32)
         if self.operand_bits is not None:

@@ -13,6 +13,7 @@ from tensortriage.engines.options import Options
 from tensortriage.engines.reference.accumulation import EXACT_SUMS, Accumulation
 from tensortriage.engines.reference.function_accuracy import EXACT_FUNCTIONS, Functions, HardwareClass
 from tensortriage.engines.reference.number_rounding import Rounding
+from tensortriage.values.block_format import BLOCK_FORMATS
 from tensortriage.values.dtype import DType, Precision
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
@@ -25,7 +26,8 @@ OPTIONS = {
     "accumulated": "all: every sum of products goes through the accumulator (default); narrow: those of narrow results",
     "conv_results": "results of convolutions stored in fp16: nearest (default), or truncate: cut off towards zero",
     "accumulator_rounding": "how the accumulator rounds: nearest (default) or truncate",
-    "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated or bf16",
+    "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated, bf16, or in "
+    "blocks along the summed axis mxfp8e4m3, mxfp8e5m2, mxfp6e2m3, mxfp6e3m2, mxfp4 or nvfp4",
     "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu",
     "seed": "which approximation of each function, a whole number (default 0)",
     "fused": "true: results that only one element-wise operator reads are not rounded",
@@ -38,6 +40,7 @@ OPTIONS = {
 _ROUNDING = {"none": False, "results": True}
 _ACCUMULATORS = {"exact": None, "fp32": DType.FLOAT, "fp16": DType.FLOAT16, "bf16": DType.BFLOAT16}
 _OPERANDS = {"exact": (None, False), "tf32": (10, False), "tf32-truncated": (10, True), "bf16": (7, False)}
+_BLOCKS = {precision.value: block for precision, block in BLOCK_FORMATS.items()}
 _WINOGRAD = {"false": 0, "true": 2, "2": 2, "4": 4}
 
 
@@ -118,7 +121,8 @@ def read_arithmetic(options: Options) -> Arithmetic:
         UsageError: For a value that is not understood.
     """
     narrow = options.precision("format", FORMATS, Precision.FP64)
-    bits, cut = options.choice("operands", _OPERANDS, (None, False))
+    bits, cut = options.choice("operands", {**_OPERANDS, **dict.fromkeys(_BLOCKS, (None, False))}, (None, False))
+    blocks = options.choice("operands", {**dict.fromkeys(_OPERANDS), **_BLOCKS}, None)
     accumulator = options.choice("accumulator", _ACCUMULATORS, None)
     block = options.integer("block", EXACT_SUMS.block, minimum=1)
     # Accumulators narrower than float32 belong to units that multiply matrices; other sums are float32 there.
@@ -133,6 +137,7 @@ def read_arithmetic(options: Options) -> Arithmetic:
             options.choice("accumulator_rounding", {"nearest": False, "truncate": True}, False),
             bits,
             cut,
+            blocks,
         ),
         narrow_only=options.choice("accumulated", {"all": False, "narrow": True}, False),
         sums=sums,
