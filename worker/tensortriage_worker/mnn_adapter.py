@@ -180,7 +180,9 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
             check=False,
         )
         if not made.is_file() or done.returncode:
-            raise AdapterError(AdapterFailure.BUILD, "the converter mnnconvert failed: " + _last_words(done.stdout))
+            ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
+            message = "the converter mnnconvert failed: {}{}".format(ending, _last_words(done.stdout))
+            raise AdapterError(AdapterFailure.BUILD, message)
         return made.read_bytes()
 
 

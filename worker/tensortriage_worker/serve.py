@@ -28,12 +28,14 @@ from tensortriage_worker.supervisor import resident_bytes
 
 ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
+    "iree": "tensortriage_worker.iree_adapter",
     "litert": "tensortriage_worker.litert_adapter",
     "mnn": "tensortriage_worker.mnn_adapter",
     "ncnn": "tensortriage_worker.ncnn_adapter",
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
     "script": "tensortriage_worker.script_adapter",
+    "tvm": "tensortriage_worker.tvm_adapter",
     "torch": "tensortriage_worker.pytorch.adapter",
     "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }

@@ -11,14 +11,18 @@ from tensortriage.engines.process.workers import _package_texts
 
 HOME = Path(tensortriage_worker.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
+# imported where present, inside functions
 ENGINES = {
     "MNN",
     "ai_edge_litert",
+    "iree",
     "ml_dtypes",
     "ncnn",
+    "onnx",
     "onnxruntime",
     "openvino",
-}  # imported where present, inside functions
+    "tvm",
+}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(HOME).as_posix())

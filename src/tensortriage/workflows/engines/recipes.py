@@ -36,6 +36,12 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
+    "iree": Recipe(
+        "iree",
+        "iree-base-compiler",
+        ("iree-base-compiler[onnx]==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", *_WORKER),
+        unpinned=("iree-base-runtime", "onnx", "numpy", "ml_dtypes"),
+    ),
     "litert": Recipe(
         "litert",
         "ai-edge-litert",
@@ -52,6 +58,12 @@ RECIPES: Mapping[str, Recipe] = {
         "onnxruntime-qnn",
         ("onnxruntime-qnn==2.7.0", "onnxruntime==1.32.0", *_WORKER),
         options="ep=qnn",
+    ),
+    "tvm": Recipe(
+        "tvm",
+        "apache-tvm",
+        ("apache-tvm==0.27.0.post1", "onnx==1.23.2", *_WORKER),
+        unpinned=("onnx", "numpy", "ml_dtypes"),
     ),
     "torch": Recipe(
         "torch",

@@ -1,0 +1,58 @@
+"""IREE, an MLIR compiler, in a worker: importer and compiler are part of the build, for this CPU.
+
+The module keeps no names; inner values are seen by marking them as outputs.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tensortriage.engines.options import Options
+from tensortriage.engines.process.converted import ConvertedEngine
+from tensortriage.engines.process.isolated import WORKER_OPTION
+from tensortriage.values.dtype import Precision
+
+LEVELS = ("O0", "O1", "O2", "O3")
+OPSET = "17"
+"""The importer converts a model of an older opset to this one, from which it knows all operators."""
+
+
+class IreeEngine(ConvertedEngine):
+    """The engine ``iree``."""
+
+    name: ClassVar[str] = "iree"
+    title: ClassVar[str] = "IREE"
+    precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32, Precision.FP16)
+    converter_words: ClassVar[tuple[str, ...]] = ("precision", "optimize", "flags", "opset")
+    options: ClassVar[Mapping[str, str]] = {
+        "precision": "fp32 (default); fp16 demotes every float32, inputs and outputs too",
+        "optimize": "optimization level of the compiler: O0, O1, O2 or O3 (default: the compiler's own)",
+        "flag.KEY": "any flag of iree-compile, e.g. flag.iree-llvmcpu-target-cpu=generic; empty where it has no value",
+        "worker": WORKER_OPTION,
+    }
+
+    def words(self, given: Options) -> dict[str, str]:
+        """Return the compiler's options."""
+        words = {"flags": json.dumps(dict(given.family("flag"))), "opset": OPSET}
+        if "optimize" in given:
+            words["optimize"] = given.choice("optimize", {level.lower(): level for level in LEVELS}, LEVELS[0])
+        return words
+
+    def tells_plan(self, options: Mapping[str, str]) -> bool:
+        """Say that modules tell none."""
+        return False
+
+    def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Say that modules show nothing by themselves."""
+        return None
+
+    def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return fp32 at the lowest level first, then one level more at a time, then the options as they are."""
+        wide = {key: value for key, value in options.items() if not key.startswith("flag.")}
+        wide["precision"] = Precision.FP32.value
+        most = options.get("optimize", "").upper()
+        levels = LEVELS[: LEVELS.index(most)] if most in LEVELS else LEVELS[:1]
+        rungs = [
+            (f"precision=fp32,optimize={level}", {**wide, "optimize": level}) for level in (*levels, most) if level
+        ]
+        return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]

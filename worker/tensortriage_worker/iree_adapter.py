@@ -1,0 +1,134 @@
+"""IREE: iree-import-onnx and iree-compile make a module for this CPU as part of the build, the IREE runtime calls it.
+
+Seen with IREE 3.13.0: the function has the name of the graph, inputs and outputs keep their order; both programs are
+asked by command line, as they are by their users, so their words are those of the refusal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Tuple
+
+import numpy as np
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.by_place import SessionByPlace, check_types
+from tensortriage_worker.exchange import Item
+
+_INSTALL = "triage engines install iree"
+_BACKEND = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+_SAID_LINES = 3
+_PLACE = re.compile(r"^\S*?\.mlir:\d+:\d+: ")
+
+
+def probe(options: Mapping[str, str]) -> Dict[str, Any]:
+    """Return the versions of runtime and compiler."""
+    _runtime()
+    import importlib.metadata as metadata
+
+    for program in ("iree-import-onnx", "iree-compile"):
+        _program(program)
+    return {key: metadata.version("iree-base-" + key) for key in ("runtime", "compiler")}
+
+
+def compile(model: Path, options: Mapping[str, str]) -> "IreeSession":
+    """Import and compile an ONNX file, unless option ``converted`` names what was made of it, and load it."""
+    runtime = _runtime()
+    declared = json.loads(options["declared"])
+    check_types(declared, "IREE")
+    started = time.perf_counter()
+    content = Path(options["converted"]).read_bytes() if options.get("converted") else _converted(model, options)
+    info = {} if options.get("converted") else {"conversion_seconds": time.perf_counter() - started}
+    return IreeSession(runtime, content, declared, info, narrow=options["precision"] == "fp16")
+
+
+class IreeSession(SessionByPlace):
+    """A loaded module."""
+
+    def __init__(
+        self, runtime: Any, content: bytes, declared: Mapping[str, Any], info: Dict[str, Any], *, narrow: bool
+    ) -> None:
+        super().__init__(declared, info)
+        self._runtime, self._content, self._narrow = runtime, content, narrow
+        try:
+            context = runtime.SystemContext(config=runtime.Config("local-task"))
+            module = runtime.VmModule.copy_buffer(context.instance, content)
+            context.add_vm_module(module)
+            names = [name for name in module.function_names if not name.startswith("__") and "$" not in name]
+            self._function = context.modules[module.name][names[0]]
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise AdapterError(AdapterFailure.BUILD, "the runtime refuses the module: {}".format(error)) from error
+
+    def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
+        """Return the results; a module in fp16 takes and gives fp16."""
+        if self._narrow:
+            arrays = [array.astype(np.float16) if array.dtype == np.float32 else array for array in arrays]
+        found = self._function(*arrays)
+        results = found if isinstance(found, (list, tuple)) else [found]
+        return [np.array(result.to_host() if hasattr(result, "to_host") else result) for result in results]
+
+    def answer(
+        self, question: str, feed: Mapping[str, Item], arguments: Mapping[str, Any], spill: Any
+    ) -> Tuple[Dict[str, Any], List[Item]]:
+        """Hand over the ``converted`` module."""
+        return {}, [Item("converted", np.frombuffer(self._content, np.uint8))]
+
+    def close(self) -> None:
+        """Release the module."""
+        self._function = None
+
+
+def _converted(model: Path, options: Mapping[str, str]) -> bytes:
+    flags = json.loads(options["flags"])
+    words = ["--{}{}".format(key, "={}".format(value) if value else "") for key, value in flags.items()]
+    words += ["--iree-opt-level={}".format(options["optimize"])] if options.get("optimize") else []
+    words += ["--iree-input-demote-f32-to-f16"] if options["precision"] == "fp16" else []
+    if "iree-llvmcpu-target-cpu" not in flags:
+        words += ["--iree-llvmcpu-target-cpu=host"]
+    with tempfile.TemporaryDirectory(prefix="triage-iree-") as folder:
+        source, module = Path(folder) / "model.mlir", Path(folder) / "model.vmfb"
+        _called(
+            ["iree-import-onnx", str(model), "-o", str(source), "--opset-version", options["opset"]], folder, source
+        )
+        _called(["iree-compile", str(source), "-o", str(module), *_BACKEND, *words], folder, module)
+        return module.read_bytes()
+
+
+def _called(command: List[str], folder: str, made: Path) -> None:
+    done = subprocess.run(
+        [str(_program(command[0])), *command[1:]],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode or not made.is_file():
+        text = done.stdout.decode("utf-8", "replace")
+        lines = [_PLACE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
+        telling = [line for line in lines if "error" in line.lower()] or lines
+        ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
+        said = " | ".join(telling[:_SAID_LINES]) or "it said nothing"
+        raise AdapterError(AdapterFailure.BUILD, "{} failed: {}{}".format(command[0], ending, said))
+
+
+def _program(name: str) -> Path:
+    path = Path(sys.executable).with_name(name)
+    if not path.is_file():
+        raise AdapterError(AdapterFailure.MISSING, "{} is not installed there".format(name), "iree-missing", _INSTALL)
+    return path
+
+
+def _runtime() -> Any:
+    try:
+        import iree.runtime as runtime
+    except ImportError as error:
+        message = "IREE cannot be imported: {}".format(" ".join(str(error).split()))
+        raise AdapterError(AdapterFailure.MISSING, message, "iree-missing", _INSTALL) from error
+    return runtime
