@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 
 from tensortriage.compare.comparison import Comparison
+from tensortriage.compare.cuts import Cuts
 from tensortriage.errors import DataError
 from tensortriage.runs.outcome import Outcome
 
@@ -72,6 +73,7 @@ class CompareResult:
         commands: Command lines of the vendors' own tools that repeat the builds (trtexec).
         disagreements: Values of the reference that are not what the model computes, in topological order by feed.
         unjudged: Why the reference could not be judged by the model; empty when it was, or did not have to be.
+        cuts: How the model was cut into blocks, because it did not fit into memory; None when it was run as a whole.
     """
 
     reference: str
@@ -90,6 +92,7 @@ class CompareResult:
     commands: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     unjudged: str = ""
+    cuts: Cuts | None = None
     format: str = RUN_FORMAT
 
     def __post_init__(self) -> None:

@@ -34,6 +34,8 @@ def show(result: CompareResult, stream: TextIO) -> None:
             console.print(
                 Text(f"{name}: {outcome.kind.value}: {printable(outcome.message)}", style="red"), soft_wrap=True
             )
+    if result.cuts is not None:
+        console.print(Text(printable(result.cuts.in_words()), style="yellow"), soft_wrap=True)
     _reference(console, result)
     by_target: dict[str, list[FeedComparison]] = {}
     for item in result.comparisons:

@@ -34,6 +34,7 @@ class FeedRequest:
         without: Inputs that the files and scripts need not hold, and that are left out.
         most: Largest number of feeds taken; None for all.
         limits: Bounds on the script, per sample.
+        given: Feeds that are there already; then nothing else is looked at.
     """
 
     paths: Sequence[str] = ()
@@ -45,6 +46,7 @@ class FeedRequest:
     without: frozenset[str] = frozenset()
     most: int | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
+    given: Sequence[Feed] = ()
 
 
 def feeds(request: FeedRequest, model: Model) -> Iterator[Feed]:
@@ -90,6 +92,8 @@ def _is_saved_by_torch(path: str) -> bool:
 
 
 def _source(request: FeedRequest, model: Model) -> Iterator[Feed]:
+    if request.given:
+        return iter(request.given)
     if request.paths:
         return itertools.chain.from_iterable(_from(path, request, model) for path in _grouped(request.paths))
     if request.script:

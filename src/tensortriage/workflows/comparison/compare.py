@@ -30,6 +30,7 @@ from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import EVERYTHING, chosen_values
 from tensortriage.workflows.comparison.compare_request import Arrays, CompareRequest, Recorder
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
+from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks, cuts_of
 from tensortriage.workflows.comparison.pairing import check_compatible, paired
 from tensortriage.workflows.comparison.participants import Live, Participant, flat, numbered, same
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
@@ -58,10 +59,22 @@ def compare(
     """
     if request.model is None:
         return SavedComparison(request, record).go()
+    say = say or (lambda _: None)
     with Workspace() as workspace, contextlib.ExitStack() as closing:
-        work = _Comparing(request, workspace, record, on_feed, say or (lambda _: None))
+        work = _Comparing(request, workspace, record, on_feed, say)
         closing.callback(work.release)
-        return work.go()
+        cut = cuts_of(work.model, request.limits.memory_bytes) if request.in_blocks and can_be_cut(request) else None
+        if cut is None:
+            return work.go()
+        return compare_in_blocks(
+            request,
+            work.model,
+            *cut,
+            compare=lambda block, recorder: compare(block, record=recorder),
+            record=record,
+            on_feed=on_feed,
+            say=say,
+        )
 
 
 class _Comparing:

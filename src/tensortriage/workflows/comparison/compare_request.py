@@ -39,6 +39,7 @@ class CompareRequest:
         limits: For isolated engines.
         external_data_dir: Directory of the external data, if they do not lie beside the model.
         strict: Whether a tolerance for an output that is not compared is an error; else it is warned about.
+        in_blocks: Whether a model that does not fit into memory is cut.
     """
 
     model: Path | None
@@ -59,6 +60,7 @@ class CompareRequest:
     limits: Limits = dataclasses.field(default_factory=Limits)
     external_data_dir: Path | None = None
     strict: bool = True
+    in_blocks: bool = True
 
 
 Recorder = Callable[[str, int, Mapping[str, np.ndarray]], None]

@@ -1,0 +1,42 @@
+"""How a model that does not fit into memory was cut, in words: what it means for the numbers belongs beside them."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cuts:
+    """How a model was cut into blocks.
+
+    Attributes:
+        blocks: How many there are.
+        borders: What is carried from each block to those behind it: the names of its results that they use.
+        weight_bytes: Size of the model's weights.
+        memory_bytes: Memory that may be used.
+    """
+
+    blocks: int
+    borders: tuple[tuple[str, ...], ...]
+    weight_bytes: int
+    memory_bytes: int
+
+    def in_words(self) -> str:
+        """Return why and where it was cut and what that hides, in one sentence."""
+        places = [_place(names) for names in self.borders[:_MOST]]
+        more = len(self.borders) - len(places)
+        listed = ", ".join(places) + (f" and {more} more" if more > 0 else "")
+        return (
+            f"{_size(self.weight_bytes)} of weights do not fit into {_size(self.memory_bytes)}: run in {self.blocks} "
+            f"blocks, cut behind {listed}; each block is fed with the reference's values, so errors are those born in "
+            "it, and a fusion across a cut, with its faults, cannot happen here"
+        )
+
+
+_MOST = 6
+
+
+def _place(names: tuple[str, ...]) -> str:
+    return f"'{names[0]}'" + (f" (+{len(names) - 1})" if len(names) > 1 else "") if names else "nothing"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -1,0 +1,157 @@
+"""Walks through a model block by block: each is a model of its own, fed with what the reference computed before.
+
+Only one block's weights are in use at a time, in a file of its own; what crosses the borders is kept on disk, for every
+feed. Since each block gets golden inputs, its errors are those born in it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.extract import extract
+from tensortriage.model.cutting.narrow_cuts import Block
+from tensortriage.model.model import ExternalData, Model
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.runs.runner import Runner, Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.spec import ValueSpec
+from tensortriage.values.store import MappedStore, ShardWriter
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BlockModel:
+    """One block, ready to be run.
+
+    Attributes:
+        number: Counted from 1.
+        block: Its nodes and borders.
+        path: Its model file, with its weights beside it.
+        feeds: What it is fed with, golden values where it was cut; one for each feed of the whole.
+    """
+
+    number: int
+    block: Block
+    path: Path
+    feeds: tuple[Feed, ...]
+
+
+class BlockWalk:
+    """The blocks of a model in order.
+
+    Args:
+        model: The whole model.
+        feeds: Its feeds.
+        blocks: How it is cut.
+        reference: The engine whose values are carried on.
+        workspace: Where files of blocks, and what crosses borders, are kept.
+        limits: For isolated engines.
+        tally: Where builds and runs are counted.
+        say: Hears what is being done.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        feeds: Sequence[Feed],
+        blocks: Sequence[Block],
+        *,
+        reference: EngineSpec,
+        workspace: Workspace,
+        limits: Limits,
+        tally: Tally,
+        say: Callable[[str], None],
+    ) -> None:
+        self.blocks = tuple(blocks)
+        self._model = model
+        self._feeds = tuple(feeds)
+        self._reference = reference
+        self._workspace = workspace
+        self._limits = limits
+        self._tally = tally
+        self._say = say
+        self._specs = value_specs(model)
+        self._stores: list[dict[str, MappedStore]] = [{} for _ in self._feeds]
+
+    def __iter__(self) -> Iterator[BlockModel]:
+        """Yield every block; its file is gone when the next is asked for."""
+        for number in range(1, len(self.blocks) + 1):
+            made = self.make(number, self._workspace.folder / "block.onnx")
+            try:
+                yield made
+                if number < len(self.blocks):
+                    self._carry_on(made)
+            finally:
+                remove(made.path)
+
+    def make(self, number: int, path: Path) -> BlockModel:
+        """Write the file of a block that was reached before."""
+        block = self.blocks[number - 1]
+        borders = [self._inputs(index, block) for index in range(len(self._feeds))]
+        specs = {**self._specs, **{name: _spec(name, [values[name] for values in borders]) for name in block.inputs}}
+        piece = extract(self._model, block.nodes, specs=specs, outputs=block.outputs or None)
+        fixed = self._fixed(borders)
+        if fixed:
+            piece = freeze(piece, fixed)
+        piece.save(path, external_data=ExternalData.ALWAYS)
+        wanted = {spec.name for spec in piece.inputs}
+        feeds = tuple(
+            Feed(feed.name, {name: values[name] for name in values if name in wanted}, feed.origin)
+            for feed, values in zip(self._feeds, borders, strict=True)
+        )
+        return BlockModel(number, block, path, feeds)
+
+    def _carry_on(self, made: BlockModel) -> None:
+        """Run a block on the reference and keep what later blocks need."""
+        self._say(f"running {self._reference} on block {made.number} of {len(self.blocks)}")
+        model = Model.load(made.path)
+        with Runner(
+            self._reference, model, workspace=self._workspace, limits=self._limits, tally=self._tally
+        ) as runner:
+            for index, feed in enumerate(made.feeds):
+                outputs = runner.run(feed)
+                folder = self._workspace.folder / f"golden-{index}-{made.number}"
+                with ShardWriter(folder) as writer:
+                    for name in made.block.outputs:
+                        writer.write(name, outputs[name])
+                store = MappedStore(folder)
+                self._stores[index].update(dict.fromkeys(made.block.outputs, store))
+
+    def _inputs(self, index: int, block: Block) -> dict[str, np.ndarray]:
+        """Return what a block is fed with on one feed."""
+        tensors, stores = self._feeds[index].tensors, self._stores[index]
+        return {name: tensors[name] if name in tensors else stores[name][name] for name in block.inputs}
+
+    def _fixed(self, borders: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Return what crosses a border only to decide shapes, where it is the same on all feeds: engines want it known.
+
+        Inputs of the whole model stay inputs.
+        """
+        shapes = self._model.graph.shape_like
+        return {
+            name: np.array(first)
+            for name, first in borders[0].items()
+            if name in shapes
+            and self._model.graph.producer(name) is not None
+            and all(np.array_equal(first, values[name]) for values in borders)
+        }
+
+
+def remove(path: Path) -> None:
+    """Remove the file of a block and its weights."""
+    path.unlink(missing_ok=True)
+    path.with_name(path.name + ".data").unlink(missing_ok=True)
+
+
+def _spec(name: str, arrays: Sequence[np.ndarray]) -> ValueSpec:
+    """Return the type and shape of a value on all feeds; dimensions that differ are open."""
+    first = ValueSpec.of(name, arrays[0])
+    shapes = [array.shape for array in arrays]
+    if len({len(shape) for shape in shapes}) > 1:
+        return ValueSpec(name, first.dtype, None)
+    return ValueSpec(name, first.dtype, tuple(s[0] if len(set(s)) == 1 else None for s in zip(*shapes, strict=True)))

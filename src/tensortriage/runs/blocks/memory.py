@@ -1,0 +1,59 @@
+"""Does a model fit? What there is, what engines take of it, and how much of a model may be held at a time.
+
+An engine maps the file of a model's weights, which costs no memory that could not be given back, and holds them once
+more in the layout of its kernels; two engines do so at a time, and a diagnosis evaluates the model in float64 as well.
+"""
+
+from pathlib import Path
+
+HELD_WHOLE = 3
+"""Memory that a comparison takes, in sizes of the weights: two engines with a copy each, and room for one of them to
+build; measured with ONNX Runtime 1.31 and OpenVINO 2026.4 (bench/beyond_memory.py)."""
+HELD_OF_BLOCK = 8
+"""The same of a block, which is evaluated in float64 too, when it is looked into."""
+BASE_BYTES = 128 << 20
+"""Memory of the process without any model: Python, numpy, onnx and two engines; measured likewise."""
+_LEAST_SHARE = 4
+"""Of the limit, at least one part in so many is for the model, however small the limit is."""
+_MEMINFO = Path("/proc/meminfo")
+_CONTAINERS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def memory_bytes(limit: int | None) -> int | None:
+    """Return the memory that may be used: the limit given, else what this machine has left; None when unknown."""
+    if limit is not None:
+        return limit
+    known = [size for size in (_available(), *map(_number, _CONTAINERS)) if size is not None]
+    return min(known, default=None)
+
+
+def fits(weight_bytes: int, memory: int | None) -> bool:
+    """Whether a model with so many weights can be compared as a whole."""
+    return memory is None or weight_bytes * HELD_WHOLE <= _room(memory)
+
+
+def block_bytes(memory: int) -> int:
+    """Return the most weights that a block may have."""
+    return _room(memory) // HELD_OF_BLOCK
+
+
+def _room(memory: int) -> int:
+    return max(memory - BASE_BYTES, memory // _LEAST_SHARE)
+
+
+def _available() -> int | None:
+    """Return what can be had without swapping (proc(5), MemAvailable)."""
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    return found[0] if found else None
+
+
+def _number(path: Path) -> int | None:
+    """Return the limit of a control group; None where there is none (``max``)."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,170 @@
+"""Compare a model that does not fit into memory: block by block, each a comparison of its own, put together as one."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tensortriage.compare.comparison import Comparison
+from tensortriage.compare.cuts import Cuts
+from tensortriage.compare.run_result import CompareResult, FeedComparison
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.cutting.narrow_cuts import Block, blocks_of, weights_bytes
+from tensortriage.model.model import Model
+from tensortriage.runs.blocks.block_walk import BlockModel, BlockWalk
+from tensortriage.runs.blocks.memory import block_bytes, fits, memory_bytes
+from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
+from tensortriage.runs.runner import Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.workflows.common.output_selection import EVERYTHING, OutputChoice, chosen_values
+from tensortriage.workflows.comparison.compare_request import CompareRequest, Recorder
+
+CompareBlock = Callable[[CompareRequest, Recorder | None], CompareResult]
+
+
+def cuts_of(model: Model, limit_bytes: int | None) -> tuple[Cuts, tuple[Block, ...]] | None:
+    """Return how a model has to be cut to be run within memory; None when it fits, or cannot be cut.
+
+    Args:
+        model: The model.
+        limit_bytes: Memory that may be used; None for what the machine has.
+    """
+    memory, size = memory_bytes(limit_bytes), weights_bytes(model.graph.initializers.values())
+    if memory is None or fits(size, memory):
+        return None
+    blocks = blocks_of(model, weight_bytes=block_bytes(memory))
+    if len(blocks) < 2:
+        return None
+    return Cuts(len(blocks), tuple(block.outputs for block in blocks[:-1]), size, memory), blocks
+
+
+def can_be_cut(request: CompareRequest) -> bool:
+    """Whether a comparison may be made of those of the blocks: two engines, one model, tensors as they are."""
+    return (
+        request.reference is not None
+        and bool(request.targets)
+        and not request.saved
+        and request.target_model is None
+        and request.postprocess is None
+        and request.metric is None
+    )
+
+
+def compare_in_blocks(
+    request: CompareRequest,
+    model: Model,
+    cuts: Cuts,
+    blocks: Sequence[Block],
+    *,
+    compare: CompareBlock,
+    record: Recorder | None,
+    on_feed: Callable[[int, Feed], None] | None,
+    say: Callable[[str], None],
+) -> CompareResult:
+    """Compare block by block.
+
+    Args:
+        request: The comparison of the whole.
+        model: The model.
+        cuts: How it is cut, for the result.
+        blocks: The blocks.
+        compare: Makes one comparison.
+        record: Sees the wanted outputs.
+        on_feed: Sees every feed of the whole model.
+        say: Hears what is being done.
+    """
+    assert request.reference is not None
+    wanted = frozenset(chosen_values(model, request.outputs))
+    samples = tuple(feeds(request.feeding, model))
+    for number, feed in enumerate(samples if on_feed else ()):
+        assert on_feed is not None
+        on_feed(number, feed)
+    tally = Tally()
+    results: list[CompareResult] = []
+    with Workspace() as workspace:
+        walk = BlockWalk(
+            model, samples, blocks, reference=request.reference, workspace=workspace, limits=request.limits,
+            tally=tally, say=say,
+        )  # fmt: skip
+        for made in walk:
+            say(f"comparing block {made.number} of {len(blocks)}")
+            results.append(compare(_of_block(request, made, wanted), _only(wanted, record)))
+            if request.fail_fast and not results[-1].passed:
+                break
+    return _together(results, cuts, tally, {feed.name: feed.origin.value for feed in samples})
+
+
+def _of_block(request: CompareRequest, made: BlockModel, wanted: frozenset[str]) -> CompareRequest:
+    """Return the comparison of one block: what was wanted of it, and what leaves it."""
+    outputs = OutputChoice()
+    if tuple(request.outputs.mark) in EVERYTHING and not request.outputs.exclude:
+        outputs = request.outputs
+    elif request.outputs.mark or request.outputs.exclude or request.outputs.by_type:
+        own = Model.load(made.path)
+        inside = [value for value in own.graph.values if value in wanted]
+        outputs = OutputChoice((*inside, *(spec.name for spec in own.outputs)))
+    return dataclasses.replace(
+        request,
+        model=made.path,
+        feeding=FeedRequest(given=made.feeds),
+        outputs=outputs,
+        external_data_dir=None,
+        strict=False,
+        in_blocks=False,
+    )
+
+
+def _only(wanted: frozenset[str], record: Recorder | None) -> Recorder | None:
+    """Return a recorder that is not shown what only crosses a border."""
+    if record is None:
+        return None
+
+    def record_wanted(participant: str, number: int, outputs: Mapping[str, np.ndarray]) -> None:
+        if found := {name: array for name, array in outputs.items() if name in wanted}:
+            record(participant, number, found)
+
+    return record_wanted
+
+
+def _together(results: Sequence[CompareResult], cuts: Cuts, tally: Tally, samples: Mapping[str, str]) -> CompareResult:
+    """Put the comparisons of blocks together."""
+    first = results[0]
+    rows: dict[tuple[str, str], list[Comparison]] = {}
+    for item in itertools.chain.from_iterable(result.comparisons for result in results):
+        rows.setdefault((item.comparison.target, item.feed), []).append(item.comparison)
+    comparisons = tuple(
+        FeedComparison(
+            feed,
+            Comparison(
+                first.reference,
+                target,
+                tuple(row for part in parts for row in part.rows),
+                tuple(dict.fromkeys(name for part in parts for name in part.unmatched)),
+                {name: other for part in parts for name, other in part.paired.items()},
+            ),
+        )
+        for (target, feed), parts in rows.items()
+    )
+    moved: dict[str, bool] = {}
+    for result in results:
+        moved |= {name: moved.get(name, False) or changed for name, changed in result.moved.items()}
+    return dataclasses.replace(
+        first,
+        feeds=dict(samples),
+        moved=moved,
+        comparisons=comparisons,
+        invalid=tuple(found for result in results for found in result.invalid),
+        outcomes={
+            name: next((r.outcomes[name] for r in results if not r.outcomes[name].ok), outcome)
+            for name, outcome in first.outcomes.items()
+        },
+        builds=tally.builds + sum(result.builds for result in results),
+        checks=tally.checks + sum(result.checks for result in results),
+        build_seconds=round(tally.build_seconds + sum(result.build_seconds for result in results), 3),
+        run_seconds=round(tally.run_seconds + sum(result.run_seconds for result in results), 3),
+        commands=tuple(dict.fromkeys(command for result in results for command in result.commands)),
+        disagreements=tuple(found for result in results for found in result.disagreements),
+        unjudged=next((result.unjudged for result in results if result.unjudged), ""),
+        cuts=cuts,
+    )
