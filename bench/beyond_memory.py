@@ -4,10 +4,10 @@
 
 The model is generated: so many blocks of 26 nodes (attention with one head, a GELU written out), random float32 weights
 in one data file. The target is ONNX Runtime with a fault planted in one node of one block. Each command runs under
-`--memory-limit`, and again the kernel refuses what is beyond it (`RLIMIT_DATA`: anonymous memory of each process; mapped
-files that are only read, whose pages can be given back, do not count). That counts what is reserved, too, which for
-stacks, arenas and buffers of BLAS is some 1.5 GB whatever the model: --no-rlimit for limits below. `peak` is the largest anonymous memory of all of its processes
-together. With --commands: those that look into, cut and convert the model.
+`--memory-limit`, and again the kernel refuses what is beyond it (`RLIMIT_DATA`: memory of each process that is its own;
+files that are mapped to be read do not count). That counts what is reserved, too, which for stacks, arenas and buffers
+of BLAS is some 1.5 GB whatever the model: --no-rlimit for limits below. `peak` is the largest anonymous memory of all
+processes of the command together. With --commands: those that look into, cut and convert the model.
 """
 
 import argparse
@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import onnx
 from compiled import compile_packages
 from onnx import TensorProto, helper
 
@@ -57,6 +56,7 @@ def decoder(folder: Path, *, blocks: int, width: int, seed: int = 0, sparse: boo
         sparse: Whether the weights are a hole in the file, that is zeros, which take no room on disk.
     """
     random = np.random.default_rng(seed)
+    numbers = random.standard_normal(1 if sparse else 5 * width * width, dtype=np.float32)
     nodes, weights, last = [], [], "x"
     with (folder / "decoder.bin").open("wb") as file:
         for block in range(blocks):
@@ -68,7 +68,7 @@ def decoder(folder: Path, *, blocks: int, width: int, seed: int = 0, sparse: boo
                     name = places.get(operand, f"block{block}.{operand[1:]}")
                     names.append(name)
                     if operand.startswith("#"):
-                        weights.append(_weight(file, name, operand[1:], width, random, sparse=sparse))
+                        weights.append(_weight(file, name, operand[1:], width, random, numbers, sparse=sparse))
                 places[result] = last = f"block{block}/{result}"
                 given = {"ReduceMean": {"axes": [-1]}, "Transpose": {"perm": [0, 2, 1]}, "Softmax": {"axis": -1}}
                 nodes.append(helper.make_node(op_type, names, [last], name=f"{last}_node", **given.get(op_type, {})))
@@ -81,7 +81,9 @@ def decoder(folder: Path, *, blocks: int, width: int, seed: int = 0, sparse: boo
     return path
 
 
-def _weight(file, name: str, kind: str, width: int, random: np.random.Generator, *, sparse: bool) -> TensorProto:
+def _weight(
+    file, name: str, kind: str, width: int, random: np.random.Generator, normal: np.ndarray, *, sparse: bool
+) -> TensorProto:
     """Return the message of a weight, whose numbers go into the data file where there are many."""
     numbers = {"small": 1e-5, "scale": width**-0.5, "half": 0.5**0.5, "one": 1.0}
     if kind in numbers:
@@ -94,9 +96,8 @@ def _weight(file, name: str, kind: str, width: int, random: np.random.Generator,
         file.truncate(offset + size)
         file.seek(offset + size)
     else:
-        values = random.standard_normal(shape, dtype=np.float32)
-        values *= np.float32(0.5 * shape[0] ** -0.5)
-        file.write(values.data)
+        begin = random.integers(normal.size - size // 4)  # a stretch of the same numbers: making them takes longer
+        file.write((normal[begin : begin + size // 4] * np.float32(0.5 * shape[0] ** -0.5)).data)
     tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
     for key, value in (("location", "decoder.bin"), ("offset", offset), ("length", size)):
         tensor.external_data.add(key=key, value=str(value))
@@ -163,7 +164,10 @@ def main() -> None:
         started = time.perf_counter()
         decoder(folder, blocks=given.blocks, width=width)
         size = (folder / "decoder.bin").stat().st_size
-        print(f"{given.blocks} blocks of width {width}, {size / 1e9:.2f} GB, {time.perf_counter() - started:.0f} s to write")
+        print(
+            f"{given.blocks} blocks of width {width}, {size / 1e9:.2f} GB, "
+            f"written in {time.perf_counter() - started:.0f} s"
+        )
         (folder / "faulty.py").write_text(FAULTY)
         target = f"script:faulty.py,kind=scale,node={node},amount=1.05"
         bound = [] if given.unlimited else ["--memory-limit", given.limit]

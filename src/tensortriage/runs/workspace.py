@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Self
 
@@ -34,6 +35,7 @@ class Workspace:
             parent.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix="triage-", dir=parent))
         self._count = itertools.count()
+        self._one_at_a_time = threading.Lock()
 
     def file(self, model: Model) -> Path:
         """Return a file that holds exactly this model: its own when unedited and fit for engines, else a temporary one.
@@ -43,7 +45,8 @@ class Workspace:
         if model.path is not None and _is_text(model.path) and model.path.stat().st_size <= MOST_FILE_BYTES:
             return model.path
         path = self.folder / f"{next(self._count)}.onnx"
-        model.save(path, external_data=ExternalData.KEEP)
+        with self._one_at_a_time:  # else a weight is put in place twice, under the eyes of who reads it
+            model.save(path, external_data=ExternalData.KEEP)
         return path
 
     def release(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from tensortriage.values.spec import ValueSpec
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Block:
+class ModelBlock:
     """Nodes that follow each other, with what crosses their borders.
 
     Attributes:
@@ -34,7 +34,7 @@ class Block:
     weight_bytes: int
 
 
-def blocks_of(model: Model, *, weight_bytes: int) -> tuple[Block, ...]:
+def blocks_of(model: Model, *, weight_bytes: int) -> tuple[ModelBlock, ...]:
     """Cut a model into blocks, in topological order; together they hold every node but the Constant nodes once.
 
     Takes time linear in the number of nodes and uses of values.
@@ -91,7 +91,7 @@ def _widths(model: Model, nodes: list[Node]) -> list[float]:
     return width
 
 
-def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> Block:
+def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> ModelBlock:
     own = {node.name for node in nodes}
     made = dict.fromkeys(value for node in nodes for value in node.outputs if value)
     used = dict.fromkeys(value for node in nodes for value in node.uses)
@@ -100,7 +100,7 @@ def _block(graph: Graph, nodes: list[Node], sizes: Mapping[str, int]) -> Block:
         for value in made
         if value in graph.output_names or any(user.name not in own for user in graph.consumers(value))
     )
-    return Block(
+    return ModelBlock(
         nodes=tuple(node.name for node in nodes),
         inputs=tuple(value for value in used if value not in made and value not in graph.constants),
         outputs=tuple(leaving),

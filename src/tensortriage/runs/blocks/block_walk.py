@@ -7,6 +7,7 @@ feed. Since each block gets golden inputs, its errors are those born in it.
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.cutting.extract import extract
-from tensortriage.model.cutting.narrow_cuts import Block
+from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import ExternalData, Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.mark_outputs import freeze
@@ -25,7 +26,7 @@ from tensortriage.values.store import MappedStore, ShardWriter
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class BlockModel:
+class FedBlock:
     """One block, ready to be run.
 
     Attributes:
@@ -36,7 +37,7 @@ class BlockModel:
     """
 
     number: int
-    block: Block
+    block: ModelBlock
     path: Path
     feeds: tuple[Feed, ...]
 
@@ -59,7 +60,7 @@ class BlockWalk:
         self,
         model: Model,
         feeds: Sequence[Feed],
-        blocks: Sequence[Block],
+        blocks: Sequence[ModelBlock],
         *,
         reference: EngineSpec,
         workspace: Workspace,
@@ -78,21 +79,51 @@ class BlockWalk:
         self._specs = value_specs(model)
         self._stores: list[dict[str, MappedStore]] = [{} for _ in self._feeds]
 
-    def __iter__(self) -> Iterator[BlockModel]:
+    def __iter__(self) -> Iterator[FedBlock]:
         """Yield every block; its file is gone when the next is asked for."""
         for number in range(1, len(self.blocks) + 1):
             made = self.make(number, self._workspace.folder / "block.onnx")
             try:
                 yield made
-                if number < len(self.blocks):
-                    self._carry_on(made)
+                self._carry_on(made)
             finally:
                 remove(made.path)
 
-    def make(self, number: int, path: Path) -> BlockModel:
-        """Write the file of a block that was reached before."""
+    def carried(self, number: int, spec: EngineSpec) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+        """Return what another engine's results of one block become at the outputs of the model, on the first feed.
+
+        The later blocks run on the reference, so that nothing but that block is to blame for the difference.
+
+        Args:
+            number: Of the block, from 1; all blocks have been walked through.
+            spec: The engine that runs this block.
+
+        Returns:
+            Golden array and the one so made, by the name of the output; outputs that earlier blocks make are left out.
+        """
+        instead: dict[str, np.ndarray] = {}
+        for place in range(number, len(self.blocks) + 1):
+            self._say(f"carrying on through block {place} of {len(self.blocks)}")
+            made = self.make(place, self._workspace.folder / "carried.onnx", instead)
+            engine = spec if place == number else self._reference
+            with self._runner(engine, made) as runner:
+                outputs = runner.run(made.feeds[0])
+                instead |= {name: np.array(outputs[name]) for name in made.block.outputs}
+            remove(made.path)
+        golden = self._stores[0]
+        names = (spec.name for spec in self._model.outputs)
+        return {name: (golden[name][name], instead[name]) for name in names if name in instead}
+
+    def make(self, number: int, path: Path, instead: Mapping[str, np.ndarray] = MappingProxyType({})) -> FedBlock:
+        """Write the file of a block that was reached before.
+
+        Args:
+            number: From 1.
+            path: The file.
+            instead: Values that it is fed with on all feeds instead of the golden ones.
+        """
         block = self.blocks[number - 1]
-        borders = [self._inputs(index, block) for index in range(len(self._feeds))]
+        borders = [self._inputs(index, block) | _of(instead, block) for index in range(len(self._feeds))]
         specs = {**self._specs, **{name: _spec(name, [values[name] for values in borders]) for name in block.inputs}}
         piece = extract(self._model, block.nodes, specs=specs, outputs=block.outputs or None)
         fixed = self._fixed(borders)
@@ -104,15 +135,12 @@ class BlockWalk:
             Feed(feed.name, {name: values[name] for name in values if name in wanted}, feed.origin)
             for feed, values in zip(self._feeds, borders, strict=True)
         )
-        return BlockModel(number, block, path, feeds)
+        return FedBlock(number, block, path, feeds)
 
-    def _carry_on(self, made: BlockModel) -> None:
+    def _carry_on(self, made: FedBlock) -> None:
         """Run a block on the reference and keep what later blocks need."""
         self._say(f"running {self._reference} on block {made.number} of {len(self.blocks)}")
-        model = Model.load(made.path)
-        with Runner(
-            self._reference, model, workspace=self._workspace, limits=self._limits, tally=self._tally
-        ) as runner:
+        with self._runner(self._reference, made) as runner:
             for index, feed in enumerate(made.feeds):
                 outputs = runner.run(feed)
                 folder = self._workspace.folder / f"golden-{index}-{made.number}"
@@ -122,7 +150,11 @@ class BlockWalk:
                 store = MappedStore(folder)
                 self._stores[index].update(dict.fromkeys(made.block.outputs, store))
 
-    def _inputs(self, index: int, block: Block) -> dict[str, np.ndarray]:
+    def _runner(self, spec: EngineSpec, made: FedBlock) -> Runner:
+        model = Model.load(made.path)
+        return Runner(spec, model, workspace=self._workspace, limits=self._limits, tally=self._tally)
+
+    def _inputs(self, index: int, block: ModelBlock) -> dict[str, np.ndarray]:
         """Return what a block is fed with on one feed."""
         tensors, stores = self._feeds[index].tensors, self._stores[index]
         return {name: tensors[name] if name in tensors else stores[name][name] for name in block.inputs}
@@ -140,6 +172,10 @@ class BlockWalk:
             and self._model.graph.producer(name) is not None
             and all(np.array_equal(first, values[name]) for values in borders)
         }
+
+
+def _of(values: Mapping[str, np.ndarray], block: ModelBlock) -> dict[str, np.ndarray]:
+    return {name: values[name] for name in block.inputs if name in values}
 
 
 def remove(path: Path) -> None:

@@ -26,11 +26,12 @@ from tensortriage.runs.outcome import OK, Outcome
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
 from tensortriage.values.spec import ValueSpec
+from tensortriage.workflows.common.memory_cuts import cuts_of
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
 from tensortriage.workflows.common.output_selection import EVERYTHING, chosen_values
 from tensortriage.workflows.comparison.compare_request import Arrays, CompareRequest, Recorder
 from tensortriage.workflows.comparison.decided_outputs import DecidedOutput, decided_outputs, row_of
-from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks, cuts_of
+from tensortriage.workflows.comparison.in_blocks import can_be_cut, compare_in_blocks
 from tensortriage.workflows.comparison.pairing import check_compatible, paired
 from tensortriage.workflows.comparison.participants import Live, Participant, flat, numbered, same
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge

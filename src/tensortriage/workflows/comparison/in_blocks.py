@@ -10,10 +10,9 @@ from tensortriage.compare.comparison import Comparison
 from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.inputs.feed import Feed
-from tensortriage.model.cutting.narrow_cuts import Block, blocks_of, weights_bytes
+from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
-from tensortriage.runs.blocks.block_walk import BlockModel, BlockWalk
-from tensortriage.runs.blocks.memory import block_bytes, fits, memory_bytes
+from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
@@ -21,22 +20,6 @@ from tensortriage.workflows.common.output_selection import EVERYTHING, OutputCho
 from tensortriage.workflows.comparison.compare_request import CompareRequest, Recorder
 
 CompareBlock = Callable[[CompareRequest, Recorder | None], CompareResult]
-
-
-def cuts_of(model: Model, limit_bytes: int | None) -> tuple[Cuts, tuple[Block, ...]] | None:
-    """Return how a model has to be cut to be run within memory; None when it fits, or cannot be cut.
-
-    Args:
-        model: The model.
-        limit_bytes: Memory that may be used; None for what the machine has.
-    """
-    memory, size = memory_bytes(limit_bytes), weights_bytes(model.graph.initializers.values())
-    if memory is None or fits(size, memory):
-        return None
-    blocks = blocks_of(model, weight_bytes=block_bytes(memory))
-    if len(blocks) < 2:
-        return None
-    return Cuts(len(blocks), tuple(block.outputs for block in blocks[:-1]), size, memory), blocks
 
 
 def can_be_cut(request: CompareRequest) -> bool:
@@ -55,7 +38,7 @@ def compare_in_blocks(
     request: CompareRequest,
     model: Model,
     cuts: Cuts,
-    blocks: Sequence[Block],
+    blocks: Sequence[ModelBlock],
     *,
     compare: CompareBlock,
     record: Recorder | None,
@@ -95,7 +78,7 @@ def compare_in_blocks(
     return _together(results, cuts, tally, {feed.name: feed.origin.value for feed in samples})
 
 
-def _of_block(request: CompareRequest, made: BlockModel, wanted: frozenset[str]) -> CompareRequest:
+def _of_block(request: CompareRequest, made: FedBlock, wanted: frozenset[str]) -> CompareRequest:
     """Return the comparison of one block: what was wanted of it, and what leaves it."""
     outputs = OutputChoice()
     if tuple(request.outputs.mark) in EVERYTHING and not request.outputs.exclude:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tensortriage.compare.cuts import Cuts
 from tensortriage.compare.judgement.tolerance import Tolerance, check_names
 from tensortriage.diagnose.ladder import climb
 from tensortriage.diagnose.measurements.culprit_origins import with_origins
@@ -11,12 +12,13 @@ from tensortriage.diagnose.measurements.dissection import with_anatomy
 from tensortriage.diagnose.measurements.outputs import output_rows
 from tensortriage.diagnose.state.investigation import Investigation, Question
 from tensortriage.diagnose.state.layer_rows import Layers, Outputs
-from tensortriage.diagnose.state.record import Listener
+from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.size_sweep import swept
+from tensortriage.model.cutting.narrow_cuts import ModelBlock
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.report.document import Report
@@ -27,6 +29,9 @@ from tensortriage.runs.engine_specs import REFERENCE, usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import feed_digest
 from tensortriage.values.output_files import check_output
+from tensortriage.workflows.common.memory_cuts import cuts_of
+from tensortriage.workflows.comparison.compare import compare
+from tensortriage.workflows.diagnosis.in_blocks import BlockDiagnosis
 from tensortriage.workflows.diagnosis.remedy import with_remedy
 from tensortriage.workflows.diagnosis.reproduce import with_repro
 
@@ -58,6 +63,7 @@ class DiagnoseRequest:
         emit_breakers: Where to write the model with its fusion breakers as outputs, when there are any.
         against: Spec of another engine, version or precision that the target is held against; empty without one.
         network: Spec of the PyTorch network that the model was exported from, ``torch:...``; empty without one.
+        in_blocks: Whether a model that does not fit into memory is cut.
     """
 
     model: Path
@@ -78,6 +84,7 @@ class DiagnoseRequest:
     builds: int | None = None
     emit_breakers: Path | None = None
     network: str = ""
+    in_blocks: bool = True
     against: str = ""
 
 
@@ -97,6 +104,8 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     for path in (request.fix, request.emit_breakers):
         check_output(path, *model.files, *(changed.files if changed else ()))
     samples = tuple(feeds(request.feeding, model))
+    if (cut := cuts_of(model, request.limits.memory_bytes) if _can_be_cut(request) else None) is not None:
+        return _in_blocks(request, model, samples, (reference, target), *cut, listener=listener or Silent())
     question = Question(
         model=model,
         feeds=samples,
@@ -134,6 +143,52 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
     if request.emit_breakers is not None and verdict.breakers:
         mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
+    return verdict
+
+
+def _can_be_cut(request: DiagnoseRequest) -> bool:
+    """Whether nothing is asked that only the whole model can answer."""
+    of_the_whole = (request.target_model, request.tolerance, request.fix, request.emit_breakers)
+    return request.in_blocks and not any((*of_the_whole, request.network, request.against, request.sweep))
+
+
+def _in_blocks(
+    request: DiagnoseRequest,
+    model: Model,
+    samples: tuple[Feed, ...],
+    engines: tuple[EngineSpec, EngineSpec],
+    cuts: Cuts,
+    blocks: Sequence[ModelBlock],
+    *,
+    listener: Listener,
+) -> Verdict:
+    """Diagnose the block that is wrong by itself, and leave the whole's facts and verdict in the case."""
+
+    def of_block(path: Path, own: Sequence[Feed], inputs: Path) -> Verdict:
+        feeding = FeedRequest(given=own, paths=(str(inputs),))
+        block = dataclasses.replace(
+            request, model=path, feeding=feeding, external_data_dir=None, random_too=False, in_blocks=False
+        )
+        return diagnose(block, listener=listener)
+
+    verdict = BlockDiagnosis(
+        model=model,
+        samples=samples,
+        reference=engines[0],
+        target=engines[1],
+        cuts=cuts,
+        blocks=blocks,
+        case=request.case,
+        limits=request.limits,
+        batch_bytes=request.batch_bytes,
+        compare=compare,
+        diagnose=of_block,
+        listener=listener,
+    ).verdict()
+    with Case(request.case) as case:
+        case.write("case.json", facts(request, model, None, samples, *engines))
+        case.write("verdict.json", verdict)
+    write(FORMATS["html"].render(Report.load(request.case)), request.case / "report.html")
     return verdict
 
 

@@ -1,0 +1,214 @@
+"""Diagnose a model that does not fit into memory: find the block that is wrong by itself, then diagnose that block.
+
+Every block is compared on golden inputs first, which costs two runs of it. The block that is farthest beyond what
+healthy engines make of it, or nearest to that where none is beyond, is then diagnosed as a model of its own; where that
+names no fault, the next one that is beyond. How far the block's error reaches the outputs of the whole model is found
+by carrying the target's results on through the later blocks on the reference.
+"""
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tensortriage.compare.cuts import Cuts
+from tensortriage.compare.judgement.judgement import Basis
+from tensortriage.compare.judgement.relative_error import least_floor, say
+from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.run_result import CompareResult
+from tensortriage.diagnose.state.confidence import UNDECIDED
+from tensortriage.diagnose.state.record import Listener, Record
+from tensortriage.diagnose.state.verdict import Cost, Step, Verdict, VerdictKind
+from tensortriage.engines.base import Limits
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
+from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.files.data_file import Iteration
+from tensortriage.inputs.files.save_data import save_store
+from tensortriage.model.cutting.narrow_cuts import ModelBlock
+from tensortriage.model.model import Model
+from tensortriage.runs.blocks.block_walk import BlockWalk, FedBlock
+from tensortriage.runs.case import Case
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.runs.runner import Tally
+from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import Precision
+from tensortriage.workflows.comparison.compare_request import CompareRequest
+
+NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE)
+"""Verdicts on a block after which the next one is looked into."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BlockFigure:
+    """What came of comparing one block.
+
+    Attributes:
+        number: Of the block, from 1.
+        ratio: The largest error of its results, in limits of a healthy engine; infinite when it did not run.
+        within: Whether all are within.
+        value: The result that is worst.
+    """
+
+    number: int
+    ratio: float
+    within: bool
+    value: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class BlockDiagnosis:
+    """A diagnosis in blocks.
+
+    Attributes:
+        model: The model.
+        samples: Its feeds.
+        reference: The engine taken as right.
+        target: The engine under suspicion.
+        cuts: How the model is cut, for the words.
+        blocks: The blocks.
+        case: Directory of the case.
+        limits: For isolated engines.
+        batch_bytes: Largest amount of captured tensors held at once.
+        compare: Makes one comparison.
+        diagnose: Diagnoses a block, given its file, its feeds, and where these are kept.
+        listener: Who hears of steps and progress.
+    """
+
+    model: Model
+    samples: Sequence[Feed]
+    reference: EngineSpec
+    target: EngineSpec
+    cuts: Cuts
+    blocks: Sequence[ModelBlock]
+    case: Path
+    limits: Limits
+    batch_bytes: int | None
+    compare: Callable[[CompareRequest], CompareResult]
+    diagnose: Callable[[Path, Sequence[Feed], Path], Verdict]
+    listener: Listener
+
+    def verdict(self) -> Verdict:
+        """Return the verdict; the case then holds that of the block that decides it."""
+        started, tally, record = time.perf_counter(), Tally(), Record(self.listener)
+        with Workspace(self._scratch()) as workspace:
+            walk = BlockWalk(
+                self.model,
+                self.samples,
+                self.blocks,
+                reference=self.reference,
+                workspace=workspace,
+                limits=self.limits,
+                tally=tally,
+                say=self.listener.progress,
+            )
+            compared = [self._compared(made, tally) for made in walk]
+            record.add(self._cut_step(compared, time.perf_counter() - started, tally))
+            suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))
+            looked_into = suspects or [max(compared, key=lambda one: one.ratio)]
+            for one in looked_into:
+                verdict = self._diagnosed(walk, one)
+                if verdict.kind not in NO_FAULT:
+                    verdict = self._as_far_as_it_reaches(walk, one, verdict, record, tally)
+                if verdict.kind not in NO_FAULT:
+                    break
+        cost = Cost(
+            round(time.perf_counter() - started, 3),
+            tally.builds + verdict.cost.builds,
+            tally.checks + verdict.cost.checks,
+        )
+        return dataclasses.replace(
+            verdict,
+            summary=self._summary(verdict, one, suspects),
+            steps=(*record.steps[:1], *verdict.steps, *record.steps[1:]),
+            cost=cost,
+        )
+
+    def _scratch(self) -> Path:
+        with Case(self.case) as case:  # it says whether the directory may be used, and is one from then on
+            return case.folder / "blocks"
+
+    def _compared(self, made: FedBlock, tally: Tally) -> BlockFigure:
+        self.listener.progress(f"comparing block {made.number} of {len(self.blocks)}")
+        result = self.compare(
+            CompareRequest(
+                model=made.path,
+                reference=self.reference,
+                targets=[self.target],
+                feeding=FeedRequest(given=made.feeds),
+                batch_bytes=self.batch_bytes,
+                limits=self.limits,
+                in_blocks=False,
+            )
+        )
+        tally.builds += result.builds
+        tally.checks += result.checks
+        rows = [row for item in result.comparisons for row in item.comparison.rows]
+        if not rows or not all(outcome.ok for outcome in result.outcomes.values()):
+            return BlockFigure(made.number, float("inf"), False, "")
+        worst = max(rows, key=lambda row: (not row.judgement.within, row.judgement.ratio))
+        within = all(row.judgement.within for row in rows)
+        return BlockFigure(made.number, worst.judgement.ratio, within, worst.value)
+
+    def _cut_step(self, compared: Sequence[BlockFigure], seconds: float, tally: Tally) -> Step:
+        beyond = [one for one in compared if not one.within]
+        words = ", ".join(str(one.number) for one in beyond)
+        found = (
+            f"beyond what healthy engines make of it: block {words}" if beyond else "every block is within its limits"
+        )
+        return Step(
+            "which block is wrong by itself?",
+            f"{found}; {self.cuts.in_words()}",
+            {"blocks": [dataclasses.asdict(one) for one in compared], "cuts": dataclasses.asdict(self.cuts)},
+            seconds=round(seconds, 3),
+            checks=tally.checks,
+        )
+
+    def _diagnosed(self, walk: BlockWalk, one: BlockFigure) -> Verdict:
+        """Diagnose a block; its model and inputs stay in the case, for the commands that the verdict suggests."""
+        folder = self.case / "blocks" / str(one.number)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        made = walk.make(one.number, folder / "block.onnx")
+        save_store(folder / "inputs", [("", (Iteration(feed.tensors) for feed in made.feeds))])
+        self.listener.progress(f"diagnosing block {one.number} of {len(self.blocks)}")
+        return self.diagnose(made.path, made.feeds, folder / "inputs")
+
+    def _as_far_as_it_reaches(
+        self, walk: BlockWalk, one: BlockFigure, verdict: Verdict, record: Record, tally: Tally
+    ) -> Verdict:
+        """Return the verdict if the model's outputs show what is wrong in the block, else that this is not known."""
+        started, checks = time.perf_counter(), tally.checks
+        sure = Limit(fp32_limit(least_floor(Precision.FP32)), Basis.FLOOR)
+        try:
+            ends = walk.carried(one.number, self.target)
+        except EngineError as error:
+            answer, shown, errors = f"not known: {error.message}", True, {}  # no results are an answer of their own
+        else:
+            figures = {name: measure(golden, target) for name, (golden, target) in ends.items()}
+            errors = {name: figure.relative_rms_error for name, figure in figures.items()}
+            shown = any(not judged_by(sure, figure).within for figure in figures.values())
+            words = (
+                ", ".join(f"'{name}' is off by {say(error)}" for name, error in errors.items())
+                or "no output is behind it"
+            )
+            answer = f"{'yes' if shown else 'no'}: with block {one.number} alone on the target, {words}"
+        question = f"does what is wrong in block {one.number} reach the model's outputs?"
+        seconds = round(time.perf_counter() - started, 3)
+        record.add(Step(question, answer, {"errors": errors}, seconds=seconds, checks=tally.checks - checks))
+        if shown:
+            return verdict
+        return dataclasses.replace(
+            verdict,
+            verdict=VerdictKind.INCONCLUSIVE.value,
+            confidence=UNDECIDED.on(verdict.inputs),
+            summary=f"{verdict.summary}; the model's outputs do not show it on this feed",
+        )
+
+    def _summary(self, verdict: Verdict, one: BlockFigure, suspects: Sequence[BlockFigure]) -> str:
+        count = len(self.blocks)
+        if not suspects:
+            return f"all {count} blocks are within their limits; of the nearest, block {one.number}: {verdict.summary}"
+        return f"in block {one.number} of {count}, run by itself: {verdict.summary}"
