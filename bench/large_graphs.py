@@ -6,8 +6,8 @@ Three generated graphs: `residual` (a chain with a skip connection every four no
 26 nodes, repeated, with weights of its own each), `fan` (one value that a third of the nodes use, summed by a tree).
 The exponent is the slope of log seconds over log nodes, between the two largest sizes and over all of them: 1 is
 linear. Each step runs once, commands in a process of their own, and what counts is the processor's time.
-`bookkeeping` is what a search takes per check beside its oracle, `candidate` what it takes to cut a piece of half of the
-nodes, and one of 20.
+`bookkeeping` is what a search takes per check beside its oracle, `candidate` what it takes to cut a piece of half of
+the nodes, and one of 20.
 """
 
 import argparse
