@@ -45,7 +45,7 @@ FORMATS = ("fp32", "bf16")
 
 def planted() -> Iterator[tuple[str, str, str, int, str]]:
     """Yield model, kind, node, step and format of thirty faults: layer 3 at step 7 first, then other places."""
-    places = [(3, 7), (0, 13), (2, 25), (1, 1)]
+    places = [(3, 7), (0, 13), (2, 25), (1, 2)]  # at step 1 the position is the length of the prompt, which step 0 has
     cases = [
         (model, kind, ATTENTION.format(layer) + node, step, FORMATS[0])
         for layer, step in places

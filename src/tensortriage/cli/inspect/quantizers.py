@@ -21,6 +21,7 @@ from tensortriage.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from tensortriage.workflows.quantization.blocked_inspection import BlockRow
     from tensortriage.workflows.quantization.quantizer_inspection import PairRow, QuantizersResult
 
 EPILOG = """\b
@@ -81,6 +82,10 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
     from tensortriage.compare.judgement.relative_error import say
     from tensortriage.values.text import count
 
+    for blocked in found.blocks:
+        yield from _block_lines(blocked)
+    if found.error is None:
+        return
     yield (
         f"{count(len(found.pairs), 'pair')} on {count(len(found.feeds), 'feed')} ({found.inputs} data); with all of "
         f"them outputs are off by {say(found.error)} (relative RMS)"
@@ -98,6 +103,15 @@ def lines(found: "QuantizersResult") -> Iterator[str]:
     misfits = sum(row.kind not in ("", "fits") for row in found.pairs)
     if not misfits:
         yield "every pair that can be judged is within 3 dB of the best for these numbers"
+
+
+def _block_lines(row: "BlockRow") -> Iterator[str]:
+    from tensortriage.compare.judgement.relative_error import say
+
+    what = f"{row.dtype} weight" if row.weight else row.dtype
+    off = "" if row.error is None else f": off by {say(row.error)}, {say(row.best_error)} with the best scales"
+    yield f"'{row.node}' ({what}) in blocks of {row.block} along axis {row.axis}, {row.scales} scales{off}"
+    yield f"       {row.words or 'nothing wrong'}"
 
 
 def _row_lines(number: int, row: "PairRow") -> Iterator[str]:

@@ -25,6 +25,7 @@ from tensortriage.precision.quantization.calibration_search import errors_of
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Runner, Tally
 from tensortriage.runs.workspace import Workspace
+from tensortriage.workflows.quantization.blocked_inspection import BlockRow, inspect_blocks
 
 MOST_REMOVED = 12
 """Pairs that are tried without, those first that cost most alone."""
@@ -89,23 +90,25 @@ class QuantizersResult:
         model: The file.
         feeds: What it was asked on.
         inputs: ``real`` or ``random``.
-        error: Largest relative RMS error of an output with all pairs, against none.
+        error: Largest relative RMS error of an output with all pairs, against none; None without pairs.
         pairs: All that can be switched, those first that cost most alone.
         fixed: Weights that are stored quantized and whose originals are not known; they count as exact.
         remove: The pair whose removal helps most; empty when none helps.
         error_without: What is left then.
         recalibrate: Feeds on which ranges cut off more than they round, the most ranges first.
+        blocks: What is quantized in blocks, in topological order.
     """
 
     model: str
     feeds: tuple[str, ...]
     inputs: str
-    error: float
+    error: float | None
     pairs: tuple[PairRow, ...]
     fixed: tuple[str, ...]
     remove: str
     error_without: float | None
     recalibrate: tuple[str, ...]
+    blocks: tuple[BlockRow, ...] = ()
     format: str = "tensortriage.quantizers/1"
 
 
@@ -128,7 +131,11 @@ def inspect_quantizers(
         ModelError: When there is no pair that can be switched (``quantizers-none``).
         DataError: When the model's outputs are no numbers (``reference-nan``, ``nothing-compared``).
     """
+    blocks = inspect_blocks(model, feeds, original=original)
     pairs = quantizers(model.graph)
+    if blocks and not pairs:
+        names, kind = tuple(feed.name for feed in feeds), _kind(feeds)
+        return QuantizersResult(str(model.path or ""), names, kind, None, (), (), "", None, (), blocks)
     weights = Correspondence.of(original, model).weights() if original is not None else {}
     switched = switch_pairs(model, weights)
     mine = [pair for pair in pairs if pair.dequantize in switched.nodes]
@@ -155,14 +162,19 @@ def inspect_quantizers(
     return QuantizersResult(
         model=str(model.path or ""),
         feeds=tuple(feed.name for feed in feeds),
-        inputs="real" if any(feed.origin.value == "real" for feed in feeds) else "random",
+        inputs=_kind(feeds),
         error=error,
         pairs=rows,
         fixed=tuple(pair.dequantize for pair in pairs if pair not in mine and pair.dtype.bits <= 8),
         remove=best.node if helps else "",
         error_without=best.without if helps else None,
         recalibrate=tuple(sorted(dict.fromkeys(named), key=lambda name: -named.count(name))),
+        blocks=blocks,
     )
+
+
+def _kind(feeds: Sequence[Feed]) -> str:
+    return "real" if any(feed.origin.value == "real" for feed in feeds) else "random"
 
 
 class _Switched:

@@ -1,0 +1,82 @@
+"""Scales of blocks that are wrong in a known way; right ones are those that the formats define."""
+
+import numpy as np
+import pytest
+
+from tensortriage.compare.quantization.block_fit import fit_blocks
+from tensortriage.values.block_format import BLOCK_FORMATS
+from tensortriage.values.dtype import DType, Precision
+
+BLOCK = 32
+NUMBERS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * np.exp2(
+    np.random.default_rng(1).integers(-4, 4, (64, 1))
+).astype(np.float32)
+LARGEST = np.abs(NUMBERS.reshape(64, 2, BLOCK)).max(axis=2)
+POWERS = BLOCK_FORMATS[Precision.MXFP4].scales(LARGEST)
+
+
+def fit(scale, numbers=NUMBERS, *, axis=1, dtype=DType.FLOAT4E2M1, block=BLOCK):
+    return fit_blocks(numbers, np.asarray(scale), None, shape=NUMBERS.shape, axis=axis, block=block, dtype=dtype)
+
+
+@pytest.mark.parametrize("numbers", [NUMBERS, None], ids=["known", "unknown"])
+def test_scales_of_mx_fit(numbers):
+    assert fit(POWERS, numbers).kind == "fits"
+    assert fit(POWERS.astype(DType.FLOAT8E8M0.numpy), numbers).kind == "fits"
+
+
+@pytest.mark.parametrize("numbers", [NUMBERS, None], ids=["known", "unknown"])
+def test_scales_that_were_never_set(numbers):
+    assert fit(np.ones_like(POWERS), numbers).kind == "scale-unset"
+
+
+@pytest.mark.parametrize("numbers", [NUMBERS, None], ids=["known", "unknown"])
+def test_scales_that_e8m0_cannot_hold(numbers):
+    found = fit(LARGEST / 6, numbers)
+    assert found.kind == "scale-unrounded"
+    assert "powers of two" in found.words
+
+
+def test_other_formats_need_no_powers_of_two():
+    assert fit(LARGEST / 127, dtype=DType.INT8).kind == "fits"
+    sixteen = np.abs(NUMBERS.reshape(64, 4, 16)).max(axis=2) / 6
+    assert fit(sixteen, block=16).kind == "fits"
+
+
+def test_scales_that_divide_where_they_should_multiply():
+    assert fit(1 / POWERS).kind == "scale-inverted"
+
+
+def test_scales_of_another_axis():
+    other = np.abs(NUMBERS.reshape(2, BLOCK, 64)).max(axis=1)
+    found = fit(np.ascontiguousarray(BLOCK_FORMATS[Precision.MXFP4].scales(other).T))
+    assert found.kind in ("axis", "order")
+    turned = fit_blocks(
+        np.ascontiguousarray(NUMBERS.T), POWERS.reshape(64, 2), None, shape=(64, 64), axis=1, block=BLOCK,
+        dtype=DType.FLOAT4E2M1,
+    )  # fmt: skip
+    assert turned.kind == "axis"
+    assert "axis 0" in turned.words
+
+
+def test_scales_in_transposed_order():
+    shuffled = np.ascontiguousarray(POWERS.T).reshape(POWERS.shape)
+    assert fit(shuffled).kind == "order"
+
+
+def test_scales_of_another_shape():
+    found = fit(POWERS[:, :1])
+    assert found.kind == "scale-shape"
+    assert "[64, 2]" in found.words
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_scales_that_are_no_positive_numbers(bad):
+    wrong = POWERS.copy()
+    wrong[3, 1] = bad
+    assert fit(wrong).kind == "scale-not-positive"
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(1 / 16, "scale-too-small"), (16.0, "scale-too-large")])
+def test_scales_that_are_off_by_a_factor(factor, kind):
+    assert fit(POWERS * factor).kind == kind
