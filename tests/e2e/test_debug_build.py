@@ -125,7 +125,7 @@ def test_diagnose_says_intermittent(folder):
     verdict = json.loads(done.stdout)["verdict"]
     assert verdict["verdict"] == "intermittent"
     assert verdict["next"][0].startswith("triage debug build")
-    (step,) = [step for step in verdict["steps"] if step["question"] == "is it equal from build to build?"]
+    (step,) = [step for step in verdict["steps"] if step["question"] == "are the outputs equal from build to build?"]
     assert 0 < step["evidence"]["failing"] < step["evidence"]["builds"] == 5
 
 
@@ -134,7 +134,7 @@ def test_diagnose_of_builds_that_are_alike(folder):
                   "--json", cwd=folder)  # fmt: skip
     verdict = json.loads(done.stdout)["verdict"]
     assert verdict["verdict"] == "match"
-    (step,) = [step for step in verdict["steps"] if step["question"] == "is it equal from build to build?"]
+    (step,) = [step for step in verdict["steps"] if step["question"] == "are the outputs equal from build to build?"]
     assert step["answer"].startswith("yes: the outputs of 2 builds are bit-equal")
 
 

@@ -191,8 +191,8 @@ def test_a_rerun_in_the_same_case_asks_no_engine_again(diagnosed):
     assert second["culprits"] == first["culprits"]
     # What remains is the run-to-run question, whose answer is about the present: 3 to 58 runs, as time allows.
     asked = {step["question"]: step["checks"] for step in second["steps"] if step["checks"]}
-    assert list(asked) == ["is it equal from run to run?"]
-    assert 3 <= second["cost"]["checks"] == asked["is it equal from run to run?"] <= 58
+    assert list(asked) == ["are the outputs equal from run to run?"]
+    assert 3 <= second["cost"]["checks"] == asked["are the outputs equal from run to run?"] <= 58
     assert second["cost"]["builds"] == 1
 
 

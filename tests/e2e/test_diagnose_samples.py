@@ -64,19 +64,19 @@ def test_random_data_are_left_alone_when_asked_to(tmp_path):
     words = ["--inputs", REAL, "--target", "script:clips.py", "--no-random-data"]
     assert triage("diagnose", CNN, *words, cwd=tmp_path).returncode == 0
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "match"
-    assert "do random data fail as well?" not in steps_of(tmp_path / "triage-case")
+    assert "does the target fail on random data as well?" not in steps_of(tmp_path / "triage-case")
 
 
 def test_a_healthy_engine_passes_on_both(tmp_path):
     triage("diagnose", CNN, "--inputs", REAL, "--target", "onnxruntime", cwd=tmp_path)
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "match"
-    assert steps_of(tmp_path / "triage-case")["do random data fail as well?"] == "no: they pass too"
+    assert steps_of(tmp_path / "triage-case")["does the target fail on random data as well?"] == "no: they pass too"
 
 
 def test_what_fails_on_real_data_is_not_excused_by_random_data(diagnosed):
     done = diagnosed("scaled-conv")
     assert done.verdict["verdict"] == "local-fault"
-    assert "do random data fail as well?" not in steps_of(done.folder / "case")
+    assert "does the target fail on random data as well?" not in steps_of(done.folder / "case")
 
 
 # --- several samples --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_the_worst_of_several_samples_is_looked_into_and_the_share_is_bounded(tm
     words = ["--inputs", "many.npz", "--target", "script:clips.py", "--no-repro"]
     triage("diagnose", CNN, *words, cwd=tmp_path)
     found = verdict_in(tmp_path / "triage-case")
-    step = next(step for step in found["steps"] if step["question"] == "does it fail above the noise floor?")
+    step = next(step for step in found["steps"] if step["question"] == "does the target fail above the noise floor?")
     assert step["evidence"]["failing_feeds"] == 1
     assert step["evidence"]["feed"].endswith("[1]")
     # Clopper and Pearson's interval for 1 of 4 at 95 %, from the table in their paper's form: 0.6 % to 80.6 %.
@@ -108,7 +108,10 @@ def test_a_spent_budget_is_inconclusive_says_what_was_not_asked_and_goes_on_late
     found = verdict_in(tmp_path / "triage-case")
     assert (found["verdict"], done.returncode) == ("inconclusive", 4), done.stdout + done.stderr
     assert "budget of 0.05 s" in found["summary"]
-    assert "is any op wrong by itself?" in steps_of(tmp_path / "triage-case")["what was not asked for lack of time?"]
+    assert (
+        "is any op wrong by itself?"
+        in steps_of(tmp_path / "triage-case")["which questions were left out for lack of time?"]
+    )
     assert triage(*words, "--budget", "300", cwd=tmp_path).returncode == 1
     assert verdict_in(tmp_path / "triage-case")["verdict"] == "range-overflow"
 

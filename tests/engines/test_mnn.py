@@ -73,7 +73,7 @@ def test_an_approximated_gelu_is_rounding_and_told_so(tmp_path):
     verdict, _ = ask(tmp_path, EXAMPLES / "digits_vit.onnx", {"image": IMAGES[:4]}, f"mnn:worker={MADE[0].python}")
     assert verdict.verdict == "rounding"
     assert "Div + Erf + Add + Mul + Mul as one: approximated function" in verdict.summary
-    answer = step(verdict, "at which configuration does it break?").answer
+    answer = step(verdict, "at which configuration does the target break?").answer
     assert answer == "right with precision=fp32,gelu=exact, wrong with as given"
 
 

@@ -209,7 +209,7 @@ def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     if evidence.influence is not None:
         known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
     elif evidence.local is not None:
-        known = "no op and no piece of several ops makes it: an effect of the whole graph is likely"
+        known = "no op and no group of ops reproduces it alone: an effect of the whole graph is likely"
     else:
         known = "the ops could not be run one by one"
     return inv.verdict(
@@ -237,7 +237,7 @@ def out_of_budget(inv: Investigation, evidence: Evidence, answered: Collection[R
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
-        f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; the same command with a larger budget "
-        "goes on from here",
+        f"the budget of {inv.question.budget_seconds:g} s is spent: {known}; run the same command with a larger "
+        "--budget to go on from here",
         next=[inv.command("diagnose", "--target", str(inv.question.target), "--case", str(inv.case.folder))],
     )

@@ -49,7 +49,7 @@ def test_an_op_that_makes_another_shape_is_the_culprit(tmp_path, last, precision
     assert len(verdict.culprits) == 1
     assert report.verdict.verdict == "local-fault"
     if "Mean" not in last:
-        assert step(verdict, "which op makes another shape?").answer == "'cut'"
+        assert step(verdict, "which op returns a wrong shape?").answer == "'cut'"
 
 
 def test_a_run_that_fails_over_another_shape_is_the_fault_of_the_op_that_made_it(tmp_path):

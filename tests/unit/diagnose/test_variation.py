@@ -121,7 +121,7 @@ def test_bad_builds_that_overflow_are_said_to(tmp_path, engines):
 def test_a_healthy_target_is_run_often_and_built_no_more(tmp_path):
     verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, "onnxruntime", random_too=False)
     assert verdict.verdict == "match"
-    runs = step(verdict, "is it equal from run to run?").evidence["runs"]
+    runs = step(verdict, "are the outputs equal from run to run?").evidence["runs"]
     # One run was the deployed one; together they exclude a race of one run in twenty at 95 %, if time allows.
     assert 3 <= runs <= runs_needed(0.05, 0.05, limit=60) - 1
-    assert not [each for each in verdict.steps if each.question.startswith("is it equal from build")]
+    assert not [each for each in verdict.steps if each.question.startswith("are the outputs equal from build")]

@@ -108,4 +108,4 @@ def test_random_data_are_judged_with_the_freedoms_of_the_hardware(tmp_path):
     model = conv_net(blocks=2, channels=12)
     verdict, _ = ask(tmp_path, model, feed_for(model), engine, repro=False)
     assert verdict.verdict == "rounding", verdict.summary
-    assert step(verdict, "do random data fail").answer == "no: they pass too"
+    assert step(verdict, "does the target fail on random").answer == "no: they pass too"

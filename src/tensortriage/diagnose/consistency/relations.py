@@ -132,7 +132,7 @@ def _other_sizes(rows: Rows, base: Feed, *, whole: bool) -> list[EqualityClaim]:
     )
     more = EqualityClaim(
         ClaimKind.MORE,
-        f"are rows the same with {BLANK_ROWS} rows of zeros behind them?",
+        f"are rows the same with {BLANK_ROWS} rows of zeros after them?",
         base,
         padded,
         same,
@@ -163,7 +163,7 @@ def masked_relation(feed: Feed) -> EqualityClaim | None:
         return None
     return EqualityClaim(
         ClaimKind.MASKED,
-        f"do positions that '{name}' hides have no effect?",
+        f"are the positions that '{name}' hides without effect?",
         Feed(f"hidden by {name}", left, feed.origin),
         Feed(f"hidden by {name}, other numbers there", changed, feed.origin),
     )
@@ -200,6 +200,6 @@ def _steps(feed: Feed, name: str) -> int:
 
 def whole_relations(feed: Feed, *, streams: bool) -> Sequence[EqualityClaim]:
     """Return the claims that a feed gives the same again, and in two streams at once."""
-    again = EqualityClaim(ClaimKind.AGAIN, "is the same feed the same after others?", feed, feed)
-    both = EqualityClaim(ClaimKind.STREAMS, "are two streams of one feed equal?", feed, feed)
+    again = EqualityClaim(ClaimKind.AGAIN, "does a feed give the same outputs after other feeds?", feed, feed)
+    both = EqualityClaim(ClaimKind.STREAMS, "do two streams that run one feed at once agree?", feed, feed)
     return [again, both] if streams else [again]

@@ -210,11 +210,12 @@ class SelfCheck:
     def _broken(self, relation: EqualityClaim, parting: Parting, *, proves: bool) -> SelfAnswer:
         located = self._first_to_part(relation)
         rows = f", rows {', '.join(map(str, parting.rows))}" if parting.rows else ""
-        text = f"output '{parting.value}' differs by {say(parting.difference)}{rows}; healthy is {say(parting.allowed)}"
+        healthy = f"a healthy engine stays within {say(parting.allowed)}"
+        text = f"output '{parting.value}' differs by {say(parting.difference)}{rows}; {healthy}"
         if not proves and located is None:
-            why = "it is decided by scores, and no value before parts: within the rounding of the scores"
+            why = "it is decided by scores, and no value before it differs: within the rounding of the scores"
             return _answer(relation, ClaimOutcome.DECIDED, f"{text}; {why}", parting=parting)
-        place = " (no single value parts once all are shown)"
+        place = " (no single value differs once all are shown)"
         node: Node | None = None
         if located is not None:
             node = self._model.graph.producer(located.value)
@@ -256,7 +257,7 @@ class SelfCheck:
     def _not_claimed(self, relation: EqualityClaim) -> SelfAnswer:
         """Say which op of the model mixes rows, in its own evaluation."""
         if relation.kind is ClaimKind.MASKED:
-            return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: in the model itself they have one")
+            return _answer(relation, ClaimOutcome.NOT_CLAIMED, "not claimed: in the model itself they have an effect")
         values = markable(self._model)
         own = self._own(relation, values)
         carrying = {name for name in relation.left.tensors if not _equal_inputs(relation, name)}

@@ -71,7 +71,7 @@ class WrongPart:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SoundQuantization:
-    """A quantized model whose quantizers fit the numbers they meet: what is left is what the bits cost.
+    """A quantized model whose quantizers fit the values they quantize: what is left is what the bits cost.
 
     Attributes:
         output: The output that differs most from the original's, on the reference.

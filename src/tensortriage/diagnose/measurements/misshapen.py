@@ -44,7 +44,7 @@ def of_another_shape(inv: Investigation, local: Local) -> Verdict | None:
 
 def behind_the_outputs(inv: Investigation, feed: Feed) -> Verdict | None:
     """Find out whether outputs cannot be compared because an op makes something of another shape or type."""
-    question = "which op makes another shape?"
+    question = "which op returns a wrong shape?"
     try:
         local = local_errors(inv, feed)
     except EngineError as error:

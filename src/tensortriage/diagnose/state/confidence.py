@@ -76,7 +76,7 @@ INTEGER_ARITHMETIC = Confidence(
     0.9, 0.8, "predicted within 3 dB by biases in int32; other freedoms of integer kernels are not looked at"
 )
 QUANTIZATION_COSTS = Confidence(
-    0.9, 0.75, "all quantizers fit the numbers they meet; random numbers are not those they were calibrated for"
+    0.9, 0.75, "all quantizers fit the values they quantize; random numbers are not those they were calibrated for"
 )
 AMPLIFIED = Confidence(0.9, 0.9, "one ulp at the inputs moves outputs as much, and every op alone is healthy")
 AMPLIFIED_UNPROVEN = Confidence(

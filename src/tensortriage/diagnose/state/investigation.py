@@ -280,7 +280,7 @@ class Investigation(Lab):
 
     def unasked(self, *questions: str) -> None:
         """Record what the budget did not suffice for."""
-        self.answered("what was not asked for lack of time?", " ".join(questions))
+        self.answered("which questions were left out for lack of time?", " ".join(questions))
 
     def verdict(
         self,

@@ -84,7 +84,7 @@ class Step:
     """One question of the ladder and the answer that was found.
 
     Attributes:
-        question: E.g. ``does it fail above the noise floor?``.
+        question: E.g. ``does the target fail above the noise floor?``.
         answer: One short sentence.
         evidence: Figures and names behind the answer, JSON-able.
         seconds: Wall time since the step before, or since the diagnosis began.

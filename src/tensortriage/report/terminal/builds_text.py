@@ -27,7 +27,7 @@ def study_lines(study: BuildStudy, *, case: str) -> Iterator[str]:
     yield ""
     yield (
         f"{count(len(study.trials), 'build')}: {study.good} good, {study.bad} bad"
-        + (f", {study.unresolved} told nothing" if study.unresolved else "")
+        + (f", {study.unresolved} inconclusive" if study.unresolved else "")
         + f", {duration(study.seconds)}"
         + _ENDED.get(study.stop, "")
     )
@@ -60,7 +60,7 @@ def _differences(study: BuildStudy) -> Iterator[str]:
     if study.distinct_plans:
         yield f"choices: {count(study.distinct_plans, 'different set')} of tactics or plans"
     elif study.trials:
-        yield "choices: the engine tells neither tactics nor its plan"
+        yield "choices: the engine reports neither tactics nor a plan"
 
 
 def _deployed(deployed: Deployed) -> str:
@@ -79,7 +79,7 @@ def _deployed(deployed: Deployed) -> str:
 def _suspects(suspects: tuple[SuspectChoice, ...], blame: TacticBlame | None) -> Iterator[str]:
     if not suspects or (blame is not None and blame.guilty):
         return
-    yield "choices that bad builds share (bad/good builds with it, without it; chance to be the cause):"
+    yield "choices that bad builds share (bad/good builds with it, without it; probability of being the cause):"
     for one in suspects[:MOST_SHOWN]:
         yield (
             f"  {one.layer}: {one.choice}  {one.bad_with}/{one.good_with}, {one.bad_without}/{one.good_without}; "
@@ -97,8 +97,8 @@ def _blame(blame: TacticBlame) -> Iterator[str]:
         nodes = f" (nodes {', '.join(one.nodes)})" if one.nodes and one.nodes != (one.layer,) else ""
         yield f"guilty: layer '{one.layer}'{nodes}: bad with {one.bad.label}, good with {one.good.label}"
     cured = {
-        True: "a bad build is good with this alone replaced",
-        False: "but a bad build stays bad when this alone is replaced: there is more than one cause",
+        True: "replacing this choice alone makes a bad build good",
+        False: "but replacing this choice alone leaves a bad build bad: there is more than one cause",
         None: "the cure was not tried",
     }[blame.cured]
     yield (

@@ -1,4 +1,4 @@
-"""Every pair of quantizers of a model: does it fit the numbers it meets, and what does it cost at the outputs?
+"""Every pair of quantizers of a model: does it fit the values it quantizes, and what does it cost at the outputs?
 
 Asked of a model alone, however its scales came about: calibrated, learned in training, set by hand. The yardstick is
 the same model without its pairs. One session with a switch per pair tells what each costs alone, and what is left

@@ -106,7 +106,7 @@ def provenance(
     nodes = nodes[:MOST_NODES]
     alone = sorted(evidence.local.arrays.names()) if evidence.local else []
     key = inv.key(spec, model, evidence.feed, "provenance", [node.name for node in nodes], alone)
-    asked = "how NaN and Inf came to be"
+    asked = "how NaN and Inf arise"
     return inv.case.checks.remember(
         key, asked, Provenances, lambda: Provenances(look_into(inv, evidence, nodes, spec=spec, model=model))
     ).of

@@ -26,7 +26,7 @@ from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchP
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
 
-QUESTION = "at which configuration does it break?"
+QUESTION = "at which configuration does the target break?"
 
 CHANGES = "which ops does the transformation change?"
 
@@ -136,7 +136,7 @@ def transformation(inv: Investigation, evidence: Evidence) -> Verdict | None:
     ops = [name for nodes in changed for name in nodes]
     inv.answered(
         CHANGES,
-        f"{len(ops)} ops in {len(changed)} regions" if ops else "unknown: the plans do not tell",
+        f"{len(ops)} ops in {len(changed)} regions" if ops else "unknown: the plans do not show it",
         regions=[list(nodes) for nodes in changed[:20]],
     )
     graph = inv.model.graph

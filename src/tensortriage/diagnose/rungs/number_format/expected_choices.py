@@ -32,8 +32,8 @@ from tensortriage.envelope.freedoms import FP16_RESULTS_CUT, Freedom, freedoms_o
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.errors import EngineError, UsageError
 
-QUESTION = "does it err as its hardware is expected to?"
-FUSED = "does it, where functions are computed with what feeds them?"
+QUESTION = "is the error what this class of hardware is expected to make?"
+FUSED = "is it, with functions fused into the ops that feed them?"
 
 
 @rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved"), gives=("wrong_together",))
@@ -49,7 +49,7 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         try:
             predicted = whole_model(inv, inv.model, evidence.feed, values, freedoms=chosen, precision=inv.precision)
         except (EngineError, UsageError) as problem:
-            inv.answered(QUESTION, f"unknown: the model cannot be evaluated so: {problem.message}")
+            inv.answered(QUESTION, f"unknown: the model cannot be evaluated that way: {problem.message}")
             return None
         if not (beyond := _first_beyond(inv, evidence, inside, predicted)):
             break

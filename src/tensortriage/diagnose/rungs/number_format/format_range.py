@@ -27,14 +27,14 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
     """Return the range scan of the reference's run on a feed."""
 
     def ask() -> Scan:
-        inv.progress("holding every tensor against the number formats")
+        inv.progress("checking every tensor against the range of the number formats")
         return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors))
 
     key = inv.key(inv.question.reference, inv.model, feed, "range scan", [precision.value for precision in FORMATS])
     return inv.case.checks.remember(key, "what number formats cannot hold", Scan, ask).rows
 
 
-@rung("what can the format not hold?", gives=("ranges",))
+@rung("which tensors can the format not hold?", gives=("ranges",))
 def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
     """Record which ops cannot work in the target's format, and which may not; only for formats narrower than fp32."""
     if inv.precision not in ROUNDED or inv.precision is Precision.INT8:
@@ -52,7 +52,7 @@ def scan_ranges(inv: Investigation, _: Evidence) -> Answer:
         answer = f"none of {len(rows)} tensors is beyond it"
     inv.answered(
         f"what can {word} not hold?",
-        answer + (f"; {may} more may lose digits" if may else ""),
+        answer + (f"; {may} more may lose precision" if may else ""),
         cannot=[f"{described(row)} {misfit.words}" for row, misfit in cannot[:12]],
         may=[f"{described(row)} {misfit.words}" for row, misfit in misfits if not misfit.cannot][:12],
         tensors=len(rows),

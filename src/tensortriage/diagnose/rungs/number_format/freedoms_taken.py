@@ -22,7 +22,7 @@ from tensortriage.envelope.allowances import whole_model
 from tensortriage.envelope.freedoms import Freedom
 from tensortriage.errors import EngineError, ModelError, UsageError
 
-QUESTION = "is it what the hardware may choose freely?"
+QUESTION = "is the error a freedom of the hardware?"
 
 MOST_NAMED = 8
 """Operators of a piece that are named."""
@@ -81,7 +81,7 @@ def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom
             precision=inv.precision,
         )
     except (EngineError, UsageError) as problem:
-        inv.answered(QUESTION, f"unknown: {chosen}, but the model cannot be evaluated so: {problem.message}")
+        inv.answered(QUESTION, f"unknown: {chosen}, but the model cannot be evaluated that way: {problem.message}")
         return None
     worst = evidence.worst
     gaps = {

@@ -16,7 +16,7 @@ from tensortriage.values.dtype import Precision
 
 
 @rung(
-    "does rounding explain it?",
+    "does rounding explain the error?",
     reads=("results", "floors", "ranges", "in_context", "in_context_moved"),
     gives=("rounded",),
 )
@@ -24,7 +24,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     """Does rounding to the requested format alone explain the error at the outputs?"""
     if inv.precision not in PREDICTED or evidence.floors is None:
         return Answer()
-    question = f"does rounding to {inv.precision.value} explain it?"
+    question = f"does rounding to {inv.precision.value} explain the error?"
     gaps: dict[str, float] = {}
     unexplained: list[str] = []
     result = evidence.worst

@@ -26,7 +26,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.model.transforms.mark_outputs import INJECT_PREFIX, USE_PREFIX, inject, select_outputs
 from tensortriage.values.dtype import DType
 
-QUESTION = "is the model that sensitive to rounding?"
+QUESTION = "does the model amplify rounding?"
 
 DRAWS = 4
 """How often the inputs are moved; the largest movement of the outputs counts."""

@@ -71,7 +71,9 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     """Inject the errors of the ops beyond their floors, and record what that explains; None what was not measured."""
     feed, question = evidence.feed, QUESTION
     if local.misshapen:  # cannot be injected, and need not be
-        words = f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} make another shape or type"
+        words = (
+            f"yes: {len(local.misshapen)} of {len(local.metrics) + len(local.misshapen)} return another shape or type"
+        )
         inv.answered(question, words, misshapen=dict(local.misshapen))
         return None, None
     above = suspects(local)
@@ -119,7 +121,7 @@ def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ..
         if value in local.misshapen or is_suspect(local.error(value), local.floors.target.get(value)):
             wrong.append(name)
     right = [name for name in place if name not in wrong]
-    words = f"so it is in {len(wrong)} of {len(place)} instances of its block"
+    words = f"the same op is wrong in {len(wrong)} of {len(place)} instances of its block"
     if len(wrong) == 1:
         words = f"the other {len(right)} instances of its block are right"
     elif len(right) == 1:

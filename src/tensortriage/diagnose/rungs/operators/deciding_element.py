@@ -36,7 +36,7 @@ from tensortriage.model.ir.graph import Node
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import MemoryStore
 
-QUESTION = "does it hang on single elements?"
+QUESTION = "do single wrong elements cause the failure?"
 
 MOST_STARTS = 4
 """Ops that are followed back from at once."""
@@ -188,8 +188,8 @@ def of_flushed_numbers(
     limit = smallest_normal(DType.FLOAT, inv.precision)
     number = f"{spoken(first.expected)} at element {list(first.index)} of '{first.value}'"
     reason = (
-        f"takes {number} for 0: it is below the smallest normal number of {word}, {spoken(limit)}, and denormals are "
-        f"flushed to zero on {inv.question.target}, which engines are free to do"
+        f"reads {number} as 0, because that is below the smallest normal number of {word}, {spoken(limit)}, and "
+        f"denormals are flushed to zero on {inv.question.target}, which engines are free to do"
     )
     if rules and shows.name in rules:
         reason += f"; so {rules[shows.name]}"

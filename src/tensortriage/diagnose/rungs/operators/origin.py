@@ -58,7 +58,7 @@ def nonfinite(inv: Investigation, evidence: Evidence) -> Answer:
             nodes = [node for node in nodes if node in alone] or alone
             seen_in, confidence = "the exploded graph", NONFINITE_BORN_ALONE
     if not nodes:
-        inv.answered(QUESTION, "unknown: not once tensors are marked, nor in any op alone")
+        inv.answered(QUESTION, "unknown: it disappears when tensors are marked, and no op makes it alone")
         return Answer(findings=findings)
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     culprits = [explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes]
@@ -97,7 +97,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
     how = provenance(inv, evidence, nodes, spec=inv.question.target, model=inv.model)
     inv.answered(
         QUESTION,
-        f"in {first.op_type} '{first.name}', but of operands that are wrong already: on golden ones it stays finite",
+        f"in {first.op_type} '{first.name}', but from operands that are wrong already: on golden ones it stays finite",
         origins=[node.name for node in nodes][:20],
         rules={name: each.facts for name, each in how.items()},
     )
@@ -112,7 +112,7 @@ def misled_origins(inv: Investigation, evidence: Evidence, nodes: Sequence[Node]
         verdict = verdict or inv.verdict(
             VerdictKind.NON_FINITE,
             NONFINITE_UNBLAMED,
-            f"{where}, of operands that are off already; no op is wrong by itself",
+            f"{where}, from operands that are wrong already; no op is wrong by itself",
             culprits=[explain(inv, node, evidence.feed, evidence.excess, how.get(node.name)) for node in nodes],
             next=following,
         )

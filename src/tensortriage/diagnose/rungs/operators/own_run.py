@@ -23,7 +23,7 @@ from tensortriage.errors import EngineError
 from tensortriage.model.transforms.mark_outputs import inject, select_outputs
 from tensortriage.values.store import MemoryStore
 
-QUESTION = "where does its own run go wrong?"
+QUESTION = "where does the target's own run go wrong?"
 
 
 @rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved", "local"))
@@ -39,7 +39,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     born = _born_wrong(inv, evidence)
     if not born:
-        inv.answered(QUESTION, "at no value that it shows: none is wrong with right operands")
+        inv.answered(QUESTION, "at no value that the engine shows: none is wrong while its operands are right")
         return None
     specs = inv.specs(evidence.feed)
     try:
@@ -54,7 +54,7 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     share = f"injecting {'them' if more else 'it'} explains {explained:.0%} of the output error"
     inv.answered(
         QUESTION,
-        f"at '{first}'{more}: wrong, though what it is made of is right; {share}",
+        f"at '{first}'{more}: wrong, though its operands are right; {share}",
         born={value: list(nodes) for value, nodes in born.items()},
         explained=explained,
     )

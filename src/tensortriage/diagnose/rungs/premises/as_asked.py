@@ -17,7 +17,7 @@ from tensortriage.errors import EngineError
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch, audit
 from tensortriage.values.text import count
 
-QUESTION = "does it run what it was asked to?"
+QUESTION = "does the target run what was asked for?"
 MOST_NAMED = 4
 """Operators that are named; all regions are in `triage inspect plan`."""
 

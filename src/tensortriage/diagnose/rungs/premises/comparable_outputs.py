@@ -21,7 +21,7 @@ from tensortriage.search.statistics.repeats import Rate
 
 SOUND = "is the reference sound?"
 ALLOWED = "how far off may a healthy engine be?"
-ABOVE = "does it fail above the noise floor?"
+ABOVE = "does the target fail above the noise floor?"
 
 
 @rung(SOUND)
@@ -51,7 +51,9 @@ def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
                 culprits=[culprit] if culprit else [],
                 next=[inv.command("inspect data")],
             )
-    state = "hardly: every output is empty or one constant" if is_silent(inv) else "yes: finite, not constant"
+    state = (
+        "not enough to compare: every output is empty or constant" if is_silent(inv) else "yes: finite, not constant"
+    )
     inv.answered(SOUND, state, feeds=len(inv.question.feeds))
     return None
 
@@ -66,7 +68,7 @@ def is_silent(inv: Investigation) -> bool:
     return True
 
 
-@rung("does the reference say anything?")
+@rung("can the reference's outputs prove anything?")
 def says_nothing(inv: Investigation, _: Evidence) -> Verdict | None:
     """Agreement with a reference that is empty or constant proves nothing (disagreement would have)."""
     if not is_silent(inv):

@@ -103,7 +103,7 @@ def _disputed(inv: Investigation, feed: Feed, values: NetworkValues) -> dict[str
 
 
 def _unanswered(inv: Investigation, failure: EngineError) -> Verdict:
-    inv.answered(QUESTION, f"cannot be asked: {failure.message}")
+    inv.answered(QUESTION, f"unknown: {failure.message}")
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"the network cannot be compared with its model: {failure.message}"
     )
@@ -263,7 +263,7 @@ def _reason(nodes: Sequence[Node], dispute: Dispute, made_of: Sequence[NodeOrigi
     off = f"has shape {list(dispute.shape)} in PyTorch" if dispute.shape else f"is off by {say(dispute.error)}"
     said = f"; in PyTorch it is {described}" if described else ""
     what = ", ".join(dict.fromkeys(_plain(origin) for origin in made_of[:_MOST_NODES]))
-    return f"{what} became {listed}{more}, whose result {off}, though all they are made of agrees{said}"
+    return f"{what} became {listed}{more}, whose result {off}, though all their operands agree{said}"
 
 
 def _settings(node: Node) -> str:

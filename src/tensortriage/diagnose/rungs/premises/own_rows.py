@@ -40,7 +40,7 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
     try:
         answers = _answers(inv, claims)
     except (EngineError, UsageError) as error:
-        inv.answered(QUESTION, f"not to be had: {error.message}")
+        inv.answered(QUESTION, f"unknown: {error.message}")
         return None
     broken = [answer for answer in answers if answer.outcome == ClaimOutcome.BROKEN.value]
     not_held = [answer for answer in answers if answer.outcome != ClaimOutcome.HOLDS.value]

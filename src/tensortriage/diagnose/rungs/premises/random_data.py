@@ -31,7 +31,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.random import random_feeds
 from tensortriage.runs.outcome import Outcome
 
-QUESTION = "do random data fail as well?"
+QUESTION = "does the target fail on random data as well?"
 
 
 @rung(QUESTION, reads=("results",))
@@ -43,10 +43,10 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
         feed = made_up(inv, evidence.feed)
         golden = inv.golden_outputs(feed)
     except TriageError as problem:
-        inv.answered(QUESTION, f"not to be had: {problem.message}")
+        inv.answered(QUESTION, f"unknown: {problem.message}")
         return None
     if any(has_nan(golden[name]) for name in golden.names()):
-        inv.answered(QUESTION, "not to be had: the reference itself gives NaN on them")
+        inv.answered(QUESTION, "unknown: the reference itself gives NaN on them")
         return None
     try:
         result = judged(inv, evidence, feed)

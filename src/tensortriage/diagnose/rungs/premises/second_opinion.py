@@ -56,10 +56,14 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         again = (judge(doubting, each.feed, deployed(doubting, each.feed), floors) for each in evidence.results)
         return Answer(findings=Findings(results=tuple(again)), question=doubting.question)
     disputed = [opinion for opinion in views if opinion.disputed]
-    place = f"; they part at '{disputed[0].value}', and nobody else can tell who is right" if disputed else ""
+    place = (
+        f"; they diverge at '{disputed[0].value}', and no other engine can tell which of them is right"
+        if disputed
+        else ""
+    )
     words = (
-        f"output '{first}' of the reference is off by {say(outside[first].error)} from what the model computes, "
-        f"{say(outside[first].limit)} is what healthy engines make of it{place}"
+        f"output '{first}' of the reference differs by {say(outside[first].error)} from what the model computes, "
+        f"a healthy engine stays within {say(outside[first].limit)}{place}"
     )
     inv.answered(QUESTION, f"no: {words}", outputs=list(outside)[:12])
     return inv.verdict(
@@ -73,7 +77,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
 
 def at_the_culprit(inv: Investigation, feed: Feed, value: str) -> Verdict | None:
     """Before a target is blamed for an op: does any other engine agree with the reference there?"""
-    question = "is it the target that is wrong there, or the reference?"
+    question = "is the target wrong there, or the reference?"
     try:
         views = opinions(inv, feed, [value])
     except (EngineError, UsageError) as problem:

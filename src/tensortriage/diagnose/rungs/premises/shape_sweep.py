@@ -99,7 +99,7 @@ def row_of(inv: Investigation, label: str, result: FeedResult) -> ShapeRow:
     return ShapeRow(label, word, output=name, error=error, floor_ratio=ratio)
 
 
-@rung("does it answer at every shape?", reads=("shapes",))
+@rung("does the target run at every shape?", reads=("shapes",))
 def broken_shape(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Return the verdict on the first shape at which the target gives nothing to compare; None when there is none."""
     row = next((row for row in evidence.shapes if row.fails and row.outcome != "wrong"), None)

@@ -90,7 +90,7 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     try:
         outputs = [row for feed in inv.question.feeds for row in _output_rows(inv, targets, feed)]
     except (EngineError, UsageError) as error:
-        inv.answered(AGREE, f"not to be had: {error.message}")
+        inv.answered(AGREE, f"unknown: {error.message}")
         if not _gives_outputs(inv, inv.question.target):
             return None
         return Answer(
@@ -103,7 +103,8 @@ def changed_between(inv: Investigation, _: Evidence) -> Answer | None:
     relation = "no" if worst.parts else "yes"
     inv.answered(
         AGREE,
-        f"{relation}: output '{worst.value}' differs {worst.apart}, healthy is {say(worst.allowed)}; {envelope}",
+        f"{relation}: output '{worst.value}' differs {worst.apart}, a healthy engine stays within "
+        f"{say(worst.allowed)}; {envelope}",
         outputs=outputs,
         outside=outside,
     )
@@ -123,15 +124,15 @@ def _first_change(inv: Investigation, targets: Sequence[EngineSpec], worst: Valu
     """Record and return where the two part first, in results and in plans."""
     row = _first_value(inv, targets) if worst.parts else None
     node = inv.model.graph.producer((row or worst).value)
-    place = "no single value parts once all are shown" if worst.parts else "their outputs agree"
+    place = "no single value differs once all are shown" if worst.parts else "their outputs agree"
     if row is not None and node is not None:
-        place = f"they part first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
+        place = f"they diverge first in '{row.value}' ({node.op_type} '{node.name}'), {row.apart}"
     changes = _plan_changes(inv, targets)
     told = "".join(
         f"; {change.what} of {', '.join(change.nodes[:4])}: {change.before} -> {change.after}"
         for change in _told(changes, node if row else None)
     )
-    plans = told if changes is not None else "; the plans do not tell"
+    plans = told if changes is not None else "; the plans do not show it"
     inv.answered("what changed first?", f"{place}{plans}", value=row, plan=(changes or [])[:20])
     return f"{place}{told}"
 

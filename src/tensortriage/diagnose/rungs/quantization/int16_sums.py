@@ -56,11 +56,11 @@ def saturating_sums(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     explained = 1.0 - (after / before) ** 2 if np.isfinite(after) else 0.0
     first = next(iter(beyond))
+    answer = "no" if is_decisive(explained) else "not in every op, but that does not explain the error"
     inv.answered(
         QUESTION,
-        f"{'no' if is_decisive(explained) else 'not all, but that is not it'}: in '{first}' they reach "
-        f"{beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, target and reference differ by "
-        f"{say(after)} instead of {say(before)}",
+        f"{answer}: in '{first}' they reach {beyond[first].largest:,.0f}; with weights in 7 bits, which always fit, "
+        f"target and reference differ by {say(after)} instead of {say(before)}",
         error=before,
         error_in_7_bits=after,
         sums={name: {"largest": s.largest, "saturated": s.saturated, "error": s.error} for name, s in beyond.items()},

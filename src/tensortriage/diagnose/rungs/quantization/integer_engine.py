@@ -17,7 +17,7 @@ from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import EngineError
 from tensortriage.model.quantization.qdq import integer_biases
 
-QUESTION = "does integer arithmetic explain it?"
+QUESTION = "does integer arithmetic explain the error?"
 
 
 @rung(QUESTION, reads=("results", "in_context"))

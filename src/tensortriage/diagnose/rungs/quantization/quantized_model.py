@@ -1,4 +1,4 @@
-"""Is the target's model the reference's, quantized, and do its quantizers fit the numbers they meet?
+"""Is the target's model the reference's, quantized, and do its quantizers fit the values they quantize?
 
 A model with QuantizeLinear and DequantizeLinear pairs computes something else than the model it was made from, on any
 engine. Three runs of the reference tell why: without its pairs it must be the original (else it is another model); the
@@ -38,7 +38,7 @@ MOST_PAIRS = 12
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizerMisfit:
-    """A quantizer that does not fit its numbers."""
+    """A quantizer that does not fit its values."""
 
     pair: Quantizer
     fit: QuantizerFit
@@ -130,7 +130,7 @@ def guilty_pairs(
         after = output_errors(inv, better, feed)[output]
     explained = max(0.0, 1.0 - (after / before) ** 2) if np.isfinite(before) else float(np.isfinite(after))
     if not is_decisive(explained):
-        known = f"all {count} quantizers fit the numbers they meet"
+        known = f"all {count} quantizers fit the values they quantize"
         if misfits:
             worst = misfits[0].pair.quantize or misfits[0].pair.dequantize
             known = f"{len(misfits)} of {count} quantizers could fit better, '{worst}' most"
@@ -147,7 +147,7 @@ def guilty_pairs(
     first = culprits[0]
     inv.answered(
         QUESTION,
-        f"no: {first.op_type} '{first.node}' does not fit its numbers",
+        f"no: {first.op_type} '{first.node}' does not fit its values",
         error=before,
         calibrated=after,
         explained=explained,
@@ -159,7 +159,7 @@ def guilty_pairs(
     verdict = inv.verdict(
         VerdictKind.QUANTIZATION,
         blamed(explained),
-        f"{first.op_type} '{first.node}'{others} does not fit the numbers it meets: {first.reason}; with "
+        f"{first.op_type} '{first.node}'{others} does not fit the values it quantizes: {first.reason}; with "
         f"{'these' if others else 'it'} calibrated on these inputs {falls}",
         culprits=culprits,
         next=[
@@ -186,7 +186,7 @@ def judged(
 def misfits_of(
     graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> list[QuantizerMisfit]:
-    """Return the quantizers that do not fit the numbers they meet, worst first; unknown numbers fit."""
+    """Return the quantizers that do not fit the values they quantize, worst first; unknown numbers fit."""
     misfits, symmetric = [], are_symmetric(graph, pairs)
     for pair in pairs:
         weight = weights.get(pair.result)
@@ -205,7 +205,7 @@ def misfits_of(
     return sorted(misfits, key=lambda misfit: -misfit.fit.gap_db)
 
 
-@rung("do the quantizers fit the numbers they meet?")
+@rung("do the quantizers fit the values they quantize?")
 def check_quantizers(inv: Investigation, _: Evidence) -> None:
     """Record how the quantizers of a quantized model fit the numbers that the reference gives them.
 
@@ -223,7 +223,7 @@ def check_quantizers(inv: Investigation, _: Evidence) -> None:
         first = misfits[0]
         answer = f"{len(misfits)} of {len(pairs)} do not: '{first.pair.quantize}', {first.fit.words}"
     inv.answered(
-        "do the quantizers fit the numbers they meet?",
+        "do the quantizers fit the values they quantize?",
         answer,
         pairs={misfit.pair.quantize: facts(misfit.fit) for misfit in misfits[:MOST_PAIRS]},
     )

@@ -26,7 +26,7 @@ from tensortriage.errors import EngineError
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
 
-QUESTION = "is it equal from build to build?"
+QUESTION = "are the outputs equal from build to build?"
 AGAIN = "does it fail in every build?"
 
 CHEAP_SECONDS = 5.0

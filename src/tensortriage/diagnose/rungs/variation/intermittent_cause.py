@@ -75,7 +75,7 @@ def _cause(
     alone = _alone(inv, evidence, sum(bad) / len(bad))
     if alone:
         return Cause(f"{differ}; {alone[0].op_type} '{alone[0].node}' is wrong in some: {alone[0].reason}", alone)
-    return Cause(differ or "; the engine does not tell what it runs differently")
+    return Cause(differ or "; the engine does not report what it runs differently")
 
 
 def _region(suspect: Suspect[tuple[str, str]]) -> str:

@@ -59,7 +59,7 @@ def first_to_differ(inv: Investigation, feed: Feed, rate: Rate) -> tuple[Culprit
         if node is not None:
             culprit = Culprit(node.name, node.op_type, value, reason="the first tensor that differs from run to run")
             return culprit, words
-        reason = "none once marked, and none alone"
+        reason = "no tensor differs once all are marked, and no op differs alone"
     return None, reason
 
 

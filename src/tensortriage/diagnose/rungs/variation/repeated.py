@@ -28,7 +28,7 @@ from tensortriage.inputs.feed import Feed
 from tensortriage.search.statistics.repeats import QUICK_RISK, Rate, runs_needed
 from tensortriage.values.store import MemoryStore
 
-QUESTION = "is it equal from run to run?"
+QUESTION = "are the outputs equal from run to run?"
 LEAST_RUNS = 3
 RARE = 0.05
 """Share of runs that a race is looked for in; 59 equal runs exclude it at 95 %."""

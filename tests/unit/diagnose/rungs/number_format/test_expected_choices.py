@@ -7,7 +7,10 @@ from tensortriage.testing import encoder, feed_for
 
 pytestmark = pytest.mark.slow
 
-QUESTIONS = {"expected": "does it err as its hardware is expected to?", "alone": "is any op wrong by itself?"}
+QUESTIONS = {
+    "expected": "is the error what this class of hardware is expected to make?",
+    "alone": "is any op wrong by itself?",
+}
 GPU = "precision=fp16,accumulator=fp16,block=8,hardware=gpu"
 
 

@@ -32,7 +32,7 @@ FEED = {"x": np.random.default_rng(6).normal(size=(64, 48)).astype(np.float32)}
 def test_a_fault_that_the_outputs_would_hide(tmp_path, node, amount):
     target = f"fault:kind=scale,node={node},amount={amount},precision=bf16"
     verdict, _ = ask(tmp_path, model(), FEED, target)
-    assert "inside is +" in step(verdict, "does rounding to bf16 explain it?").answer
+    assert "inside is +" in step(verdict, "does rounding to bf16 explain the error?").answer
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
 
 
@@ -47,4 +47,4 @@ def test_what_the_engine_does_at_most_ops_of_a_kind_is_no_fault_of_one(tmp_path)
 def test_without_a_fault_it_is_rounding(tmp_path):
     verdict, _ = ask(tmp_path, model(), FEED, "emulate:precision=bf16")
     assert verdict.verdict == "rounding", verdict.summary
-    assert "inside" not in step(verdict, "does rounding to bf16 explain it?").answer
+    assert "inside" not in step(verdict, "does rounding to bf16 explain the error?").answer

@@ -33,7 +33,7 @@ def test_a_step_function_on_its_steps(tmp_path, amount, expected):
     target = f"fault:kind=scale,node=mul,amount={amount}"
     verdict, _ = ask(tmp_path, named(STEPS, "mul", "floor"), feed(), target)
     assert verdict.verdict == expected, verdict.summary
-    answer = step(verdict, "is the model that sensitive").answer
+    answer = step(verdict, "does the model amplify").answer
     assert answer.startswith("yes: one unit in the last place of the inputs moves output 'y' by")
     assert ("'scaled' is wrong by itself" in answer) == (expected == "local-fault")
 
@@ -44,7 +44,7 @@ def test_a_model_that_does_not_amplify_excuses_nothing(tmp_path):
     model = named(STEPS.replace("Floor", "Tanh"), "mul", "tanh")
     verdict, _ = ask(tmp_path, model, {**feed(), "x": x}, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "mul")
-    assert step(verdict, "is the model that sensitive").answer.startswith("no")
+    assert step(verdict, "does the model amplify").answer.startswith("no")
 
 
 def test_integer_inputs_are_moved_where_numbers_first_appear(tmp_path):
@@ -74,4 +74,4 @@ def test_a_mask_of_integers_is_exact_and_amplifies_nothing(tmp_path):
     tensors = {"i": np.arange(32, dtype=np.int64) % 8, "m": np.ones((32, 1), np.int64)}
     verdict, _ = ask(tmp_path, model, tensors, "fault:kind=scale,node=neg,amount=1.0005")
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "neg"), verdict.summary
-    assert step(verdict, "is the model that sensitive").answer.startswith("no")
+    assert step(verdict, "does the model amplify").answer.startswith("no")

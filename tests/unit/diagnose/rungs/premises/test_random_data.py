@@ -5,7 +5,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from diagnosing import ask, step
 
-QUESTION = "do random data fail as well?"
+QUESTION = "does the target fail on random data as well?"
 
 
 def diagnosed(tmp_path, hardware):

@@ -57,7 +57,7 @@ def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
     assert verdict.verdict == "local-fault"
     assert verdict.culprits[0].node == asked.node
     answers = {step.question: step.answer for step in verdict.steps}
-    assert answers["is it the target that is wrong there, or the reference?"].startswith("the target: float64")
+    assert answers["is the target wrong there, or the reference?"].startswith("the target: float64")
 
 
 def test_wrong_kernels_of_our_own_blame_nobody_and_hide_nobody(asked, monkeypatch):

@@ -44,7 +44,7 @@ def test_another_target_that_does_not_answer_is_the_one_that_is_looked_into(netw
     )
     verdict, _ = ask(tmp_path, *network, HEALTHY, against=f"script:{tmp_path / 'broken.py'}")
     assert verdict.verdict == "build-failed"
-    assert step(verdict, "do the two targets agree?").answer.startswith("not to be had: ")
+    assert step(verdict, "do the two targets agree?").answer.startswith("unknown: ")
     assert "broken.py gives no outputs" in verdict.summary
 
 
