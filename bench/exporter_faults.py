@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import io
 import os
 import tempfile
@@ -35,7 +36,6 @@ from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import FaultyEngine
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 
-SOURCE = Path(networks.__file__)
 ENGINE = "from tensortriage.testing import FaultyEngine\nclass Engine(FaultyEngine):\n    pass\n"
 Edit = Callable[[onnx.GraphProto], None]
 
@@ -188,10 +188,10 @@ def ask(files: Files, network: str, model: Path, target: str) -> Verdict:
         )
 
 
-def lines_of(code: Sequence[str]) -> set[int]:
-    """Return the lines of the networks' source that hold any of the texts."""
-    lines = SOURCE.read_text().splitlines()
-    return {number for number, line in enumerate(lines, 1) if any(text in line for text in code)}
+def lines_of(fault: Planted) -> set[int]:
+    """Return the lines that the exporter may blame, in the source of the fault's network."""
+    lines = inspect.getsource(inspect.getmodule(getattr(networks, fault.network))).splitlines()
+    return {number for number, line in enumerate(lines, 1) if any(text in line for text in fault.code)}
 
 
 def exporter_faults(files: Files, words: Sequence[str]) -> Iterator[tuple[bool, str]]:
@@ -203,9 +203,9 @@ def exporter_faults(files: Files, words: Sequence[str]) -> Iterator[tuple[bool, 
         verdict = ask(files, fault.network, files.faulty(fault), "onnxruntime:optimization=none")
         origin = verdict.culprits[0].origin if verdict.culprits else None
         module, line = (origin.module, origin.line) if origin else ("-", 0)
-        right = verdict.verdict == "model-changed" and module == fault.module and line in lines_of(fault.code)
+        right = verdict.verdict == "model-changed" and module == fault.module and line in lines_of(fault)
         seconds = time.perf_counter() - started
-        wanted = "" if right else f"; wanted '{fault.module}' at {sorted(lines_of(fault.code))}; {verdict.summary}"
+        wanted = "" if right else f"; wanted '{fault.module}' at {sorted(lines_of(fault))}; {verdict.summary}"
         yield right, f"{fault.network} {fault.word}: {verdict.verdict}, '{module}' line {line}, {seconds:.0f} s{wanted}"
 
 
