@@ -100,7 +100,14 @@ def compare_all(
     keep: Keep | None = None,
     tolerances: Mapping[str, Tolerance] = MappingProxyType({}),
 ) -> Measured:
-    """Measure arrays against stored ones as they arrive, holding none, and judge them while they are at hand."""
+    """Measure arrays against stored ones as they arrive, holding none, and judge them while they are at hand.
+
+    Args:
+        arrays: Name and array of each value, any dtype and shape.
+        base: Stored arrays of these names.
+        keep: Called with each array that has the shape and kind of type of the stored one, and its figures.
+        tolerances: The user's tolerance by the name of a value that it judges.
+    """
     misshapen: dict[str, str] = {}
     pending: dict[str, np.ndarray] = {}
 

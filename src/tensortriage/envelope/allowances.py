@@ -49,6 +49,18 @@ def choice_errors(
 ) -> dict[Freedom, Mapping[str, Metrics]]:
     """Return what each freedom makes of values in a format, against the model evaluated as its types say.
 
+    Args:
+        lab: Where engines are asked.
+        model: The model (whole, or exploded).
+        feed: Its inputs.
+        values: Values to measure, in topological order.
+        freedoms: Freedoms, each taken by itself.
+        precision: The target's format, in which they are taken.
+        what: Said while it takes place.
+
+    Returns:
+        Figures by value name, for each freedom.
+
     Raises:
         EngineError: When the model cannot be evaluated.
     """
@@ -129,6 +141,17 @@ def whole_model(
 
     Sums kept in fp16 are fp16 numbers, of which nothing is left to cut off: engines that do both do so in different
     ops. Such freedoms are evaluated apart, and what they add to the format's own error is added up in quadrature.
+
+    Args:
+        lab: Where engines are asked.
+        model: The whole model.
+        feed: Its inputs.
+        values: Values to measure, in topological order.
+        freedoms: Freedoms, all of which are taken.
+        precision: The target's format.
+
+    Returns:
+        Relative RMS error by value name; inf where an evaluation is not finite.
 
     Raises:
         EngineError: When the model cannot be evaluated.

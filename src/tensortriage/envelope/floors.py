@@ -198,7 +198,12 @@ _TO_INTEGERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLine
 
 
 def jitter(tensors: Mapping[str, np.ndarray], *, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return a copy of a feed with every floating-point element moved by -1, 0 or +1 ulp, reproducibly."""
+    """Return a copy of a feed with every float32 and float64 element moved by -1, 0 or +1 ulp, reproducibly.
+
+    Args:
+        tensors: Arrays by name; those of other types are handed on.
+        seed: Of the random directions.
+    """
     rng = np.random.default_rng(seed)
     moved: dict[str, np.ndarray] = {}
     for name, array in tensors.items():

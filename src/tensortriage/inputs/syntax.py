@@ -90,6 +90,9 @@ def parse_shape(text: str, word: str = "") -> Shape:
     Args:
         text: The shape alone.
         word: What the user wrote, for the message.
+
+    Raises:
+        UsageError: When it is no shape (``shape-malformed``).
     """
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):

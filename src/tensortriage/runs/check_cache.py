@@ -66,7 +66,14 @@ class CheckCache:
             return None
 
     def put(self, key: str, question: str, answer: Any, *, seconds: float) -> None:
-        """Store an answer (a dataclass or JSON-able value)."""
+        """Store an answer.
+
+        Args:
+            key: Digest of all that the answer depends on.
+            question: The question in words, for people who look into the file.
+            answer: A dataclass or JSON-able value.
+            seconds: How long it took.
+        """
         question = question.encode(errors="backslashreplace").decode()  # it may name a file of any bytes
         text = to_json(answer, compact=True)
         row = (key, question, text, seconds, time.time(), _checksum(key, question, text))
@@ -74,7 +81,14 @@ class CheckCache:
             self._db.execute("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def remember(self, key: str, question: str, kind: type[T], ask: Callable[[], T]) -> T:
-        """Return the stored answer, or ask and store it."""
+        """Return the stored answer, or ask and store it.
+
+        Args:
+            key: Digest of all that the answer depends on.
+            question: The question in words.
+            kind: Type of the answer; a stored one that is not of it counts as none.
+            ask: Gives the answer; what it raises goes on, and nothing is stored.
+        """
         known = self.get(key, kind)
         if known is not None:
             self.hits += 1

@@ -157,7 +157,11 @@ def zero_tail(site: Site) -> np.ndarray:
 
 
 def tile_tail(site: Site) -> np.ndarray:
-    """Fill what is left of the last axis behind its last full tile, of the amount (3) wide, from the tile before."""
+    """Fill what is left of the last axis behind its last full tile, of the amount (3) wide, from the tile before.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     width = max(2, int(site.amount_or(3)))
     wrong = site.right.copy()
     length = wrong.shape[-1] if wrong.ndim else 0
@@ -169,14 +173,22 @@ def tile_tail(site: Site) -> np.ndarray:
 
 
 def broadcast(site: Site) -> np.ndarray:
-    """Give all along the first axis the content of the first."""
+    """Give all along the first axis the content of the first.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     if site.right.ndim < 2 or site.right.shape[0] < 2:
         raise unsupported("broadcast", "there is one along the first axis")
     return np.broadcast_to(site.right[:1], site.right.shape)
 
 
 def channels_last(site: Site) -> np.ndarray:
-    """Read the elements in the order of another layout, with the second axis last (NHWC for NCHW)."""
+    """Read the elements in the order of another layout, with the second axis last (NHWC for NCHW).
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     if site.right.ndim < 3:
         raise unsupported("channels-last", "the value has fewer than three axes")
     return np.ascontiguousarray(np.moveaxis(site.right, 1, -1)).reshape(site.right.shape)
@@ -190,7 +202,11 @@ def permute(site: Site) -> np.ndarray:
 
 
 def wrong_axis(site: Site) -> np.ndarray:
-    """Normalise along the axis before the right one; Softmax and LogSoftmax only."""
+    """Normalise along the axis before the right one; Softmax and LogSoftmax only.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     data = site.operands[0]
     if site.op_type not in ("Softmax", "LogSoftmax") or data is None or data.ndim < 2:
         raise unsupported("wrong-axis", f"{site.op_type} is not a Softmax or LogSoftmax of at least two axes")
@@ -203,7 +219,11 @@ def wrong_axis(site: Site) -> np.ndarray:
 
 
 def row(site: Site) -> np.ndarray:
-    """Give the row (second to last axis) of index amount (the last) what the row before it holds."""
+    """Give the row (second to last axis) of index amount (the last) what the row before it holds.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     axis = max(-2, -site.right.ndim)
     if site.right.ndim == 0 or site.right.shape[axis] < 2:
         raise unsupported("row", "there is one row")
@@ -222,7 +242,11 @@ def tile(site: Site) -> np.ndarray:
 
 
 def epsilon(site: Site) -> np.ndarray:
-    """Normalise with the amount (0.1) as epsilon: LayerNormalization, BatchNormalization, or the Add of an epsilon."""
+    """Normalise with the amount (0.1) as epsilon: LayerNormalization, BatchNormalization, or the Add of an epsilon.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     data, given = site.operands[0], site.amount_or(0.1)
     if site.op_type == "Add":
         small = next(
@@ -246,7 +270,11 @@ def epsilon(site: Site) -> np.ndarray:
 
 
 def shape(site: Site) -> np.ndarray:
-    """Lose the first axis of length 1; without one, the last element along the first axis."""
+    """Lose the first axis of length 1; without one, the last element along the first axis.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     if 1 in site.right.shape:
         return np.squeeze(site.right, axis=site.right.shape.index(1))
     if site.right.ndim == 0 or site.right.shape[0] < 2:
@@ -266,7 +294,11 @@ def stale(site: Site) -> np.ndarray:
 
 
 def bf16_accumulate(site: Site) -> np.ndarray:
-    """Round the running sum of a MatMul, Gemm, ReduceSum or ReduceMean to bfloat16 after every amount (1) terms."""
+    """Round the running sum of a MatMul, Gemm, ReduceSum or ReduceMean to bfloat16 after every amount (1) terms.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     step = max(1, int(site.amount_or(1)))
     data = site.operands[0]
     if data is not None and site.op_type == "MatMul" and site.operands[1] is not None:

@@ -31,7 +31,11 @@ def swapped_rows(site: Site) -> np.ndarray:
 
 
 def padding_leak(site: Site) -> np.ndarray:
-    """Give every position of a Softmax the amount (0.02) of weight, hidden ones too; the others lose as much."""
+    """Give every position of a Softmax the amount (0.02) of weight, hidden ones too; the others lose as much.
+
+    Raises:
+        UsageError: When the value or operator cannot have this fault (``fault-unsupported``).
+    """
     if site.op_type != "Softmax":
         raise unsupported("padding-leak", f"{site.op_type} is not a Softmax")
     share = site.amount_or(0.02)

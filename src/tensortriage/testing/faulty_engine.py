@@ -337,7 +337,11 @@ def wrong_value(
 
 
 def misbehave_in_run(fault: Fault) -> None:
-    """Crash, hang or run out of memory, if that is the fault."""
+    """Crash, hang or run out of memory, if that is the fault.
+
+    Raises:
+        EngineOutOfMemory: For the fault ``out-of-memory``.
+    """
     if fault.kind is FaultKind.CRASH:
         os.abort()
     if fault.kind is FaultKind.HANG:

@@ -92,7 +92,11 @@ def load(path: Path, kind: type[T]) -> T:
 
 
 def to_plain(obj: object) -> object:
-    """Return the JSON counterpart of an object: numbers, words, lists and dictionaries alone; see `to_json`."""
+    """Return the JSON counterpart of an object: numbers, words, lists and dictionaries alone; see `to_json`.
+
+    Raises:
+        TypeError: For an object of a type that has no JSON form.
+    """
     kind = type(obj)
     if kind is float:
         return obj if math.isfinite(obj) else _number(obj)  # type: ignore[arg-type]  # a float by its exact type

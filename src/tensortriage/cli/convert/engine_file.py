@@ -22,7 +22,12 @@ ONNX_ONLY = ("opset", "embed_weights", "external_location", "mark", "exclude", "
 
 
 def build_and_show(model: Path, given: ConvertValues, feeding: FeedRequest, *, as_json: bool) -> None:
-    """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it."""
+    """Build an engine, calibrated with the feeds where it needs them; print what was built, and how to repeat it.
+
+    Raises:
+        UsageError: With an option that edits the model (``engine-not-edited``).
+        EngineError: When the engine does not build.
+    """
     values: Mapping[str, object] = given
     if any(values[name] for name in ONNX_ONLY):
         raise UsageError(

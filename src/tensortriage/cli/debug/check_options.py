@@ -172,7 +172,11 @@ def artifact_options(heading: str, default: str, text: str) -> Adds:
 
 
 def check_words() -> list[str] | None:
-    """Return the words of the check of the command that is running; None when there is none."""
+    """Return the words of the check of the command that is running; None when there is none.
+
+    Raises:
+        UsageError: For ``--check`` without a command.
+    """
     words: list[str] | None = click.get_current_context().meta.get("check")
     if words is not None and not words:
         raise click.UsageError("--check needs a command")

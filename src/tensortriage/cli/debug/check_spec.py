@@ -33,7 +33,11 @@ def rules_of(given: CheckValues) -> Rules:
 
 
 def shown_of(given: CheckValues) -> ShownOutput:
-    """Return whose output is shown."""
+    """Return whose output is shown.
+
+    Raises:
+        UsageError: When both options are given.
+    """
     if given["show_output"] and given["hide_fail_output"]:
         raise click.UsageError("--show-output and --hide-fail-output exclude each other")
     if given["show_output"]:

@@ -104,7 +104,11 @@ def reduce_and_show(model: Path, words: Sequence[str] | None, given: ReduceValue
 
 
 def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) -> ReduceRequest:
-    """Return the request that a command line stands for."""
+    """Return the request that a command line stands for.
+
+    Raises:
+        UsageError: When options exclude each other (``reduce-nothing-left``, ...).
+    """
     limits = limits_of(given["timeout"], given["memory_limit"])
     if given["no_reduce_inputs"] and given["no_reduce_outputs"]:
         raise UsageError(
@@ -144,7 +148,11 @@ def request_of(model: Path, words: Sequence[str] | None, given: ReduceValues) ->
 
 
 def shape_source(given: ReduceValues) -> ShapeSource:
-    """Return how shapes become known."""
+    """Return how shapes become known.
+
+    Raises:
+        UsageError: When both options are given.
+    """
     if given["force_fallback_shape_inference"] and given["no_shape_inference"]:
         raise click.UsageError("--force-fallback-shape-inference and --no-shape-inference exclude each other")
     if given["force_fallback_shape_inference"]:

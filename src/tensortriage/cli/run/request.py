@@ -240,6 +240,9 @@ def engines_of(given: RunValues, saved: Sequence[Saved]) -> tuple[EngineSpec | N
     """Return the reference engine (None when saved results are the reference, or nothing is compared) and the targets.
 
     Of Polygraphy-style runners alone ``--onnxrt`` is the reference, else the last one named.
+
+    Raises:
+        UsageError: For a flag of a runner that is not asked for (``flag-without-runner``), or a malformed spec.
     """
     flag = any_given(given)
     if flag and "tensorrt" not in given["runners"]:

@@ -70,7 +70,14 @@ class Scratch(threading.local):
         return buffer
 
     def rows(self, role: str, dtype: np.dtype[Any], count: int, size: int) -> np.ndarray:
-        """Return ``count`` such arrays as the rows of one."""
+        """Return an uninitialised array of shape ``(count, size)``, as `get` does for one row.
+
+        Args:
+            role: What it is used for.
+            dtype: Its type.
+            count: Rows; the same for every call with one role.
+            size: Elements of a row, at most `BLOCK`.
+        """
         key = (role, dtype)
         buffer = self._buffers.get(key)
         if buffer is None:

@@ -77,6 +77,9 @@ class Elsewhere:
             model: ONNX file.
             given: Options of the engine.
             convert: Rewrites a model for a precision that is reached by converting it.
+
+        Raises:
+            BuildFailed: When the provider refuses the model.
         """
         from tensortriage.model.model import Model
 

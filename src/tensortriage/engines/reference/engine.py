@@ -158,7 +158,11 @@ class ReferenceSession:
             return value.astype(self._typed[name], copy=False) if name in self._typed else value
 
     def plan(self) -> Plan | None:
-        """Return one region per node that outputs need, in execution order; computed in float64."""
+        """Return one region per node that outputs need, in execution order; computed in float64.
+
+        Raises:
+            RunFailed: When the session is closed (``session-closed``).
+        """
         if self._program is None:
             raise closed(NAME)
         return Plan(tuple(Region(s.node, (s.node,), s.op_type, "float64", "numpy") for s in self._program.steps))

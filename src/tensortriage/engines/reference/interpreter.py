@@ -94,7 +94,15 @@ class Program:
         steps: Sequence[ProgramStep],
         empty: Sequence[np.ndarray] = (),
     ) -> "Program":
-        """Return the program without steps that no output needs, with what it captures and when values are released."""
+        """Return the program without steps that no output needs, with what it captures and when values are released.
+
+        Args:
+            inputs: Names of what is fed.
+            outputs: Names of what is returned.
+            weights: What gives each weight, by name.
+            steps: The operators in topological order.
+            empty: Per output, an array of its type without rows, for loops without iterations.
+        """
         needed = set(outputs)
         kept: list[ProgramStep] = []
         computed = {name for step in steps for name in step.outputs}

@@ -88,7 +88,12 @@ class TensorRtEngine:
         return Precision.FP32.value if word == MIXED else Precision.parse(word).value
 
     def check(self, options: Mapping[str, str]) -> None:
-        """Ask the worker whether there is a device, and this release has the precision; see `ChecksOptions`."""
+        """Ask the worker whether there is a device, and this release has the precision; see `ChecksOptions`.
+
+        Raises:
+            EngineMissing: When it cannot run here (``device-missing``).
+            UsageError: When the release lacks weak typing in the precision (``typing-unavailable``).
+        """
         settings = read_settings(read_options(options, self.options))
         found = self._features(settings)
         if not found["device"]:

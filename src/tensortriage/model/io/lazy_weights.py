@@ -75,7 +75,11 @@ class WeightFile:
         self._pinned = self.map()
 
     def copy_range(self, offset: int, length: int, target: BinaryIO) -> None:
-        """Append bytes of this file to another one, inside the kernel where it can."""
+        """Append bytes of this file to another one, inside the kernel where it can.
+
+        Raises:
+            ModelError: When the file is shorter than when the model was loaded, or was changed.
+        """
         if self._pinned is not None:
             for start in range(offset, offset + length, _CHUNK):
                 target.write(self._pinned[start : min(start + _CHUNK, offset + length)])

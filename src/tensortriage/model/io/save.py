@@ -238,7 +238,14 @@ def _refer(weight: _Weight, location: str, offset: int) -> None:
 
 
 def refer(message: onnx.TensorProto, location: str, offset: int, nbytes: int) -> None:
-    """Replace the numbers in a message by the place where they are (onnx.proto, TensorProto.external_data)."""
+    """Replace the values in a message by the place where they are (onnx.proto, TensorProto.external_data).
+
+    Args:
+        message: The tensor; it is changed.
+        location: File, relative to the directory of the model.
+        offset: Of the first byte in it.
+        nbytes: Length in bytes.
+    """
     for field in _DATA_FIELDS:
         message.ClearField(field)
     message.data_location = onnx.TensorProto.EXTERNAL

@@ -178,7 +178,11 @@ class CommandSearch:
         self._emulated = 0
 
     def plan(self) -> PrecisionPlan:
-        """Search, and put together what came of it."""
+        """Search, and put together what came of it.
+
+        Raises:
+            NotPrecisionError: When the check fails with every node in fp32, too (``precision-not-the-cause``).
+        """
         found: Influences | None = None
         kept: list[str] = []
         if not self._enough(()):

@@ -109,7 +109,14 @@ class Checker:
         return ruling
 
     def sort(self, verdict: str, iteration: int, *, label: str = "", folder: Path | None = None) -> None:
-        """Sort the artifacts of a check; ``verdict`` as `verdict_word` gives it."""
+        """Sort the artifacts of a check into the folder of its verdict.
+
+        Args:
+            verdict: Word of `verdict_word`.
+            iteration: Number of the check.
+            label: Phase of the search, for the names of artifacts.
+            folder: Where the check ran; None for the current directory.
+        """
         suffix = f"N{iteration}" + (f"_{label}" if label else "")
         self.spec.artifacts.sort(verdict, suffix, beside=folder)
 

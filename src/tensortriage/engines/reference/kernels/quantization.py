@@ -26,7 +26,19 @@ def quantize(
     saturate: bool = True,
     arithmetic: Arithmetic = EXACT,
 ) -> np.ndarray:
-    """Return x / scale + zero, rounded to nearest even and brought into the range of an integer or float8 type."""
+    """Return ``saturate(round(x / scale) + zero)``, ties rounded to even (ONNX operator QuantizeLinear).
+
+    Args:
+        x: Floating-point array.
+        scale: Positive scales that broadcast over x.
+        zero: Zero points likewise; None for 0. Not used for float8.
+        to: An integer or float8 type.
+        saturate: For float8, whether values out of range become the largest one instead of NaN or infinity.
+        arithmetic: How the quotient is computed: exactly, or in float32 as engines do.
+
+    Returns:
+        An array of x's shape, as `convert` returns the type.
+    """
     scaled = x.astype(np.float64) / scale
     if arithmetic.sums.accumulator is not None:
         scaled = _in_float32(x, scale, scaled, zero, arithmetic.amplify)
