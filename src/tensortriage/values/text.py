@@ -1,6 +1,7 @@
 """Numbers and long names made short for people's eyes."""
 
 import math
+from collections.abc import Sequence
 
 _ELLIPSIS = "…"
 
@@ -84,6 +85,11 @@ def duration(seconds: float) -> str:
 def count(number: int, noun: str) -> str:
     """Return ``1 check``, ``3 checks``, ``12,345 nodes``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def enumeration(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: ``a``, ``a and b``, ``a, b and c``; empty without any."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def shape(dims: tuple[int, ...]) -> str:

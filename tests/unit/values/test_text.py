@@ -55,3 +55,10 @@ def test_ratios_levels_counts_and_shapes() -> None:
     assert text.count(12345, "node") == "12,345 nodes"
     assert text.shape((1, 128)) == "[1, 128]"
     assert text.shape(()) == "scalar"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [((), ""), (("a",), "a"), (("a", "b"), "a and b"), (("a", "b", "c"), "a, b and c")]
+)
+def test_a_list_in_a_sentence(words, expected):
+    assert text.enumeration(words) == expected

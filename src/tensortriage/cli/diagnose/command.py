@@ -46,7 +46,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     default="",
     metavar="ENGINE",
     heading="Engines",
-    help="A second version, precision or engine: where do the two part first, and which of them is wrong?",
+    help="A second version, precision or engine: where do the two diverge first, and which of them is wrong?",
 )
 @reference_option("Engines")
 @option(

@@ -25,6 +25,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.lab import FLOAT64
 from tensortriage.values.dtype import DType
 from tensortriage.values.store import TensorStore
+from tensortriage.values.text import enumeration
 
 MOST_NODES = 4
 """Origins whose operands are looked at."""
@@ -63,8 +64,8 @@ class Provenance:
         known = {"the reference": self.reference_too, "float64": self.float64_too}
         makes = [who for who, too in known.items() if too]
         stays = [who for who, too in known.items() if too is False]
-        parts = [f"{' and '.join(makes)} make{'s' * (len(makes) == 1)} it too of the same operands"] if makes else []
-        parts += [f"{' and '.join(stays)} stay{'s' * (len(stays) == 1)} finite on the same operands"] if stays else []
+        parts = [f"{enumeration(makes)} make{'s' * (len(makes) == 1)} it too of the same operands"] if makes else []
+        parts += [f"{enumeration(stays)} stay{'s' * (len(stays) == 1)} finite on the same operands"] if stays else []
         return "; " + ", ".join(parts) if parts else ""
 
     @property

@@ -87,10 +87,11 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     ranked = sorted(weights.alone, key=lambda value: (-weights.alone[value], -ratios[value]))
     largest = weights.alone[ranked[0]] if ranked else 0.0
     named = [value for value in ranked if largest > 0.0 and counts(weights.alone[value], largest)]
+    exceeding = "exceeds its" if len(above) == 1 else "exceed their"
     inv.answered(
         question,
-        f"{len(above)} of {len(local.metrics)} ops exceed their floor; injecting the {len(named)} that matter explains "
-        f"{weights.explained:.0%} of the output error"
+        f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; injecting "
+        f"the {len(named)} that matter{'s' * (len(named) == 1)} explains {weights.explained:.0%} of the output error"
         + (f" where results are rounded to {inv.precision.value}" if weights.rounded else ""),
         suspects={value: ratios[value] for value in list(ratios)[:12]},
         influence={value: weights.alone[value] for value in ranked[:12]},

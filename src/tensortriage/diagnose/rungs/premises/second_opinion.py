@@ -22,6 +22,7 @@ from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.values.text import enumeration
 
 QUESTION = "is the reference what the model computes?"
 MOST_DOUBTED = 8
@@ -91,7 +92,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str) -> Verdict | None
     agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
     inv.answered(
         question,
-        f"the target: {' and '.join(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
+        f"the target: {enumeration(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
         if agreeing
         else "unknown: no other engine agrees with either",
         errors={name: opinion.error(name, REFERENCE) for name in opinion.results if name != REFERENCE},
@@ -135,7 +136,7 @@ def culprit_of(inv: Investigation, opinion: Opinion) -> Culprit:
     assert node is not None
     against = opinion.against or (FLOAT64,)
     error = opinion.error(REFERENCE, against[0])
-    agreeing = f"{', '.join(against[:-1])} and {against[-1]} agree" if len(against) > 1 else f"{against[0]} disagrees"
+    agreeing = f"{enumeration(against)} agree" if len(against) > 1 else f"{against[0]} disagrees"
     return Culprit(
         node.name,
         node.op_type,
