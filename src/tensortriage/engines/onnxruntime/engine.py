@@ -235,9 +235,6 @@ class OnnxRuntimeSession:
 
         Costs one more build: ONNX Runtime tells its optimized graph only by writing it to a file. None for a model that
         is in no file.
-
-        Raises:
-            RunFailed: When the session is closed (``session-closed``).
         """
         if self._session is None:
             raise closed(NAME)
