@@ -81,7 +81,7 @@ def diagnosed(model: Path, target: str) -> dict:  # type: ignore[type-arg] # as 
         words = ("diagnose", model, "--inputs", model.with_suffix(".npz"), "--target", target, "--json")
         command = [sys.executable, "-m", "tensortriage", *map(str, words), "--case", f"{folder}/case"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout)["verdict"]
 
 
 if __name__ == "__main__":
