@@ -4,7 +4,7 @@ Needs Ray (`pip install ray`). Four questions: checks that sleep half a second, 
 with such a check and with an engine, against one process; `debug precision` likewise; a matrix of 40 cells of
 `triage batch`; and a node that is killed in mid-search, of a cluster of two nodes on this machine.
 
-    python bench/cluster.py [FOLDER]
+    python bench/cluster.py [PART...]    e.g. matrix
 """
 
 import json
@@ -64,11 +64,13 @@ def seconds_of(executor, checks):
         executor.submit(OracleQuestion((number,), 0))
     left = checks
     while left:
-        left -= len(executor.wait())
+        answers = executor.wait()
+        assert all(answer.verdict is not None for _, answer in answers), answers
+        left -= len(answers)
     return time.perf_counter() - started
 
 
-def checks_that_sleep(workers=8, checks=64):
+def checks_that_sleep(_, workers=8, checks=64):
     alone = seconds_of(InProcess(sleeping), 8) / 8 * checks
     with open_cluster(ClusterSpec.parse(f"local:{workers}")) as found:
         shared = found.share(made, None)
@@ -193,13 +195,13 @@ def node_killed(folder):
 
 def main():
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    checks_that_sleep()
-    with tempfile.TemporaryDirectory() as made_here:
-        folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(made_here)
-        for part in (reduce_by_command, reduce_by_engine, precision_by_command, node_killed, matrix):
-            place = folder / part.__name__
-            place.mkdir(parents=True)
-            part(place)
+    parts = [checks_that_sleep, reduce_by_command, reduce_by_engine, precision_by_command, node_killed, matrix]
+    with tempfile.TemporaryDirectory() as folder:
+        for part in parts:
+            if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
+                place = Path(folder) / part.__name__
+                place.mkdir()
+                part(place)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,18 @@ exit 0
 """
 
 
+TYPED = """
+import sys
+import onnx
+
+graph = onnx.shape_inference.infer_shapes(onnx.load("polygraphy_debug.onnx")).graph
+types = {info.name: info.type.tensor_type.elem_type for info in (*graph.value_info, *graph.output)}
+wide = {node.name for node in graph.node if types.get(node.output[0]) == 1}
+sys.exit(0 if {"op_2", "op_5"} <= wide else 1)
+"""
+"""Passes while two nodes compute in float32."""
+
+
 def triage(*words, cwd, env=None):
     command = [sys.executable, "-m", "tensortriage", *map(str, words)]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
@@ -93,6 +105,18 @@ def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):
             results.append([(cell["name"], cell["outcome"], cell["ending"]["summary"]) for cell in cells])
         assert len(results[0]) == 6
         assert results[0] == results[1]
+
+        (tmp_path / "typed.py").write_text(TYPED)
+        chain(8, "Tanh").save(tmp_path / "tanh.onnx")
+        plans = []
+        for name, words in (("plain", ()), ("spread", ("--cluster", "auto"))):
+            done = triage("debug", "precision", "tanh.onnx", "-o", f"{name}.onnx", "--case", name, "--json", "--fp16",
+                          *words, "--check", sys.executable, "typed.py", cwd=tmp_path, env=env)  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            plan = json.loads(done.stdout)
+            plans.append((plan["kept"], plan["checks"], (tmp_path / f"{name}.onnx").read_bytes()))
+        assert plans[0] == plans[1]
+        assert plans[0][0] == ["op_2", "op_5"]
 
         missing = triage("batch", "batch.yaml", "--case", "no", "--cluster", "auto,tag=jetson", cwd=tmp_path, env=env)
         assert missing.returncode == 2

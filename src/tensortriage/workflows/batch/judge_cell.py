@@ -122,6 +122,9 @@ def _said(data: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _run_words(data: Mapping[str, Any]) -> str:
+    failed = [f"{name}: {ended['message']}" for name, ended in data["outcomes"].items() if ended["kind"] != "ok"]
+    if failed:
+        return failed[0]
     rows = [row for found in data["comparisons"] for row in found["comparison"]["rows"]]
     outside = [row for row in rows if not row["judgement"]["within"]]
     figures = [float(row["figure"]) for row in outside or rows if row["figure"] is not None]

@@ -61,12 +61,17 @@ def row(*, within, figure):
         (
             {
                 "format": "tensortriage.run/1",
+                "outcomes": {"x": {"kind": "ok", "message": ""}},
                 "comparisons": [
                     {"comparison": {"rows": [row(within=True, figure=9.0), row(within=False, figure="NaN")]}},
                     {"comparison": {"rows": [row(within=False, figure=0.5)]}},
                 ],
             },
             ("", "2 of 3 tensors outside the limit, largest figure nan", ""),
+        ),
+        (
+            {"format": "tensortriage.run/1", "comparisons": [], "outcomes": {"x": {"kind": "hang", "message": "slow"}}},
+            ("", "x: slow", ""),
         ),
         ({"format": "tensortriage.lint/1", "findings": [{"severity": "hint"}] * 2}, ("", "2 hints", "")),
         ({"format": "tensortriage.lint/1", "findings": []}, ("", "no findings", "")),
