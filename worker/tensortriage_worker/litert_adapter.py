@@ -30,7 +30,7 @@ _REPORT = "_tensor_correspondence_report.json"
 _OBSERVED = ("direct", "rewritten")
 _CHANNELS_LAST = frozenset({
     "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MAX_POOL_2D", "AVERAGE_POOL_2D", "L2_POOL_2D", "CONV_3D",
-    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
+    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "LOCAL_RESPONSE_NORMALIZATION",
 })  # fmt: skip
 _LAYOUTS = frozenset({"TRANSPOSE", "RESHAPE", "FULLY_CONNECTED", "BATCH_MATMUL", "GATHER", "CONCATENATION", "PACK"})
 """Operators behind which channels are where the converter put them on purpose."""
