@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tensortriage.compare.comparison import Comparison
 from tensortriage.compare.cuts import Cuts
+from tensortriage.compare.task_metric import TaskComparison
 from tensortriage.errors import DataError
 from tensortriage.runs.outcome import Outcome
 
@@ -65,6 +66,7 @@ class CompareResult:
         comparisons: One per target and feed.
         invalid: NaN and Inf found, when validation was asked for.
         task_metrics: Participant to the mean of the task metric over the feeds.
+        task_comparisons: The same of each target against the reference, sample by sample.
         outcomes: Participant to how its builds and runs ended.
         builds: Models compiled.
         checks: Runs made.
@@ -93,6 +95,7 @@ class CompareResult:
     disagreements: tuple[Disagreement, ...] = ()
     unjudged: str = ""
     cuts: Cuts | None = None
+    task_comparisons: tuple[TaskComparison, ...] = ()
     format: str = RUN_FORMAT
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import is_too_coarse
 from tensortriage.compare.run_result import CompareResult, FeedComparison
 from tensortriage.report.terminal.stream import StreamConsole
+from tensortriage.report.terminal.task_text import task_lines
 from tensortriage.values.printable import printable
 from tensortriage.values.serial import to_json
 from tensortriage.values.text import magnitude, shorten, times
@@ -57,6 +58,9 @@ def show(result: CompareResult, stream: TextIO) -> None:
         console.print(f"built as: {printable(command)}", soft_wrap=True)
     for name, score in result.task_metrics.items():
         console.print(f"task metric of {name}: {score:.6g}", soft_wrap=True)
+    for compared in result.task_comparisons:
+        for line in task_lines(compared):
+            console.print(printable(line), soft_wrap=True, highlight=False)
     console.print(Text(closing(result), style="green" if result.passed else "red"), soft_wrap=True)
 
 

@@ -36,6 +36,7 @@ from tensortriage.workflows.comparison.pairing import check_compatible, paired
 from tensortriage.workflows.comparison.participants import Live, Participant, flat, numbered, same
 from tensortriage.workflows.comparison.reference_judge import ReferenceJudge
 from tensortriage.workflows.comparison.saved_only import SavedComparison
+from tensortriage.workflows.comparison.task_scores import TaskScores
 
 T = TypeVar("T")
 
@@ -103,7 +104,7 @@ class _Comparing:
         self.rows: dict[tuple[str, str], list[Row]] = {}
         self.unmatched: dict[tuple[str, str], list[str]] = {}
         self.paired: dict[tuple[str, str], dict[str, str]] = {}
-        self.scores: dict[str, list[float]] = {}
+        self.scores = TaskScores()
         self.seen: dict[str, str] = {}
         self.uncontrolled: list[tuple[Participant, Feed, Arrays]] = []
         self.judge = ReferenceJudge(self.model, tolerances=request.tolerances, folder=workspace.folder)
@@ -218,7 +219,7 @@ class _Comparing:
         if self.record is not None:
             self.record(participant.name, number, outputs)
         if self.request.metric is not None:
-            self.scores.setdefault(participant.name, []).append(self.request.metric(outputs, feed.tensors))
+            self.scores.add(participant.name, feed, outputs, self.request.metric(outputs, feed.tensors))
         return self.request.postprocess(outputs) if self.request.postprocess else outputs
 
     def _control(self, moved: dict[str, bool] | None) -> None:
@@ -343,7 +344,8 @@ class _Comparing:
             comparisons=comparisons,
             invalid=tuple(self.invalid),
             outcomes=dict(self.outcomes),
-            task_metrics={who: sum(scores) / len(scores) for who, scores in self.scores.items()},
+            task_metrics=self.scores.means,
+            task_comparisons=self.scores.compared(name, [target.name for target in self.targets]),
             builds=self.tally.builds,
             checks=self.tally.checks,
             build_seconds=round(self.tally.build_seconds, 3),

@@ -1,0 +1,162 @@
+"""What a task metric says of a target over many samples: how much it loses, how sure that is, and on which samples.
+
+Both engines see the same samples, so that differences are paired: what makes a sample hard for both cancels. The
+interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13). Where
+no sample differs there is nothing to draw from; then the share of samples that may differ is bounded by Wilson's score
+interval (1927) for none of n.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+"""Draws of the bootstrap: the ends of a 95 % interval then vary by less than a tenth of its width."""
+AT_ONCE = 1 << 20
+"""Numbers drawn at once, which bounds memory."""
+_NORMAL = 1.959964
+"""Quantile of the normal distribution for `CONFIDENCE`, two-sided."""
+MOST_WORST = 8
+"""Samples that are listed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SampleScore:
+    """One sample on reference and target.
+
+    Attributes:
+        feed: Its name.
+        reference: The metric of the reference.
+        target: The metric of the target.
+        label: The reference's largest score, as an index, row by row; empty where the first output is no scores.
+        other: The target's.
+        margin: Lead of the reference's largest score over its second, the smallest of all rows; None without scores.
+        largest_input: Largest magnitude of any floating-point input.
+        shape: Shape of the largest input.
+    """
+
+    feed: str
+    reference: float
+    target: float
+    label: tuple[int, ...] = ()
+    other: tuple[int, ...] = ()
+    margin: float | None = None
+    largest_input: float = 0.0
+    shape: tuple[int, ...] = ()
+
+    @property
+    def lost(self) -> float:
+        """How much worse the target is; below 0 where it is better."""
+        return self.reference - self.target
+
+    @property
+    def flips(self) -> bool:
+        """Whether another class wins."""
+        return self.label != self.other
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskComparison:
+    """A task metric over all samples, target against reference.
+
+    Attributes:
+        target: Name of the target.
+        samples: How many there are.
+        difference: Mean of target less reference: below 0 the target is worse.
+        low: Lower end of its 95 % interval; None where it is not known (one sample, or none that differs).
+        high: Upper end.
+        differing_at_most: Where no sample differs, the largest share that may, with 95 % confidence; else None.
+        worse: Samples on which the target is worse.
+        better: Samples on which it is better.
+        flips: Samples on which another class wins; None where the first output is no scores.
+        worst: The samples that lose most, those that flip first, `MOST_WORST` at most.
+        common: What samples that lose or flip have in common, in words.
+    """
+
+    target: str
+    samples: int
+    difference: float
+    low: float | None
+    high: float | None
+    differing_at_most: float | None
+    worse: int
+    better: int
+    flips: int | None
+    worst: tuple[SampleScore, ...]
+    common: tuple[str, ...]
+
+
+def compare_scores(target: str, samples: Sequence[SampleScore]) -> TaskComparison:
+    """Compare the metric of a target over samples, at least one, with the reference's."""
+    differences = np.array([sample.target - sample.reference for sample in samples])
+    differs = bool(np.any(differences != 0.0))
+    low, high = interval(differences) if differs and len(samples) > 1 else (None, None)
+    bad = [sample for sample in samples if sample.lost > 0 or sample.flips]
+    worst = sorted(bad, key=lambda sample: (-sample.lost, not sample.flips, sample.margin or 0.0))
+    return TaskComparison(
+        target,
+        len(samples),
+        float(differences.mean()),
+        low,
+        high,
+        None if differs else none_of(len(samples)),
+        int((differences < 0).sum()),
+        int((differences > 0).sum()),
+        sum(sample.flips for sample in samples) if any(sample.label for sample in samples) else None,
+        tuple(worst[:MOST_WORST]),
+        _common(bad, [sample for sample in samples if sample not in bad]),
+    )
+
+
+def interval(differences: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of paired differences, by the percentile bootstrap.
+
+    Args:
+        differences: Of single samples, finite, ``[n]``.
+        seed: Of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    count = len(differences)
+    rows = max(1, AT_ONCE // count)
+    parts = [min(rows, RESAMPLES - start) for start in range(0, RESAMPLES, rows)]
+    means = np.concatenate([differences[rng.integers(0, count, (part, count))].mean(axis=1) for part in parts])
+    tail = 100.0 * (1.0 - CONFIDENCE) / 2.0
+    low, high = np.percentile(means, [tail, 100.0 - tail])
+    return float(low), float(high)
+
+
+def none_of(count: int) -> float:
+    """Return the upper end of Wilson's 95 % interval for a share that was seen in none of so many samples."""
+    return _NORMAL**2 / (count + _NORMAL**2)
+
+
+def _common(bad: Sequence[SampleScore], good: Sequence[SampleScore]) -> tuple[str, ...]:
+    """Say what tells the bad samples from the others: medians that differ by a factor of two, one label, one shape."""
+    if len(bad) < 2 or len(good) < 2:
+        return ()
+    told = []
+    traits: tuple[tuple[str, Callable[[SampleScore], float | None]], ...] = (
+        ("margin", lambda sample: sample.margin),
+        ("largest input", lambda sample: sample.largest_input),
+    )
+    for word, trait in traits:
+        ours, theirs = (_median([trait(sample) for sample in part]) for part in (bad, good))
+        if ours is not None and theirs is not None and (ours > 2 * theirs or theirs > 2 * ours):
+            told.append(f"median {word} {ours:.3g}, of the others {theirs:.3g}")
+    for word, values, all_values in (
+        ("label", [s.label for s in bad], [s.label for s in good]),
+        ("shape", [s.shape for s in bad], [s.shape for s in good]),
+    ):
+        most = max(set(values), key=values.count)
+        share, usual = values.count(most) / len(values), all_values.count(most) / len(all_values)
+        if most and share > 0.5 and share > 2 * usual:
+            told.append(f"{word} {list(most)} in {share:.0%} of them, in {usual:.0%} of the others")
+    return tuple(told)
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return float(np.median(known)) if known else None
