@@ -2,7 +2,7 @@
 
     python bench/beyond_memory.py [--blocks 24] [--gb 12] [--limit 6G] [--directory DIR] [--commands [WORD ...]]
 
-The model is generated: so many blocks of 26 nodes (attention with one head, a GELU written out), random float32 weights
+The model is generated: so many blocks of 25 nodes (attention with one head, a GELU written out), random float32 weights
 in one data file. The target is ONNX Runtime with a fault planted in one node of one block. Each command runs under
 `--memory-limit`, and again the kernel refuses what is beyond it (`RLIMIT_DATA`: memory of each process that is its own;
 files that are mapped to be read do not count). That counts what is reserved, too, which for stacks, arenas and buffers
@@ -11,7 +11,6 @@ processes of the command together. With --commands: those that look into, cut an
 """
 
 import argparse
-import os
 import resource
 import shlex
 import subprocess
@@ -104,16 +103,23 @@ def _weight(
     return tensor
 
 
-def anonymous_bytes(group: int) -> int:
-    """Return the anonymous memory of all processes of a session (proc(5): RssAnon; the session in /proc/PID/stat)."""
-    total = 0
+def anonymous_bytes(ancestor: int) -> int:
+    """Return the anonymous memory of a process and all that it started (proc(5): RssAnon and PPid)."""
+    sizes, parents = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if os.getsid(int(folder.name)) == group:
-                lines = (folder / "status").read_text().splitlines()
-                total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon:"))
+            lines = (line.split() for line in (folder / "status").read_text().splitlines())
         except OSError:
             continue
+        told = {words[0]: words[1] for words in lines if len(words) > 1}
+        sizes[int(folder.name)] = int(told.get("RssAnon:", 0)) << 10
+        parents[int(folder.name)] = int(told["PPid:"])
+    total = 0
+    for process, size in sizes.items():
+        above = process
+        while above not in (0, ancestor):
+            above = parents.get(above, 0)
+        total += size if above == ancestor else 0
     return total
 
 
@@ -153,6 +159,8 @@ def main() -> None:
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--commands", nargs="*", metavar="WORD")
     parser.add_argument("--no-rlimit", action="store_true", help="leave the limit to --memory-limit alone")
+    parser.add_argument("--sparse", action="store_true", help="weights of zeros that take no room on disk")
+    parser.add_argument("--only", choices=("run", "diagnose"), help="one of the two")
     parser.add_argument("--unlimited", action="store_true", help="run as a whole, to see what that takes")
     given = parser.parse_args()
     compile_packages()
@@ -162,7 +170,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.directory) as name:
         folder = Path(name)
         started = time.perf_counter()
-        decoder(folder, blocks=given.blocks, width=width)
+        decoder(folder, blocks=given.blocks, width=width, sparse=given.sparse)
         size = (folder / "decoder.bin").stat().st_size
         print(
             f"{given.blocks} blocks of width {width}, {size / 1e9:.2f} GB, "
@@ -175,6 +183,7 @@ def main() -> None:
             ["run", "decoder.onnx", "--onnx-outputs", "mark", "all", "--target", target, *bound],
             ["diagnose", "decoder.onnx", "--target", target, "--case", "case", *bound],
         ]
+        lines = [words for words in lines if given.only in (None, words[0])]
         if given.commands is not None:
             texts = filter(None, map(str.strip, COMMANDS.splitlines()))
             lines = [shlex.split(t) for t in texts if not given.commands or any(word in t for word in given.commands)]
