@@ -38,7 +38,7 @@ from tensortriage.values.dtype import Precision
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 
 NO_FAULT = (VerdictKind.MATCH, VerdictKind.ROUNDING, VerdictKind.INPUT_SENSITIVE, VerdictKind.INCONCLUSIVE)
-"""Verdicts on a block after which the next one is looked into."""
+"""Verdicts on a block after which the next one is looked into; the later the word, the more it says of the whole."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,12 +108,17 @@ class BlockDiagnosis:
             record.add(self._cut_step(compared, time.perf_counter() - started, tally))
             suspects = sorted((one for one in compared if not one.within), key=lambda one: (-one.ratio, one.number))
             looked_into = suspects or [max(compared, key=lambda one: one.ratio)]
+            found: list[tuple[BlockFigure, Verdict]] = []
             for one in looked_into:
                 verdict = self._diagnosed(walk, one)
                 if verdict.kind not in NO_FAULT:
                     verdict = self._as_far_as_it_reaches(walk, one, verdict, record, tally)
+                found.append((one, verdict))
                 if verdict.kind not in NO_FAULT:
                     break
+            one, verdict = weightiest(found)
+            if one is not found[-1][0]:
+                self._diagnosed(walk, one)  # remembered answers; the case is to hold the figures of this block
         cost = Cost(
             round(time.perf_counter() - started, 3),
             tally.builds + verdict.cost.builds,
@@ -212,3 +217,11 @@ class BlockDiagnosis:
         if not suspects:
             return f"all {count} blocks are within their limits; of the nearest, block {one.number}: {verdict.summary}"
         return f"in block {one.number} of {count}, run by itself: {verdict.summary}"
+
+
+def weightiest(found: Sequence[tuple[BlockFigure, Verdict]]) -> tuple[BlockFigure, Verdict]:
+    """Return the block and verdict that stand for the whole: a fault, else what is not known, else the most explained.
+
+    A block that could not be explained is not outweighed by another that could.
+    """
+    return max(found, key=lambda one: NO_FAULT.index(one[1].kind) if one[1].kind in NO_FAULT else len(NO_FAULT))
