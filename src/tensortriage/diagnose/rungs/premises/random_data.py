@@ -17,6 +17,7 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
+from tensortriage.diagnose.rungs.quantization.integer_engine import against_integers
 from tensortriage.diagnose.rungs.quantization.left_out import pairs_left_out
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
@@ -59,6 +60,9 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
         inv.answered(QUESTION, "no: they pass too", feed=feed.name, relative_error=dict(result.errors))
         return None
     name, error, ratio = result.worst
+    if explained_by_integers(inv, result):
+        inv.answered(QUESTION, f"no: integer arithmetic explains their error, {say(error)}", feed=feed.name)
+        return None
     left_out = pairs_left_out(inv, feed, result)
     why = f"; {left_out.sentence}" if left_out else ""
     inv.answered(
@@ -73,6 +77,14 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     )
     explained = f"{why}: without them its output is right, error {say(left_out.error)}" if left_out else ""
     return sensitive(inv, f"output '{name}' has relative error {say(error)}{explained}")
+
+
+def explained_by_integers(inv: Investigation, result: FeedResult) -> bool:
+    """Say whether the outputs of a quantized model fail by no more than biases in int32 predict."""
+    with contextlib.suppress(EngineError):
+        integers = against_integers(inv, result)
+        return integers is not None and not integers.beyond
+    return False
 
 
 def made_up(inv: Investigation, like: Feed) -> Feed:

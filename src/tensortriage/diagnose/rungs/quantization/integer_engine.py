@@ -6,9 +6,13 @@ other side, one step away, which is a hundred thousand times the fp32 floor and 
 the model and run on the reference: a prediction, judged as that of rounding is.
 """
 
+import dataclasses
+from collections.abc import Mapping, Sequence
+
 from tensortriage.compare.judgement.relative_error import say, say_gap
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.outputs import FeedResult
 from tensortriage.diagnose.rungs.quantization.quantized_model import output_errors
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
@@ -20,6 +24,45 @@ from tensortriage.model.quantization.qdq import integer_biases
 QUESTION = "does integer arithmetic explain the error?"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Integers:
+    """What biases in int32 predict of the outputs that fail.
+
+    Attributes:
+        predicted: Relative error that they make, by output.
+        gaps: Measured against predicted error in dB, by output that fails.
+        beyond: Outputs that fail by more.
+    """
+
+    predicted: Mapping[str, float]
+    gaps: Mapping[str, float]
+    beyond: Sequence[str]
+
+    @property
+    def worst(self) -> str:
+        """The failing output that is farthest above its prediction."""
+        return max(self.gaps, key=lambda name: self.gaps[name])
+
+
+def against_integers(inv: Investigation, result: FeedResult) -> Integers | None:
+    """Compare outputs that fail with what biases in int32 predict; None for a model that is not quantized.
+
+    Raises:
+        EngineError: When the reference cannot run the model with such biases.
+    """
+    model = integer_biases(inv.model)
+    if model is None:
+        return None
+    predicted = output_errors(inv, model, result.feed)
+    gaps = {
+        name: prediction_gap_db(result.metrics[name], result.errors[name], predicted.get(name, 0.0))
+        for name, within in result.within.items()
+        if not within
+    }
+    beyond = [name for name, gap in gaps.items() if not within_prediction(gap, result.metrics[name].count)]
+    return Integers(predicted, gaps, beyond)
+
+
 @rung(QUESTION, reads=("results", "in_context"))
 def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Is the error of a quantized model no larger than int32 biases predict?
@@ -27,35 +70,31 @@ def integer_arithmetic(inv: Investigation, evidence: Evidence) -> Verdict | None
     Not asked where a layer holds a NaN or Inf of the target's own: a quantizer makes a number of it again, and the
     outputs may then be off by no more than biases explain.
     """
-    hidden = any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values())
-    model = None if hidden else integer_biases(inv.model)
-    if model is None:
+    if any(figure.nonfinite_mismatch for figure in (evidence.in_context or {}).values()):
         return None
+    worst = evidence.worst
     try:
-        predicted = output_errors(inv, model, evidence.feed)
+        integers = against_integers(inv, worst)
     except EngineError as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
         return None
-    worst = evidence.worst
-    failing = [name for name, within in worst.within.items() if not within]
-    gaps = {
-        name: prediction_gap_db(worst.metrics[name], worst.errors[name], predicted.get(name, 0.0)) for name in failing
-    }
-    beyond = [name for name in failing if not within_prediction(gaps[name], worst.metrics[name].count)]
-    name = max(failing, key=lambda each: gaps[each])
+    if integers is None:
+        return None
+    name = integers.worst
+    gap = say_gap(integers.gaps[name])
     inv.answered(
         QUESTION,
-        f"{'no' if beyond else 'yes'}: output '{name}' is {say_gap(gaps[name])} against biases in int32",
-        gap_db=gaps,
-        predicted_error=predicted,
+        f"{'no' if integers.beyond else 'yes'}: output '{name}' is {gap} against biases in int32",
+        gap_db=dict(integers.gaps),
+        predicted_error=dict(integers.predicted),
         measured_error=dict(worst.errors),
     )
-    if beyond:
+    if integers.beyond:
         return None
     return inv.verdict(
         VerdictKind.ROUNDING,
         INTEGER_ARITHMETIC,
         f"integer arithmetic explains the error: output '{name}' has relative error {say(worst.errors[name])}, "
-        f"predicted {say(predicted.get(name))} with biases in int32 ({say_gap(gaps[name])}); no op is to blame",
+        f"predicted {say(integers.predicted.get(name))} with biases in int32 ({gap}); no op is to blame",
         next=[inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")],
     )
