@@ -1,5 +1,7 @@
 """Is one op wrong by itself on golden inputs, and does its error make the failure?"""
 
+import math
+
 from tensortriage.compare.judgement.relative_error import ratio_of
 from tensortriage.compare.judgement.within import beyond_fp32, is_habit
 from tensortriage.diagnose.measurements.evidence import Evidence
@@ -26,11 +28,11 @@ def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
 def _verdict(inv: Investigation, evidence: Evidence, fault: Blame | None) -> Verdict | None:
     """Return the verdict on the ops to blame; None when there are none, or they do what the engine does everywhere."""
     if evidence.local is not None and (verdict := of_another_shape(inv, evidence.local)):
-        return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value) or inv.refreshed(verdict)
+        return at_the_culprit(inv, evidence.feed, verdict.culprits[0].value, math.inf) or inv.refreshed(verdict)
     if fault is None or (evidence.rounded is not None and a_habit(inv, evidence, fault)):
         return None
     first = fault.culprits[0]
-    if verdict := at_the_culprit(inv, evidence.feed, first.value):
+    if verdict := at_the_culprit(inv, evidence.feed, first.value, first.local_error or 0.0):
         return verdict
     # A NaN that is born here but does not reach the outputs, because a quantizer or a comparison on the way hides it.
     figure = evidence.local.metrics.get(first.value) if evidence.local else None

@@ -5,9 +5,11 @@ implementations side? The same is asked at the op that a target is about to be b
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import fp32_floor_of
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
@@ -15,6 +17,7 @@ from tensortriage.diagnose.measurements.local_errors.golden_operands import gold
 from tensortriage.diagnose.measurements.local_errors.local import parts_of
 from tensortriage.diagnose.measurements.local_errors.witnesses import FLOAT64, REFERENCE, Opinion, asked, opinions
 from tensortriage.diagnose.measurements.outputs import deployed, judge, output_floors
+from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
@@ -37,6 +40,15 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     if not outside:
         return None
     first = next(iter(outside))
+    off, (failing, error, _) = max(dispute.error for dispute in outside.values()), worst.worst
+    if beyond_format(inv, worst) and error >= MATCH_FACTOR * off:
+        inv.answered(
+            QUESTION,
+            f"nearly: output '{first}' of the reference differs by {say(outside[first].error)} from what the model "
+            f"computes, which is no reason for what the target is off by: {say(error)} at '{failing}'",
+            outputs=list(outside)[:12],
+        )
+        return None
     try:
         views = opinions(inv, evidence.feed, doubted(inv, evidence.feed))
     except (EngineError, UsageError) as problem:
@@ -76,8 +88,16 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     )
 
 
-def at_the_culprit(inv: Investigation, feed: Feed, value: str) -> Verdict | None:
-    """Before a target is blamed for an op: does any other engine agree with the reference there?"""
+def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> Verdict | None:
+    """Before a target is blamed for an op: does any other engine agree with the reference there?
+
+    Args:
+        inv: The investigation.
+        feed: The feed on which the op is wrong.
+        value: Its result.
+        error: Relative error of that result on the target: where the reference is off by no more than a tenth of it,
+            the target is wrong all the same.
+    """
     question = "is the target wrong there, or the reference?"
     try:
         views = opinions(inv, feed, [value])
@@ -87,14 +107,19 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str) -> Verdict | None
     if not views:
         return None
     opinion = views[0]
-    if opinion.reference_is_alone:
+    off = opinion.error(REFERENCE, FLOAT64)
+    if opinion.reference_is_alone and (math.isinf(off) or error < MATCH_FACTOR * off):
         return reference_is_wrong(inv, views, question)
     agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
+    if agreeing:
+        answer = f"the target: {enumeration(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
+    elif opinion.reference_is_alone:
+        answer = f"the target: the reference is off as well, by {say(off)}, which is a small part of it"
+    else:
+        answer = "unknown: no other engine agrees with either"
     inv.answered(
         question,
-        f"the target: {enumeration(agreeing)} agree{'s' * (len(agreeing) == 1)} with the reference"
-        if agreeing
-        else "unknown: no other engine agrees with either",
+        answer,
         errors={name: opinion.error(name, REFERENCE) for name in opinion.results if name != REFERENCE},
         bound=opinion.bound,
     )

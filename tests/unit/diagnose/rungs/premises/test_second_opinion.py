@@ -60,6 +60,18 @@ def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
     assert answers["is the target wrong there, or the reference?"].startswith("the target: float64")
 
 
+def test_a_reference_that_is_off_by_little_does_not_acquit_a_target_that_is_off_by_much(asked):
+    """A hundredth of one factor against the half that another engine is off by at the same op."""
+    verdict = asked("wrong", str(asked.wrong).replace("amount=1.01", "amount=1.5"))
+    assert verdict.verdict == "local-fault"
+    assert verdict.culprits[0].node == asked.node
+    answers = {step.question: step.answer for step in verdict.steps}
+    assert answers["is the reference what the model computes?"].startswith("nearly: ")
+    assert answers["is the target wrong there, or the reference?"].startswith(
+        "the target: the reference is off as well"
+    )
+
+
 def test_wrong_kernels_of_our_own_blame_nobody_and_hide_nobody(asked, monkeypatch):
     for op_type in ("Gemm", "MatMul"):
         right = kernel_for(op_type)
