@@ -152,6 +152,11 @@ def within_limit(error: float, limit: float) -> bool:
     return error <= limit
 
 
+def is_minor(error: float, other: float) -> bool:
+    """Say whether an error is no reason for another: it is a `MATCH_FACTOR`-th of that, or less."""
+    return math.isfinite(error) and error * MATCH_FACTOR <= other
+
+
 def is_decisive(explained: float) -> bool:
     """Whether a share of the output error is enough to blame those for it that make it when injected."""
     return explained >= DECISIVE

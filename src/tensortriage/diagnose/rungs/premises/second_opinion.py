@@ -5,12 +5,10 @@ implementations side? The same is asked at the op that a target is about to be b
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
-from tensortriage.compare.judgement.within import fp32_floor_of
+from tensortriage.compare.judgement.within import fp32_floor_of, is_minor
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
@@ -41,7 +39,7 @@ def second_reference(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         return None
     first = next(iter(outside))
     off, (failing, error, _) = max(dispute.error for dispute in outside.values()), worst.worst
-    if beyond_format(inv, worst) and error >= MATCH_FACTOR * off:
+    if beyond_format(inv, worst) and is_minor(off, error):
         inv.answered(
             QUESTION,
             f"nearly: output '{first}' of the reference differs by {say(outside[first].error)} from what the model "
@@ -108,7 +106,7 @@ def at_the_culprit(inv: Investigation, feed: Feed, value: str, error: float) -> 
         return None
     opinion = views[0]
     off = opinion.error(REFERENCE, FLOAT64)
-    if opinion.reference_is_alone and (math.isinf(off) or error < MATCH_FACTOR * off):
+    if opinion.reference_is_alone and not is_minor(off, error):
         return reference_is_wrong(inv, views, question)
     agreeing = [name for name in opinion.witnesses if opinion.agree(name, REFERENCE)]
     if agreeing:

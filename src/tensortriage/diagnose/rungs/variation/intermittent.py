@@ -35,8 +35,8 @@ CHEAP_SECONDS = 5.0
 CHEAP_SHARE = 0.1
 """So is one that takes no more than this share of what is left of the budget."""
 
-LEAST_SECONDS, SHARE = 1.0, 0.2
-"""Further builds take no longer than this, or than this share of the time that was spent before, as repeated runs."""
+SHARE = 0.2
+"""Further builds take no longer than `CHEAP_SECONDS` together, or than this share of the time that was spent before."""
 
 BUILDS_IN_DOUBT = runs_needed(0.5, QUICK_RISK, limit=10)
 """Equal builds in a row after which an engine that differs in every second build is excluded at 95 %: five."""
@@ -136,7 +136,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     if passes and vary is False:
         return []
     before = time.perf_counter() - inv.budget.started
-    allowed = max(LEAST_SECONDS, SHARE * before)
+    allowed = max(CHEAP_SECONDS, SHARE * before)
     expected = inv.tally.build_seconds / max(inv.tally.builds, 1)
     builds: list[Build] = []
     for number in range(1, BUILDS_IN_DOUBT):
