@@ -23,6 +23,8 @@ from tensortriage.engines.base import Choice
 class Simulated:
     """Builds that are bad when all culprits drew tactic 0, or by chance."""
 
+    identity = "x"
+
     def __init__(self, layers: int, tactics: int, culprits: Sequence[str], chance: float, seed: int) -> None:
         self.names = [f"layer{number}" for number in range(layers)]
         self.tactics, self.culprits, self.chance = tactics, frozenset(culprits), chance
@@ -73,7 +75,7 @@ def main() -> None:
         for seed in range(seeds):
             culprits = random.Random(-seed - 1).sample([f"layer{number}" for number in range(layers)], many)
             bench = Simulated(layers, tactics, culprits, chance, seed)
-            study = Studying(bench=bench, goal=BuildGoal(), engine="simulated", identity="x").study()
+            study = Studying(bench=bench, goal=BuildGoal(), engine="simulated").study()
             studies.append(study)
             accused = study.blame is not None and bool(study.blame.guilty)
             good += right(study, culprits) if many else not accused

@@ -65,6 +65,16 @@ def test_a_command_judges_and_artifacts_are_sorted(folder):
     assert (study["suspects"][0]["layer"], study["suspects"][0]["choice"]) == ("/fc/Gemm", "tactic_1 0x1")
 
 
+def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(folder):
+    (folder / "log").write_text("")
+    bad = []
+    for judge in ("exit 0", "exit 0", "exit 1"):
+        (folder / "check.sh").write_text(f"echo asked >> $1; {judge}\n")
+        done = build(folder, "--until", "2", "--no-pin", "--json", "--check", "sh", "check.sh", "log")
+        bad.append((json.loads(done.stdout)["bad"], len((folder / "log").read_text().split())))
+    assert bad == [(0, 2), (0, 2), (2, 4)]
+
+
 def test_as_polygraphy_in_one_build_each(folder):
     """What Polygraphy 0.53.6 prints and sorts: one build until good, and one until bad."""
     for until, check, words in (("good", "true", "Passed: 1/1 | Pass Rate: 100.0%"),

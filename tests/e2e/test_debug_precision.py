@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from machine import bf16_target
+from models import chain
 from precision_numbers import write_loud
 from running_cli import EXAMPLES, triage
 
@@ -118,6 +119,17 @@ def test_a_command_judges(tmp_path, loud, mode, found):
     assert found([name for name in plan["kept"] if name in {n["node"] for n in plan["nodes"]}], loud)
     assert wide_nodes(tmp_path / "mixed.onnx") == set(plan["kept"])
     assert not (tmp_path / "polygraphy_debug.onnx").exists()
+
+
+def test_an_edited_check_is_asked_anew_and_what_it_writes_does_not_matter(tmp_path):
+    chain(2, "Tanh").save(tmp_path / "m.onnx")
+    (tmp_path / "log").write_text("")
+    kept = []
+    for judge in ("exit 1", "exit 1", "exit 0"):
+        (tmp_path / "check.sh").write_text(f"echo asked >> $1; {judge}\n")
+        done = precision(tmp_path, "m.onnx", "--fp16", "-o", "mixed.onnx", "--json", "--check", "sh", "check.sh", "log")
+        kept.append((done.returncode, len((tmp_path / "log").read_text().split())))
+    assert kept == [(4, 2), (4, 2), (0, 3)]
 
 
 def test_a_fault_that_is_not_precision_is_said_to_be_none(tmp_path, loud):

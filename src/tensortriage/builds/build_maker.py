@@ -26,6 +26,7 @@ from tensortriage.errors import UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, verdict_word
+from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.golden_source import GoldenSource
 from tensortriage.runs.runner import feed_digest
 from tensortriage.runs.single_build import Built, build_once
@@ -53,6 +54,11 @@ class BuildJudge(Protocol):
     feeds: Sequence[Feed]
     """What builds are to be run on; none where running is the judge's own business."""
 
+    @property
+    def identity(self) -> str:
+        """Digest of what its judgements depend on besides the build."""
+        ...
+
     def judge(self, built: Built, name: str) -> Judged:
         """Judge a build that succeeded; its files are where they were asked for."""
         ...
@@ -66,11 +72,13 @@ class NumbersJudge:
         inv: Holds the golden outputs.
         outputs: Decides for one output.
         feeds: What builds are run on.
+        identity: See `BuildJudge`.
     """
 
     inv: GoldenSource
     outputs: OutputJudge
     feeds: Sequence[Feed]
+    identity: str
 
     def judge(self, built: Built, name: str) -> Judged:
         """Compare every output on every feed with the reference's."""
@@ -99,16 +107,24 @@ class CommandJudge:
 
     Attributes:
         checker: Runs it.
+        reads: What its answers belong to.
         feeds: None: the command runs the engine itself.
     """
 
     checker: Checker
+    reads: CheckIdentity
     feeds: Sequence[Feed] = ()
+
+    @property
+    def identity(self) -> str:
+        """See `BuildJudge`; settled by the first judgement."""
+        return self.reads.digest
 
     def judge(self, built: Built, name: str) -> Judged:
         """Run the command once and sort its artifacts."""
         iteration = self.checker.next_iteration()
         ruling = self.checker.check(iteration)
+        self.reads.settle()
         self.checker.sort(verdict_word(ruling.failed), iteration, label=name)
         words = {True: BuildJudgement.BAD, False: BuildJudgement.GOOD, None: BuildJudgement.OTHER}
         return Judged(words[ruling.failed], ruling.signature if ruling.failed else "", ruling.reason)
@@ -143,7 +159,7 @@ class EngineBench:
         engine_file: Where the judge finds the engine of a build; None when it does not look.
         tactics_file: Where it finds the tactics.
         record: Whether builds tell their tactics, where the engine can.
-        identity: Digest of all that a judgement depends on.
+        identity: Digest of what a build depends on: engine, model, limits.
     """
 
     def __init__(
@@ -175,6 +191,11 @@ class EngineBench:
         """Whether tactics can be given to a build."""
         return self._record and isinstance(self._engine, PinsTactics)
 
+    @property
+    def identity(self) -> str:
+        """Digest of all that a judgement depends on."""
+        return digest(self._identity, self._judge.identity)
+
     def deployed(self) -> BuildTrial | None:
         """Build once without recording; None when recording changes no option of the engine."""
         engine = self._engine
@@ -189,16 +210,20 @@ class EngineBench:
     def _build(self, name: str, choices: tuple[Choice, ...], *, record: bool) -> BuildTrial:
         given = tuple({**self._base, **{choice.layer: choice for choice in choices}}.values())
         told = [(choice.layer, choice.key, choice.label) for choice in given]
-        key = digest("build", self._identity, name, told, record)
-        known = self._inv.case.checks.get(key, BuildTrial)
+
+        def key() -> str:
+            return digest("build", self.identity, name, told, record)
+
+        known = self._inv.case.checks.get(key(), BuildTrial)
         if known is not None:
             self._remember(known)
             return known
         self._inv.progress(f"build {name} of {self._spec}")
         started = time.perf_counter()
-        trial = self._made(name, key, given, record=record)
+        trial = self._made(name, key(), given, record=record)
         trial = dataclasses.replace(trial, seconds=time.perf_counter() - started)
-        self._inv.case.checks.put(key, f"build {name} of {self._spec}", trial, seconds=trial.seconds)
+        question = f"build {name} of {self._spec}"
+        self._inv.case.checks.put(key(), question, trial, seconds=trial.seconds)  # the first judgement settles the key
         return trial
 
     def difference(self, one: BuildTrial, other: BuildTrial) -> Difference | None:

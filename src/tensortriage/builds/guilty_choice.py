@@ -42,7 +42,6 @@ def blame(
     trials: Sequence[BuildTrial],
     suspicion: Mapping[str, float],
     *,
-    identity: str,
     cache: Cache | None = None,
     budget: SearchBudget | None = None,
     observe: Callable[[Progress[str]], None] | None = None,
@@ -53,7 +52,6 @@ def blame(
         bench: Makes builds with given choices.
         trials: Free builds, at least one good and one bad.
         suspicion: How much speaks against a layer.
-        identity: Digest of all that answers depend on besides the choices.
         cache: Where answers are kept.
         budget: What it may cost.
         observe: Told of every build.
@@ -76,9 +74,12 @@ def blame(
 
     if reason := _unsteady(bench, oracle, differing, mixed(())):
         return TacticBlame(differing=len(differing), builds=REPEATS.premise + 1, reason=reason)
-    problem = SearchProblem(differing, oracle, key=lambda c: digest(identity, list(c), good.name, bad.name), suspicion={
-        layer: suspicion.get(layer, 0.0) for layer in differing
-    })  # fmt: skip
+    problem = SearchProblem(
+        differing,
+        oracle,
+        key=lambda c: digest(bench.identity, list(c), good.name, bad.name),
+        suspicion={layer: suspicion.get(layer, 0.0) for layer in differing},
+    )
     try:
         found = minimize(problem, cache=cache, budget=budget, repeats=REPEATS, observe=observe)
     except UsageError as error:

@@ -67,7 +67,6 @@ class Studying:
         bench: Makes builds.
         goal: What to build for.
         engine: Spec of the engine, for the record.
-        identity: Digest of all that answers depend on.
         cache: Keeps the answers of the search.
         built: Told of every free build.
         searched: Told of every build with given tactics.
@@ -76,7 +75,6 @@ class Studying:
     bench: BuildMaker
     goal: BuildGoal
     engine: str
-    identity: str
     cache: Cache | None = None
     built: Callable[[BuildTrial, Sequence[BuildTrial]], None] = lambda trial, trials: None
     searched: Callable[[Progress[str]], None] | None = None
@@ -129,8 +127,7 @@ class Studying:
         for suspect in suspects(trials):
             suspicion.setdefault(suspect.layer, suspect.factor)
         return blame(
-            self.bench, trials, suspicion, identity=self.identity, cache=self.cache, budget=SearchBudget(seconds=left),
-            observe=self.searched,
+            self.bench, trials, suspicion, cache=self.cache, budget=SearchBudget(seconds=left), observe=self.searched,
         )  # fmt: skip
 
     def _pin(self, trials: Sequence[BuildTrial]) -> Pinned | None:

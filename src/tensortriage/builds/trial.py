@@ -85,6 +85,11 @@ class BuildMaker(Protocol):
         """Whether tactics can be given to a build."""
         ...
 
+    @property
+    def identity(self) -> str:
+        """Digest of all that a judgement depends on."""
+        ...
+
     def build(self, name: str, choices: tuple[Choice, ...] = ()) -> BuildTrial:
         """Build once, with the given choices where there are any, and judge it."""
         ...

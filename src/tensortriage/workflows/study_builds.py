@@ -28,6 +28,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
+from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.engine_specs import REFERENCE, usable
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.runner import engine_identity
@@ -110,7 +111,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
             cure="remove it, or give --iter-artifact another name",
         )
     base = load_record(request.load_tactics).choices if request.load_tactics else ()
-    with Case(request.case) as case, _judging(request, target, model, case, listener) as (inv, judge, identity):
+    with Case(request.case) as case, _judging(request, target, model, case, listener) as (inv, judge):
         bench = EngineBench(
             inv,
             target,
@@ -119,13 +120,12 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
             engine_file=request.artifact if request.check is not None else None,
             tactics_file=request.save_tactics,
             record=request.record,
-            identity=identity,
+            identity=digest(engine_identity(target), model.fingerprint, dataclasses.asdict(request.limits)),
         )
         studying = Studying(
             bench=bench,
             goal=request.goal,
             engine=str(target),
-            identity=identity,
             cache=case.checks,
             built=listener.built,
             searched=listener.searched,
@@ -138,8 +138,8 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
 @contextlib.contextmanager
 def _judging(
     request: BuildRequest, target: EngineSpec, model: Model, case: Case, listener: BuildListener
-) -> Iterator[tuple[Investigation, BuildJudge, str]]:
-    """Give the investigation, the judge, and the digest of all that a judgement depends on."""
+) -> Iterator[tuple[Investigation, BuildJudge]]:
+    """Give the investigation and the judge."""
     reference = EngineSpec.parse(request.reference)
     samples = () if request.check is not None else tuple(feeds(request.feeding, model))
     question = Question(
@@ -151,22 +151,23 @@ def _judging(
         limits=request.limits,
     )
     inv = Investigation(question, case, listener=listener)
-    common = [engine_identity(target), model.fingerprint, dataclasses.asdict(request.limits)]
     with contextlib.ExitStack() as stack:
         stack.callback(inv.close)
         if request.check is not None:
             checker = stack.enter_context(contextlib.closing(Checker(request.check, tell=listener.tell)))
             if not request.keep_artifact:
                 stack.callback(request.artifact.unlink, missing_ok=True)
-            yield inv, CommandJudge(checker), digest(common, request.check.identity())
+            written = [path for path in (request.artifact, request.save_tactics) if path is not None]
+            reads = CheckIdentity(request.check.identity(), request.check.words, case.checks, written=written)
+            yield inv, CommandJudge(checker, reads)
             return
         usable(request.reference, limits=request.limits)
         golden = [(feed.name, inv.golden_outputs(feed)) for feed in samples]
         outputs = [spec.name for spec in model.outputs]
         require_numbers((feed, {name: found[name] for name in outputs if name in found}) for feed, found in golden)
         inputs = [inv.key(reference, model, feed) for feed in samples]
-        judge = NumbersJudge(inv, judge_of(inv, samples[0]), samples)
-        yield inv, judge, digest(common, inputs, repr(request.tolerance))
+        identity = digest(inputs, repr(request.tolerance))
+        yield inv, NumbersJudge(inv, judge_of(inv, samples[0]), samples, identity)
 
 
 def _written(request: BuildRequest, case: Case, study: BuildStudy) -> BuildStudy:

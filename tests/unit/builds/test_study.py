@@ -14,6 +14,8 @@ from tensortriage.search.statistics.stop_rule import Until
 class Simulated:
     """Builds whose layers pick tactics at random, and are bad when all of some layers picked tactic 0."""
 
+    identity = "x"
+
     def __init__(self, *, layers=20, tactics=3, bad=("layer7",), pins=True, seed=0, told=True, flaky=0.0, plain=False):
         self.names = [f"layer{n}" for n in range(layers)]
         self.tactics, self.bad, self.pins, self.told, self.flaky = tactics, set(bad), pins, told, flaky
@@ -44,7 +46,7 @@ class Simulated:
 
 
 def study(bench, **goal):
-    return Studying(bench=bench, goal=BuildGoal(**goal), engine="simulated", identity="x").study()
+    return Studying(bench=bench, goal=BuildGoal(**goal), engine="simulated").study()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -70,7 +72,7 @@ def test_a_choice_that_both_builds_share_is_not_needed_to_tell_them_apart():
         name="0", judgement=BuildJudgement.GOOD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x1"))
     )
     bad = BuildTrial(name="1", judgement=BuildJudgement.BAD, choices=(Choice("layer0", "0x0"), Choice("layer1", "0x0")))
-    found = blame(bench, [good, bad], {}, identity="x")
+    found = blame(bench, [good, bad], {})
     assert [guilty.layer for guilty in found.guilty] == ["layer1"]
     assert found.differing == 1
 
@@ -109,7 +111,7 @@ def test_equal_choices_in_good_and_bad_builds_are_said():
         BuildTrial(name=str(n), judgement=j, choices=same)
         for n, j in enumerate((BuildJudgement.GOOD, BuildJudgement.BAD))
     ]
-    assert "same choices" in blame(Simulated(), trials, {}, identity="x").reason
+    assert "same choices" in blame(Simulated(), trials, {}).reason
 
 
 @pytest.mark.parametrize(("until", "last"), [(Until.GOOD, BuildJudgement.GOOD), (Until.BAD, BuildJudgement.BAD)])

@@ -27,6 +27,7 @@ from tensortriage.precision.selection.questions_ahead import Enough, questions_a
 from tensortriage.runs.case import Case, command_line
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec, verdict_word
+from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import Stages
@@ -73,7 +74,8 @@ class Command:
     ) -> None:
         low = "" if request.low is None else request.low.value
         self.asked = 0
-        self._identity = digest(model.fingerprint, check.identity(), low, *([made] if made else []))
+        self._bound_to = digest(model.fingerprint, check.identity(), low, *([made] if made else []))
+        self._identity = CheckIdentity(self._bound_to, check.words, case.checks, written=[request.artifact])
         self._listener = listener
         self.jobs = jobs
         self._checker = Checker(check, tell=listener.tell, where=where)
@@ -84,8 +86,8 @@ class Command:
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="check")
         self._begun: dict[str, concurrent.futures.Future[CommandAnswer]] = {}
         self._cache = case.checks
-        self._replay = None if request.save_replay is None else Replay(request.save_replay, self._identity)
-        entries = () if request.load_replay is None else load_replay(request.load_replay, self._identity)
+        self._replay = None if request.save_replay is None else Replay(request.save_replay, self._bound_to)
+        entries = () if request.load_replay is None else load_replay(request.load_replay, self._bound_to)
         self._loaded = {entry.candidate: CommandAnswer(entry.success, "from the replay") for entry in entries}
 
     def passes(self, made: Model, whole: Sequence[str], count: int) -> bool:
@@ -96,15 +98,17 @@ class Command:
             whole: Its nodes in the higher precision, which identify it.
             count: Number of those that were chosen.
         """
-        key = self._key(whole)
-        entry = Entry(self.asked, "", key, 0, count, False, "other")
-        known = self._loaded.get(key) or self._cache.get(key, CommandAnswer)
+        candidate, key = digest(self._bound_to, sorted(whole)), self._key(whole)
+        entry = Entry(self.asked, "", candidate, 0, count, False, "other")
+        known = self._loaded.get(candidate) or self._cache.get(key, CommandAnswer)
         if known is None:
             if self._replay is not None:
                 self._replay.about_to_check(entry)
             started = time.perf_counter()
-            known = self._begun.pop(key).result() if key in self._begun else self._ask(made)
-            self._cache.put(key, f"the check, {count} nodes kept", known, seconds=time.perf_counter() - started)
+            known = self._begun.pop(candidate).result() if candidate in self._begun else self._ask(made)
+            seconds = time.perf_counter() - started
+            self._identity.settle()
+            self._cache.put(self._key(whole), f"the check, {count} nodes kept", known, seconds=seconds)
         self.asked += 1
         self._listener.tell(
             f"check {self.asked}: {count} nodes kept: {'passes' if known.passed else 'fails'} ({known.reason})"
@@ -116,14 +120,14 @@ class Command:
 
     def begin(self, made: Callable[[], Model], whole: Sequence[str]) -> None:
         """Show a candidate to the command ahead of time, if its answer is not known and a worker is idle."""
-        key = self._key(whole)
+        candidate, key = digest(self._bound_to, sorted(whole)), self._key(whole)
         running = sum(not answer.done() for answer in self._begun.values())
-        known = key in self._begun or key in self._loaded or self._cache.get(key, CommandAnswer) is not None
+        known = candidate in self._begun or candidate in self._loaded or self._cache.get(key, CommandAnswer) is not None
         if running < self.jobs and not known:
-            self._begun[key] = self._pool.submit(self._ask, made())
+            self._begun[candidate] = self._pool.submit(self._ask, made())
 
     def _key(self, whole: Sequence[str]) -> str:
-        return digest(self._identity, sorted(whole))
+        return digest(self._identity.digest, sorted(whole))
 
     def _ask(self, made: Model) -> CommandAnswer:
         iteration = self._checker.next_iteration()

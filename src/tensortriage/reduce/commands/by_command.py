@@ -30,7 +30,7 @@ from tensortriage.reduce.thread_executor import Threads
 from tensortriage.runs.case import Case
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.check import Checker, CheckSpec
-from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
+from tensortriage.runs.commands.command_fingerprint import CheckIdentity
 from tensortriage.runs.commands.failure_rules import Ruling
 from tensortriage.runs.commands.replay import Entry, Replay, load_replay
 from tensortriage.runs.commands.stages import CheckPlace, Stages
@@ -145,8 +145,10 @@ class StagedAsking:
             foreign=_foreign(loaded),
         )
         self.cache: Cache = Revisable(case.checks) if self.word == "person" else case.checks
-        self._before: dict[str, str] | None = None
-        self.identity = self._first_identity()
+        self._reads: CheckIdentity | None = None
+        if self.word == "check":
+            self._reads = CheckIdentity(self._bound_to, self._spec.words, case.checks, written=[request.artifact])
+        self.identity = self._bound_to if self._reads is None else self._reads.digest
 
     @contextlib.contextmanager
     def executor(self) -> Iterator[Executor[str] | None]:
@@ -242,34 +244,16 @@ class StagedAsking:
 
     def settle(self, premise: SearchResult[str]) -> str:
         """Return the identity, now that it can be told which files in its words the command only reads."""
-        if self._before is None:
+        if self._reads is None or self._reads.settled:
             return self.identity
-        after = file_digests(self._before)
-        read = tuple(name for name, content in self._before.items() if after[name] == content)
-        identity = digest(self._bound_to, file_digests(read))
+        before, self.identity = self.identity, self._reads.settle()
         notes = self._case.checks
         for attempt in range(premise.checks):
-            old, new = (answer_key(key, self.pieces, self.pieces.items, attempt) for key in (self.identity, identity))
+            old, new = (answer_key(key, self.pieces, self.pieces.items, attempt) for key in (before, self.identity))
             verdict = notes.get(old, OracleVerdict)
             if verdict is not None:
                 notes.put(new, "the whole", verdict, seconds=0.0)
-        notes.put(digest(self._bound_to, "files read"), "files that the check reads", _Files(read), seconds=0.0)
-        self._before, self.identity = None, identity
-        return identity
-
-    def _first_identity(self) -> str:
-        """Return a digest of all that answers depend on, the files in the words of the command included.
-
-        Those that it writes are left out when an earlier run has told them apart.
-        """
-        if self.word == "person":
-            return self._bound_to
-        known = self._case.checks.get(digest(self._bound_to, "files read"), _Files)
-        if known is not None:
-            return digest(self._bound_to, file_digests(known.read))
-        mentioned = [name for name in named_files(self._spec.words) if Path(name) != self._request.artifact]
-        self._before = file_digests(mentioned)
-        return digest(self._bound_to, self._before)
+        return self.identity
 
     def _with_fewer_outputs(self, piece: Model, nodes: int, attempts: int) -> tuple[Model, tuple[Shrunk, ...]]:
         names = [spec.name for spec in piece.outputs]
@@ -304,13 +288,6 @@ class StagedAsking:
 
     def _fails(self, piece: Model, nodes: int, attempts: int) -> bool:
         return any(self.oracle.judge(piece, nodes).same for _ in range(attempts))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Files:
-    """Files that a check reads and does not write."""
-
-    read: tuple[str, ...]
 
 
 def _verdicts(entries: tuple[Entry, ...]) -> dict[tuple[str, int], OracleVerdict]:

@@ -5,12 +5,11 @@ import enum
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
-from tensortriage.runs.commands.command_fingerprint import file_digests
 from tensortriage.runs.commands.failure_rules import Rules, Ruling
 from tensortriage.runs.commands.process import Processes, RunsCommands
 
@@ -43,9 +42,9 @@ class CheckSpec:
     iteration_info: Path | None = None
     shown: ShownOutput = ShownOutput.FAILURES
 
-    def identity(self, files: Iterable[str] = ()) -> str:
-        """Return a digest of all that an answer depends on: the command, the rules, and the content of these files."""
-        return digest(self.words, dataclasses.asdict(self.rules), self.timeout_seconds, file_digests(files))
+    def identity(self) -> str:
+        """Return a digest of the command and the rules; what it reads is `CheckIdentity`'s."""
+        return digest(self.words, dataclasses.asdict(self.rules), self.timeout_seconds)
 
 
 _logger = logging.getLogger(__name__)

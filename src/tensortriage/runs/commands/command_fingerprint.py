@@ -1,21 +1,73 @@
 """What a command depends on besides its words: the files that they name and that it does not write itself.
 
 A changed script or data file makes it another command, to which old answers do not belong. But a log or a result that
-the command writes changes with every run and must not count; so the files are looked at before and after the first run.
+the command writes changes with every run and must not count; so the files are looked at before and after the first run,
+and the case remembers which it reads.
 """
 
+import dataclasses
 import hashlib
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from tensortriage.runs.check_cache import CheckCache, digest
 from tensortriage.values.files import open_regular
 
 HASHED_BYTES = 256 << 20
 """Files beyond that are told apart by size and time of change."""
 
 _SPLIT = re.compile(r"[\s=:,;'\"<>|&()]+")
+
+
+class CheckIdentity:
+    """What the answers of a command belong to, the content of the files that it reads included.
+
+    Args:
+        bound_to: Digest of everything else: the model, the words, the rules.
+        words: Program and arguments.
+        notes: Where it is remembered which files the command reads.
+        written: Files in the words that this program writes.
+    """
+
+    def __init__(
+        self, bound_to: str, words: Sequence[str], notes: CheckCache, *, written: Collection[Path] = ()
+    ) -> None:
+        self._bound_to = bound_to
+        self._notes = notes
+        self._before: dict[str, str] | None = None
+        known = notes.get(self._note, _Files)
+        if known is None:
+            ours = set(written)
+            self._before = file_digests(name for name in named_files(words) if Path(name) not in ours)
+        self.digest = digest(bound_to, self._before if known is None else file_digests(known.read))
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known which files the command reads."""
+        return self._before is None
+
+    def settle(self) -> str:
+        """Return the digest, now that the command has run: files that have changed meanwhile are its own results."""
+        if self._before is not None:
+            after = file_digests(self._before)
+            read = tuple(name for name, content in self._before.items() if after[name] == content)
+            self.digest = digest(self._bound_to, file_digests(read))
+            self._notes.put(self._note, "files that the check reads", _Files(read), seconds=0.0)
+            self._before = None
+        return self.digest
+
+    @property
+    def _note(self) -> str:
+        return digest(self._bound_to, "files read")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Files:
+    """Files that a command reads and does not write."""
+
+    read: tuple[str, ...]
 
 
 def named_files(words: Sequence[str]) -> tuple[str, ...]:

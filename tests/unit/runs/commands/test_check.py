@@ -1,12 +1,14 @@
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
 from tensortriage.errors import StoreError
+from tensortriage.runs.check_cache import CheckCache
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
 from tensortriage.runs.commands.check import Checker, CheckSpec, ShownOutput, shell_words, verdict_word
-from tensortriage.runs.commands.command_fingerprint import file_digests, named_files
+from tensortriage.runs.commands.command_fingerprint import CheckIdentity, file_digests, named_files
 from tensortriage.runs.commands.failure_rules import Rules
 
 
@@ -90,13 +92,26 @@ def test_files_in_the_words_are_found(tmp_path):
     assert not any("log.txt" in name for name in names)
 
 
-def test_a_changed_file_is_another_command(tmp_path):
-    script = tmp_path / "check.py"
+def test_a_changed_file_that_the_command_only_reads_is_another_command(tmp_path):
+    script, log = tmp_path / "check.py", tmp_path / "log.txt"
     script.write_text("1")
-    spec = CheckSpec(words=("python", str(script)))
-    before = spec.identity([str(script)])
-    assert before == spec.identity([str(script)])
-    script.write_text("2")
-    assert before != spec.identity([str(script)])
-    assert before != CheckSpec(words=("python", str(script)), rules=Rules(fail_codes=(3,))).identity([str(script)])
+    log.write_text("")
+    words = ("sh", str(script), str(log))
+
+    def identity(bound_to="x"):
+        return CheckIdentity(bound_to, words, notes, written=[tmp_path / "ours"])
+
+    with contextlib.closing(CheckCache(tmp_path / "checks.sqlite")) as notes:
+        first = identity()
+        log.write_text("one more run")
+        settled = first.settle()
+        log.write_text("and another")
+        assert identity().digest == settled == first.settle()
+        assert identity("y").digest != settled
+        script.write_text("2")
+        assert identity().digest != settled
     assert file_digests([str(tmp_path / "gone")]) == {str(tmp_path / "gone"): ""}
+
+
+def test_other_rules_are_another_command():
+    assert CheckSpec(words=("true",)).identity() != CheckSpec(words=("true",), rules=Rules(fail_codes=(3,))).identity()
