@@ -44,9 +44,11 @@ def closing_lines(audit: PlanAudit) -> Iterator[str]:
     placed = sum(len(region.nodes) for region in audit.regions)
     judged = [region for region in audit.regions if region.match is not PrecisionMatch.NOT_JUDGED]
     asked = f"{audit.requested} asked for" if audit.requested else "the types of the model asked for"
+    untold = sum(1 for region in audit.regions if region.asked and not region.built)
     yield (
         f"{printable(audit.target)}: {count(len(audit.regions), 'region')} execute {count(placed, 'node')}; {asked}; "
         f"{count(len(judged), 'region')} compute in floating point"
+        + (f", of {untold} more the format is not told" if untold else "")
     )
     if audit.unplaced:
         names = ", ".join(printable(name) for name in audit.unplaced[:_MOST_NAMES])

@@ -79,9 +79,7 @@ def summary(told: PlanAudit) -> AsAsked:
         words = "asked for" if told.requested else "in the model"
         problems.append(f"{nodes_of(these)} compute in {built}, {asked} {words}")
     formats = Counter(region.built for region in computing)
-    fine = (
-        f"yes: {count(len(told.regions), 'region')}{where}, computing in {' and '.join(formats) or 'no floating point'}"
-    )
+    fine = f"yes: {count(len(told.regions), 'region')}{where}, {_computing(told.regions, formats)}"
     return AsAsked(
         "no: " + "; ".join(problems) if problems else fine,
         len(told.regions),
@@ -89,6 +87,15 @@ def summary(told: PlanAudit) -> AsAsked:
         tuple(name for region in elsewhere for name in region.nodes),
         tuple(name for region in other for name in region.nodes),
     )
+
+
+def _computing(regions: Iterable[AuditedRegion], formats: Iterable[str]) -> str:
+    """Return in words what regions compute in, whether or not their plan tells."""
+    if told := " and ".join(formats):
+        return f"computing in {told}"
+    if any(region.asked and not region.built for region in regions):
+        return "in a format that the plan does not tell"
+    return "none of which computes in floating point"
 
 
 def nodes_of(regions: Iterable[AuditedRegion]) -> str:

@@ -6,20 +6,23 @@ from tensortriage.diagnose.rungs.premises.as_asked import summary
 from tensortriage.runs.capabilities.plan_audit import AuditedRegion, PlanAudit, PrecisionMatch
 
 
-def region(name, op_type, built, match=PrecisionMatch.AS_ASKED, **facts):
-    return AuditedRegion(name, "Kernel", "", (name,), (op_type,), "float16", built, match, **facts)
+def region(name, op_type, built, match=PrecisionMatch.AS_ASKED, asked="float16", **facts):
+    return AuditedRegion(name, "Kernel", "", (name,), (op_type,), asked, built, match, **facts)
 
 
 FINE = region("a", "MatMul", "float16", device="NPU")
 WIDE = region("b", "Erf", "float32", PrecisionMatch.WIDER, device="CPU", fell_back=True)
-MOVES = region("c", "Transpose", "", PrecisionMatch.NOT_JUDGED, device="NPU")
+MOVES = region("c", "Transpose", "", PrecisionMatch.NOT_JUDGED, asked="", device="NPU")
+UNTOLD = region("d", "Conv", "", PrecisionMatch.NOT_JUDGED, device="NPU")
 
 
 @pytest.mark.parametrize(
     ("regions", "requested", "answer"),
     [
         ((FINE, MOVES), "fp16", "yes: 2 regions on NPU, computing in float16"),
-        ((MOVES,), "fp16", "yes: 1 region on NPU, computing in no floating point"),
+        ((MOVES,), "fp16", "yes: 1 region on NPU, none of which computes in floating point"),
+        ((UNTOLD, MOVES), "fp16", "yes: 2 regions on NPU, in a format that the plan does not tell"),
+        ((UNTOLD, FINE), "fp16", "yes: 2 regions on NPU, computing in float16"),
         (
             (FINE, WIDE),
             "fp16",
