@@ -39,8 +39,8 @@ def test_regions_keep_their_numbers():
 
 def test_closing():
     assert list(closing_lines(AUDIT)) == [
-        "engine:precision=fp16: 4 regions execute 4 nodes; fp16 asked for; 2 regions compute in floating point, of 1 more the "
-        "format is not told",
+        "engine:precision=fp16: 4 regions execute 4 nodes; fp16 asked for; 2 regions compute in floating point, "
+        "of 1 more the format is not told",
         "in no region: lost",
         "! 1 x MVN of Sub, Div: float16 asked for, computes in float32 (wider than asked for)",
         "as asked for: 1 of 2 are not",
