@@ -11,6 +11,7 @@ from onnx import numpy_helper, parser
 from diagnosing import ask, step
 from tensortriage.engines.mnn import MnnEngine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
+from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs
@@ -46,6 +47,29 @@ def test_inner_values_are_those_of_the_model(tmp_path):
     for name, array in found.items():  # both compute in float32; the largest value is about 6
         np.testing.assert_allclose(array, expected[name], atol=1e-4, err_msg=name)
     assert {name for region in plan.regions for name in region.nodes} == {node.name for node in loaded.graph.nodes}
+
+
+def test_large_convolutions_are_computed_by_winograd_in_large_tiles(tmp_path):
+    text = "g (float[1,64,56,56] x) => (float[1,64,56,56] y) { y = Conv<pads = [1,1,1,1]>(x, w) }"
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    random = np.random.default_rng(0)
+    weight = random.standard_normal((64, 64, 3, 3), np.float32) / 24
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    feed = {"x": random.standard_normal((1, 64, 56, 56), np.float32)}
+
+    def made(engine, options):
+        with closing(engine.compile(tmp_path / "m.onnx", options)) as session:
+            return session.run(feed)["y"]
+
+    exact = made(ReferenceEngine(), {})
+    off = {tile: rms(made(ReferenceEngine(), {"rounding": "results", "winograd": tile}) - exact) for tile in "46"}
+    found = rms(made(ENGINE, OPTIONS) - exact)
+    assert 10 * off["4"] < found < 1.4 * off["6"]  # 1.8e-6, 1.6e-4 and 1.8e-4 with MNN 3.6.1
+
+
+def rms(error):
+    return float(np.sqrt(np.mean(np.square(error))))
 
 
 def test_a_model_is_converted_once_per_case(tmp_path):

@@ -225,8 +225,8 @@ def test_float32_accumulators_move_the_last_digits_only(tmp_path, node):
     assert 0 < np.max(np.abs(other - exact)) / scale < 2e-5
 
 
-@pytest.mark.parametrize("tile", ["2", "4"])
-def test_winograd_is_the_same_convolution_with_other_digits(tmp_path, tile):
+@pytest.mark.parametrize(("tile", "most"), [("2", 4), ("4", 20), ("6", 10_000)])
+def test_winograd_is_the_same_convolution_with_other_digits(tmp_path, tile, most):
     text = "g (float[2,8,9,11] x, float[5,8,3,3] w) => (float[2,5,9,11] y) { y = Conv<pads = [1,1,1,1]>(x, w) }"
     x, w = normal(12, 2, 8, 9, 11), normal(13, 5, 8, 3, 3)
     path = parsed(tmp_path / "m.onnx", text)
@@ -235,7 +235,7 @@ def test_winograd_is_the_same_convolution_with_other_digits(tmp_path, tile):
     error = np.max(np.abs(found - exact)) / np.max(np.abs(exact))
     direct = run(path, words("rounding=results,accumulator=fp32"), x=x, w=w)["y"]
     usual = np.max(np.abs(direct - exact)) / np.max(np.abs(exact))
-    assert usual < error < 20 * usual if tile == "4" else 0 < error < 4 * usual
+    assert (0 if tile == "2" else usual) < error < most * usual
     assert not np.array_equal(found, direct)
     assert found.shape == exact.shape
 
@@ -336,7 +336,7 @@ def test_whole_network_under_every_arithmetic(tmp_path):
     "text",
     [
         "rounding=all", "format=fp32", "format=int8", "accumulator=fp64", "block=0", "block=x", "operands=fp8",
-        "accumulator_rounding=up", "functions=tpu", "seed=-1", "fused=maybe", "denormals=zero", "winograd=6",
+        "accumulator_rounding=up", "functions=tpu", "seed=-1", "fused=maybe", "denormals=zero", "winograd=3",
     ],
 )  # fmt: skip
 def test_unknown_values_are_usage_errors(tmp_path, text):

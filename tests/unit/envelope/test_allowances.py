@@ -10,7 +10,7 @@ from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope import allowances as allowances_module
 from tensortriage.envelope.allowances import allowances, whole_model, widened
 from tensortriage.envelope.floors import Floors
-from tensortriage.envelope.freedoms import FP16_SUMS, FREEDOMS, TF32, freedoms_of
+from tensortriage.envelope.freedoms import FP16_SUMS, FREEDOMS, LARGE_WINOGRAD, TF32, WINOGRAD, freedoms_of
 from tensortriage.envelope.hardware import Hardware
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
@@ -69,6 +69,13 @@ def test_hardware_says_which_freedoms_are_its_own():
     assert TF32 not in freedoms_of(Hardware.CPU, Precision.FP32)
     assert FP16_SUMS not in freedoms_of(Hardware.GPU, Precision.FP32)
     assert set(freedoms_of(Hardware.ANY, Precision.FP16)) >= set(freedoms_of(Hardware.GPU, Precision.FP16))
+
+
+def test_large_tiles_of_winograd_are_nobodys_by_class_and_named_before_shorter_operands():
+    known = [freedoms_of(hardware, Precision.FP32) for hardware in (Hardware.CPU, Hardware.GPU, Hardware.NPU)]
+    assert not any(LARGE_WINOGRAD in freedoms for freedoms in known)
+    anyone = freedoms_of(Hardware.ANY, Precision.FP32)
+    assert anyone.index(WINOGRAD) < anyone.index(LARGE_WINOGRAD) < anyone.index(TF32)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ OPTIONS = {
     "fused": "true: results that only one element-wise operator reads are not rounded",
     "denormals": "keep (default) or flush: subnormal results become zero",
     "amplify": "factor by which every operator errs more than the arithmetic says, a whole number (default 1)",
-    "winograd": "3x3 convolutions of stride 1 by Winograd's method: false, true or 2 for F(2x2,3x3), 4 for F(4x4,3x3)",
+    "winograd": "3x3 convolutions of stride 1 by Winograd's method: false, true or 2 for F(2x2,3x3), 4 for F(4x4,3x3), "
+    "6 for F(6x6,3x3)",
 }
 """The options of the engine that describe an arithmetic, each with its line of help."""
 
@@ -41,7 +42,7 @@ _ROUNDING = {"none": False, "results": True}
 _ACCUMULATORS = {"exact": None, "fp32": DType.FLOAT, "fp16": DType.FLOAT16, "bf16": DType.BFLOAT16}
 _OPERANDS = {"exact": (None, False), "tf32": (10, False), "tf32-truncated": (10, True), "bf16": (7, False)}
 _BLOCKS = {precision.value: block for precision, block in BLOCK_FORMATS.items()}
-_WINOGRAD = {"false": 0, "true": 2, "2": 2, "4": 4}
+_WINOGRAD = {"false": 0, "true": 2, "2": 2, "4": 4, "6": 6}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

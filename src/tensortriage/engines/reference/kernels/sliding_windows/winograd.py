@@ -1,12 +1,16 @@
 """3x3 convolutions of stride 1 by Winograd's minimal filtering, in float32, as many engines compute them.
 
 Tiles of input and kernel are transformed, multiplied element by element (summed over channels), and transformed back:
-F(2x2, 3x3) needs 16 products for 4 results instead of 36, F(4x4, 3x3) 36 instead of 144. The transforms add numbers of
-different size, which costs digits. Matrices: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR
-2016, section 4.
+F(2x2, 3x3) needs 16 products for 4 results instead of 36, F(4x4, 3x3) 36 instead of 144, F(6x6, 3x3) 64 instead of 324.
+The transforms add numbers of different size, which costs digits. Matrices: Lavin and Gray, "Fast Algorithms for
+Convolutional Neural Networks", CVPR 2016, section 4; those of F(6x6, 3x3) by Cook and Toom's construction on the points
+0, 1, -1, 2, -2, 3, -3, which are simple and cost most digits.
 """
 
 import dataclasses
+import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -28,6 +32,27 @@ class _Transforms:
         """Return both passes, over rows and columns, of the one-dimensional transforms as one matrix each."""
         return cls(*(np.kron(matrix, matrix).astype(np.float32) for matrix in (data, kernel, result)))
 
+    @classmethod
+    def by_points(cls, *points: int) -> "_Transforms":
+        """Return the transforms for kernels of 3 that Cook and Toom's construction makes of points and infinity."""
+        tile = len(points) - 1
+        data, kernel = [], []
+        for point in points:
+            others = [other for other in points if other != point]
+            divisor = math.prod(point - other for other in others)
+            data.append([*_polynomial(others), 0.0])
+            kernel.append([float(Fraction(point**power, divisor)) for power in range(3)])
+        result = [[*(float(point**power) for point in points), float(power == tile - 1)] for power in range(tile)]
+        return cls.of([*data, _polynomial(points)], [*kernel, [0.0, 0.0, 1.0]], result)
+
+
+def _polynomial(roots: Sequence[int]) -> list[float]:
+    """Return the coefficients of the product of (x - root), from the constant to the highest."""
+    found = [1]
+    for root in roots:
+        found = [up - root * same for up, same in zip([0, *found], [*found, 0], strict=True)]
+    return [float(coefficient) for coefficient in found]
+
 
 _TRANSFORMS = {
     2: _Transforms.of(
@@ -46,6 +71,7 @@ _TRANSFORMS = {
         ],
         [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]],
     ),
+    6: _Transforms.by_points(0, 1, -1, 2, -2, 3, -3),
 }  # fmt: skip
 
 
@@ -63,7 +89,7 @@ def correlate(x: np.ndarray, weight: np.ndarray, windows: Windows, tile: int, su
         x: Input, float64.
         weight: Kernels, float64.
         windows: Windows that `fits` accepts.
-        tile: Rows and columns of a tile of results, 2 or 4.
+        tile: Rows and columns of a tile of results: 2, 4 or 6.
         sums: How products over channels add up; float32 where it says exact.
     """
     if sums.accumulator is None:
