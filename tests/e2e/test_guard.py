@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tensortriage.cli import guard
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MODEL, FEED = EXAMPLES / "digits_cnn.onnx", EXAMPLES / "digits.npz"
 RUN = ["run", MODEL, "--target", "onnxruntime", "--inputs", FEED]
@@ -45,6 +47,21 @@ def compile(self, model, options):
     return plain(self, model, options)
 engine.OnnxRuntimeEngine.compile = compile
 cli.main()
+"""
+
+LEAVES_A_CLUSTER = """
+import sys, time
+from tensortriage.cli import guard
+ending = guard.start(None)
+if ending is not None:
+    sys.exit(ending.code)
+guard.about_to_use_cluster()
+print("there", flush=True)
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep({longer})
+    guard.settle(7)
 """
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guard is for Linux")
@@ -92,6 +109,15 @@ def test_a_signal_that_was_passed_on_and_ended_the_child_is_an_interruption(how,
     process.send_signal(how)
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, json.loads(out)["slug"]) == (130, "interrupted")
+
+
+def test_a_command_with_a_cluster_has_the_time_to_leave_it(tmp_path):
+    program = LEAVES_A_CLUSTER.format(longer=guard.GRACE_SECONDS + 0.5)
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "there\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 7
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

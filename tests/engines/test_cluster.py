@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,28 @@ def test_engines_on_a_cluster_give_the_same_result_and_nothing_stays(tmp_path):
         assert alone[0] == [names[4], names[15]] or set(alone[0]) >= {names[4], names[15]}
         assert list(Path(scratch).iterdir()) == []
         assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("where", [(), ("--cluster", "local:2")], ids=["here", "cluster"])
+def test_ctrl_c_gives_what_was_found(tmp_path, where):
+    chain(24).save(tmp_path / "m.onnx")
+    (tmp_path / "check.sh").write_text(CHECK.format(log=tmp_path / "log"))
+    (tmp_path / "check.sh").chmod(0o755)
+    command = [sys.executable, "-m", "tensortriage", "debug", "reduce", "m.onnx", "-o", "r.onnx", "--json", *where,
+               "--check", "./check.sh"]  # fmt: skip
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as search:
+        for line in search.stderr:
+            if re.match("check 6:", line):
+                search.send_signal(signal.SIGINT)
+                break
+        out, err = search.communicate()
+    assert search.returncode == 130, err
+    found = json.loads(out)
+    assert found["format"] == "tensortriage.reduction/1"
+    assert (found["stop"], found["verified"]) == ("interrupted", None)
+    assert {"op_3", "op_19"} <= {node["name"] for node in found["kept"]}
+    assert (tmp_path / "r.onnx").exists()
 
 
 def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):

@@ -24,13 +24,15 @@ from tensortriage_worker.silence import APART
 
 GRACE_SECONDS = 1.5
 """How long a child may take to end by itself once it is told to."""
+CLUSTER_GRACE_SECONDS = 10.0
+"""The same with a cluster: Ray, on its way out, waits a second for each of seven kinds of processes."""
 LOOK_SECONDS = 0.1
 STALE_SECONDS = 60.0
 """A folder without a lock is somebody's who is just making it, for so long."""
 SCRATCH = "triage-run-"
 _shared: list[mmap.mmap] = []  # in the child: what its parent sees of how far it is
-_TELLING, _ANSWERING, _CODE = range(3)
-"""Places in what is shared: whether an end is being told, whether stdout has a document, the exit code plus one."""
+_TELLING, _ANSWERING, _CODE, _CLUSTER = range(4)
+"""Places in what is shared: an end is being told, stdout has a document, the exit code plus one, a cluster is used."""
 _PR_SET_PDEATHSIG = 1
 _FROM_TERMINAL = 128  # SI_KERNEL: the terminal sent it, to the child as well
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGFPE, signal.SIGBUS, signal.SIGILL, signal.SIGABRT})
@@ -97,7 +99,7 @@ def start(memory_bytes: int | None) -> Ending | None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return None
     try:
-        return _wait(child, asked_to_end | {signal.SIGCHLD}, memory_bytes).with_shared(shared)
+        return _wait(child, asked_to_end | {signal.SIGCHLD}, memory_bytes, shared).with_shared(shared)
     finally:
         scratch.remove()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -118,6 +120,11 @@ def about_to_answer() -> None:
     _share(_ANSWERING, 1)
 
 
+def about_to_use_cluster() -> None:
+    """Let the parent know that there is a cluster to be left in order, which takes its time."""
+    _share(_CLUSTER, 1)
+
+
 def settle(code: int) -> None:
     """Let the parent know the exit code: all is said and done but the end of the process."""
     _share(_CODE, code + 1)
@@ -128,7 +135,7 @@ def _share(place: int, value: int) -> None:
         shared[place] = value
 
 
-def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None) -> Ending:
+def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None, shared: mmap.mmap) -> Ending:
     deadline, cause, asked = None, "", 0
     while True:
         watching = memory_bytes is not None or deadline is not None
@@ -141,7 +148,8 @@ def _wait(child: int, heard: set[signal.Signals], memory_bytes: int | None) -> E
             # An interpreter on its way out has the system's own handlers again.
             return Ending(None, -code, cause or ("interrupted" if -code == asked else ""))
         if info is not None and info.si_signo != signal.SIGCHLD:
-            asked, deadline = info.si_signo, deadline or time.monotonic() + GRACE_SECONDS
+            grace = CLUSTER_GRACE_SECONDS if shared[_CLUSTER] else GRACE_SECONDS
+            asked, deadline = info.si_signo, deadline or time.monotonic() + grace
             if info.si_code != _FROM_TERMINAL:
                 os.kill(child, info.si_signo)
         if deadline is not None and time.monotonic() > deadline:

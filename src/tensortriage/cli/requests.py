@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from tensortriage.cli import guard
 from tensortriage.cli.option_values import DataValues, ToleranceValues
 from tensortriage.cli.options import parse_bytes
 from tensortriage.cluster.cluster_spec import ClusterSpec
@@ -82,4 +83,7 @@ def until_of(text: str, most: int, *, noun: str, slug: str) -> tuple[Until, int]
 
 def cluster_of(text: str) -> ClusterSpec | None:
     """Return the cluster that ``--cluster`` names; None without one."""
-    return ClusterSpec.parse(text) if text else None
+    if not text:
+        return None
+    guard.about_to_use_cluster()
+    return ClusterSpec.parse(text)
