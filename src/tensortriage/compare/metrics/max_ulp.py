@@ -81,9 +81,17 @@ def distance(block: Block, known: float) -> float:
         found = known if _none_beyond(block, sides, known, unit) else max(known, ulp.max_distance(*sides, unit))
         if found >= least * scale + _SLACK:  # What all the others are at most.
             return found
-    if _none_beyond(block, (block.reference, block.target), known, unit):
+    if _none_beyond(block, _of_opposite_signs(block), known, unit):
         return known
     return _of_all(block)
+
+
+def _of_opposite_signs(block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Return all elements whose signs are opposite, |t - r| = |t| + |r| >= |r|, and others."""
+    runs = few_reaching(block.relative_peaks, 1.0 / _MARGIN)
+    if runs is None:
+        return block.reference, block.target
+    return gathered(block.reference, runs), gathered(block.target, runs)
 
 
 def _none_beyond(block: Block, sides: tuple[np.ndarray, np.ndarray], known: float, unit: np.dtype[Any]) -> bool:
@@ -95,7 +103,7 @@ def _none_beyond(block: Block, sides: tuple[np.ndarray, np.ndarray], known: floa
     if not threshold > _SMALLEST_PRODUCT[sides[0].dtype]:
         return False
     products = np.multiply(*sides, out=block.stack[0][: sides[0].size])
-    return bool(np.minimum.reduce(products) >= -threshold)
+    return bool(np.minimum.reduce(products, initial=0.0) >= -threshold)
 
 
 def _of_all(block: Block) -> float:

@@ -12,15 +12,23 @@ _MANY = 4
 
 
 def peaks(values: np.ndarray) -> np.ndarray:
-    """Return the maximum of every run of a flat, contiguous, non-empty array; the last run may be shorter."""
+    """Return the maximum of every run, NaN where it holds one; the last run may be shorter.
+
+    The bits of non-negative floats, read as integers, are in the order of the floats, and those of any NaN are above
+    them: numpy finds their maximum in half the time, having no NaN to look for.
+
+    Args:
+        values: Non-negative float32 or float64 or NaN, never -0.0; flat, contiguous and not empty.
+    """
+    bits = values.view(f"u{values.itemsize}")
     if values.size <= SMALL:
-        return np.asarray(np.maximum.reduce(values, keepdims=True))
+        return np.asarray(np.maximum.reduce(bits, keepdims=True)).view(values.dtype)
     whole, rest = divmod(values.size, RUN)
-    maxima = np.empty(whole + (rest > 0), values.dtype)
-    np.maximum.reduce(values[: whole * RUN].reshape(-1, RUN), axis=1, out=maxima[:whole])
+    maxima = np.empty(whole + (rest > 0), bits.dtype)
+    np.maximum.reduce(bits[: whole * RUN].reshape(-1, RUN), axis=1, out=maxima[:whole])
     if rest:
-        maxima[whole] = np.maximum.reduce(values[whole * RUN :])
-    return maxima
+        maxima[whole] = np.maximum.reduce(bits[whole * RUN :])
+    return maxima.view(values.dtype)
 
 
 def few_reaching(maxima: np.ndarray, limit: float) -> np.ndarray | None:
