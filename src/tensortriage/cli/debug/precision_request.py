@@ -91,6 +91,8 @@ def summary(plan: PrecisionPlan) -> Iterator[str]:
             yield f"  {', '.join(long)}: too long to show, in precision.json"
     for path in plan.files.values():
         yield f"written: {path}"
+    if plan.interrupted:
+        yield "interrupted: the same command goes on from here"
     judge = "build" if plan.asked == "engine" else "check"
     yield f"{count(plan.builds, judge)}, {count(plan.emulated, 'emulated run')}, {duration(plan.seconds)}"
     for command in plan.next:

@@ -13,6 +13,7 @@ from tensortriage.precision.goal import ErrorGoal
 from tensortriage.precision.low_precision_work import low_share
 from tensortriage.precision.plan import ErrorFacts, PrecisionPlan
 from tensortriage.precision.search.command_candidates import CommandCandidates
+from tensortriage.precision.search.outcome import minimality
 from tensortriage.precision.search.request import (
     PrecisionListener,
     PrecisionMode,
@@ -180,9 +181,10 @@ class CommandSearch:
         self._command = command
         self._started = time.perf_counter()
         self._emulated = 0
+        self._interrupted = False
 
     def plan(self) -> PrecisionPlan:
-        """Search, and put together what came of it.
+        """Search, and put together what came of it; Ctrl-C ends it with the smallest set that was seen to pass.
 
         Raises:
             NotPrecisionError: When the check fails with every node in fp32, too (``precision-not-the-cause``).
@@ -230,15 +232,24 @@ class CommandSearch:
     def _found(self, find: Callable[[Enough], list[str]]) -> list[str]:
         """Search; idle workers are asked meanwhile what the search may ask next, which changes no answer."""
         answers: dict[frozenset[str], bool] = {}
+        passing: list[list[str]] = []
 
         def enough(kept: Sequence[str]) -> bool:
             for ahead in questions_ahead(find, answers, self._command.jobs) if self._command.jobs > 1 else ():
                 made = self._candidates
                 self._command.begin(functools.partial(made.model, ahead), made.whole(ahead))
             answers[frozenset(kept)] = found = self._enough(kept)
+            if found:
+                passing.append(list(kept))
             return found
 
-        return find(enough)
+        try:
+            return find(enough)
+        except KeyboardInterrupt:
+            if not passing:
+                raise
+            self._interrupted = True
+            return min(passing, key=len)
 
     def _finished(self, kept: list[str], found: Influences | None) -> PrecisionPlan:
         request, stage, shape = self._request, self._stage, self._candidates
@@ -260,7 +271,7 @@ class CommandSearch:
             asked="check",
             mode=request.mode.value
             + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else ""),
-            minimality="one-minimal" if request.mode is PrecisionMode.AUTO else "prefix",
+            minimality=minimality(request.mode, complete=True, interrupted=self._interrupted),
             nodes=tuple(dataclasses.replace(node, without=self._seen()) for node in nodes),
             candidates=len(stage.items),
             fixed=stage.fixed,
@@ -269,6 +280,7 @@ class CommandSearch:
             settings=shape.settings(whole),
             files=files,
             emulated=self._emulated,
+            interrupted=self._interrupted,
             seconds=round(time.perf_counter() - self._started, 2),
             model=str(request.model),
             sha256=stage.model.fingerprint,
@@ -277,4 +289,4 @@ class CommandSearch:
         )
 
     def _seen(self) -> str:
-        return "fails" if self._request.mode is PrecisionMode.AUTO else ""
+        return "fails" if self._request.mode is PrecisionMode.AUTO and not self._interrupted else ""

@@ -256,7 +256,7 @@ class EngineSearch:
             asked="engine",
             mode=request.mode.value
             + (" reverse" if request.reverse and request.mode is not PrecisionMode.AUTO else ""),
-            minimality=minimality(request.mode, settled),
+            minimality=minimality(request.mode, complete=settled.complete, interrupted=settled.interrupted),
             nodes=self._nodes(settled),
             candidates=len(stage.items),
             fixed=stage.fixed,

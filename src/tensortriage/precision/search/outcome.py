@@ -38,11 +38,13 @@ def facts(
     )
 
 
-def minimality(mode: PrecisionMode, settled: Settled) -> str:
+def minimality(mode: PrecisionMode, *, complete: bool, interrupted: bool) -> str:
     """Return what is known of whether a kept node can be left out, in the word of documents."""
+    if interrupted:
+        return "budget"
     if mode is not PrecisionMode.AUTO:
         return "prefix"
-    return "one-minimal" if settled.complete and not settled.interrupted else "budget"
+    return "one-minimal" if complete else "budget"
 
 
 def point(count: int, reading: GoalReading, *, measured: bool) -> Point:
