@@ -322,6 +322,7 @@ class RunValues(
     warm_up: int
     low_memory: bool
     save_inputs: Path | None
+    save_worst: Path | None
     save_outputs: Path | None
     save_input_blob: Path | None
     load_outputs: tuple[Path, ...]

@@ -26,6 +26,7 @@ LINES = [
     ["--percentile", "99", "--metric-min", "1", "--sqnr", "3", "--calibrate", "minmax", "--holdout", "h.npz"],
     ["--node-range", "a", "b", "--opset", "17", "--num-passes", "2", "--verify", "--save-external-data", "w.bin"],
     ["--load-outputs", "o.json", "--save-inputs", "i.json", "--save-input-blob", "blobs", "--gen-script", "g.py"],
+    ["--save-worst", "worst.npz", "--metric-script", "m.py"],
     ["--include", "one", "two", "--config", "c.yaml", "--exclude-list", "keep.txt", "--warm-up", "2"],
 ]
 

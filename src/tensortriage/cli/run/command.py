@@ -223,6 +223,13 @@ options = together(
         help="Save the outputs: .json as Polygraphy writes it, .store, .npz, .safetensors, or a directory of JSON.",
     ),
     option(
+        "--save-worst",
+        type=WRITTEN,
+        metavar="PATH",
+        heading=FILES,
+        help="Save the feeds that lose most by --metric-script, up to 8, for triage diagnose --inputs PATH.",
+    ),
+    option(
         "--save-input-blob",
         type=WRITTEN_FOLDER,
         is_flag=False,

@@ -5,7 +5,7 @@ import dataclasses
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
@@ -42,6 +42,7 @@ from tensortriage.workflows.comparison.compare import compare
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 from tensortriage.workflows.comparison.participants import Saved, numbered
 from tensortriage.workflows.comparison.saved_results import Recorder, load_every
+from tensortriage.workflows.comparison.worst_feeds import save_worst
 from tensortriage.workflows.engines.calibration_feeds import with_calibration
 from tensortriage.workflows.engines.tactic_files import with_tactics
 
@@ -109,6 +110,7 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
             if feeding.iterations == 0:
                 only_build(request, as_json=as_json)
         result = recorded(request, given, names)
+        saved_worst = save_worst(request, result, given["save_worst"]) if given["save_worst"] else 0
     if given["check_average"]:
         averages.show_and_exit(result, request.tolerances, names, as_json=as_json)
     if as_there and not as_json:
@@ -119,6 +121,9 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
         print_document(run_text.to_document(result))
     else:
         run_text.show(result, sys.stdout)
+    if model is not None and given["save_worst"]:
+        for line in tell_worst(request, model, given["save_worst"], saved_worst):
+            click.echo(printable(line), err=as_json)
     sys.exit(0 if result.passed else 1)
 
 
@@ -187,6 +192,14 @@ def check_places(request: CompareRequest, given: RunValues) -> None:
     """Refuse files to save that could not hold what will be saved."""
     if given["save_inputs"]:
         check_place(given["save_inputs"], [""], kind=Kind.INPUTS)
+    if given["save_worst"]:
+        if request.metric is None:
+            raise UsageError(
+                "--save-worst without --metric-script",
+                slug="option-needs-another",
+                cure="name the metric: --metric-script",
+            )
+        check_place(given["save_worst"], [""], kind=Kind.INPUTS)
     if given["save_outputs"]:
         live = [spec for spec in (request.reference, *request.targets) if spec is not None]
         names = [*(name for name, _ in numbered(live)), *(saved.name for saved in request.saved)]
@@ -234,6 +247,19 @@ def recorded(request: CompareRequest, given: RunValues, names: Mapping[str, str]
         found = as_judged(result, request.tolerances, names) if names else accuracy_of(result)
         write_accuracy(given["save_accuracy_results"], averaged(found) if given["check_average"] else found)
     return result
+
+
+def tell_worst(request: CompareRequest, model: Path, path: Path, saved: int) -> Iterator[str]:
+    """Yield what was saved of the worst feeds, and the commands that look into them."""
+    if not saved:
+        yield f"no sample is known to lose by the metric: {path} was not written"
+        return
+    yield f"worst by the metric: {count(saved, 'sample')}, saved to {path}"
+    for target in request.targets:
+        words = ["triage", "diagnose", str(model), "--target", str(target), "--inputs", str(path)]
+        if request.reference is not None and str(request.reference) != REFERENCE:
+            words += ["--reference", str(request.reference)]
+        yield f"  next: {shlex.join(words)}"
 
 
 def engines_of(given: RunValues, saved: Sequence[Saved]) -> tuple[EngineSpec | None, list[EngineSpec]]:
