@@ -133,6 +133,18 @@ NPU_FUNCTIONS = Freedom(
     frozenset(),
     "tensortriage.engines.function_accuracy, class npu",
 )
+NPU_SOFTMAX = Freedom(
+    "npu-softmax",
+    "approximated Softmax, off to one side, usual on NPUs",
+    "keep these ops in fp32 (--kept)",
+    {"functions": "npu", "seed": "2"},
+    frozenset({Hardware.NPU}),
+    frozenset({Precision.FP16}),
+    frozenset({"Softmax", "Attention"}),
+    "bounds of tensortriage.engines.function_accuracy, class npu, kept to one side: seed 2 has the Softmax smaller "
+    "everywhere. QNN 2.7.0 (HTP emulator, fp16): an Attention of 4 x 8 is 0.9989 of its exact value, and its "
+    "Softmax alone is off by 1.1e-3; errors of changing sign cancel in the product behind it, 3e-4",
+)
 WINOGRAD = Freedom(
     "winograd",
     "convolution by Winograd's method",
@@ -167,6 +179,7 @@ FREEDOMS = (
     TF32_CUT,
     GPU_FUNCTIONS,
     NPU_FUNCTIONS,
+    NPU_SOFTMAX,
 )
 """All of them; where several explain an error, the first one is named."""
 
@@ -185,9 +198,12 @@ def expected_of(hardware: Hardware, precision: Precision) -> tuple[Freedom, ...]
 
     Shortened operands are none of it for an engine that was asked for fp32: the format TF32 has a name of its own. Sums
     cut off to fp32 are asked about only where an engine fails: evaluating them takes twelve times as long as the rest.
-    So are results cut off to fp16: not all convolutions of an engine do it, and where all did, it would allow much.
+    So are results cut off to fp16 and a Softmax off to one side: not all ops of an engine do it, and where all did, it
+    would allow much.
     """
     if hardware is Hardware.ANY:
         return ()
-    unexpected = (FP32_SUMS_CUT, FP16_RESULTS_CUT) + (() if precision is Precision.TF32 else (TF32, TF32_CUT))
+    unexpected = (FP32_SUMS_CUT, FP16_RESULTS_CUT, NPU_SOFTMAX) + (
+        () if precision is Precision.TF32 else (TF32, TF32_CUT)
+    )
     return tuple(freedom for freedom in freedoms_of(hardware, precision) if freedom not in unexpected)

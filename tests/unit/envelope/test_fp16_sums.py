@@ -109,3 +109,14 @@ def test_random_data_are_judged_with_the_freedoms_of_the_hardware(tmp_path):
     verdict, _ = ask(tmp_path, model, feed_for(model), engine, repro=False)
     assert verdict.verdict == "rounding", verdict.summary
     assert step(verdict, "does the target fail on random").answer == "no: they pass too"
+
+
+def test_a_scale_in_attention_is_more_than_a_softmax_to_one_side(tmp_path):
+    kind = "float[1,2,4,8]"
+    text = f"""<ir_version: 10, opset_import: ["" : 23]>
+    g ({kind} q, {kind} k, {kind} v) => ({kind} y) {{ [attention] y = Attention(q, k, v) }}"""
+    random = np.random.default_rng(5)
+    feed = {name: random.standard_normal((1, 2, 4, 8), np.float32) for name in "qkv"}
+    target = "fault:precision=fp16,hardware=npu,kind=scale,node=attention,amount=1.02"
+    verdict, _ = ask(tmp_path, text, feed, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "attention"), verdict.summary

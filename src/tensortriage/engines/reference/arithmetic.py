@@ -114,6 +114,9 @@ class Arithmetic:
 EXACT = Arithmetic()
 """Everything in float64."""
 
+RESULTS_ROUNDED = Arithmetic(rounds=True)
+"""Everything in float64, results rounded to the types of the model."""
+
 
 def read_arithmetic(options: Options) -> Arithmetic:
     """Return the policy that the engine's options describe.

@@ -11,11 +11,12 @@ from typing import TypeVar
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.engines.reference.arithmetic import EXACT, Arithmetic
+from tensortriage.engines.reference.arithmetic import EXACT, RESULTS_ROUNDED, Arithmetic
 from tensortriage.engines.reference.function_accuracy import FunctionError
 from tensortriage.engines.reference.kernels import ELEMENTWISE
 from tensortriage.engines.reference.number_rounding import Rounding, rounded
 from tensortriage.model.ir.attributes import bodies
+from tensortriage.model.mixed_precision.composite_ops import with_bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
 from tensortriage.model.model import Model
@@ -120,7 +121,8 @@ class TypedSteps:
     """The steps of one model under an arithmetic.
 
     Attributes:
-        model: The model to build the program from, functions inlined.
+        model: The model to build the program from, functions inlined; composite operators by their bodies where more
+            is rounded than results.
 
     Raises:
         ModelError: When a function cannot be inlined or the type of a value is not known.
@@ -128,7 +130,8 @@ class TypedSteps:
 
     def __init__(self, model: Model, arithmetic: Arithmetic) -> None:
         self.arithmetic = arithmetic
-        self._lowering = decide(model, specs=value_specs(model))
+        written = model if arithmetic == RESULTS_ROUNDED else with_bodies(model)
+        self._lowering = decide(written, specs=value_specs(written))
         self.model = self._lowering.model
         self._rounder = Rounder(self._lowering, arithmetic.precision) if arithmetic.format is not None else None
         self._body_inputs = {v for node in self._lowering.lowered() for body in bodies(node) for v in body.inputs}
