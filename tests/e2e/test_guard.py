@@ -50,14 +50,15 @@ cli.main()
 """
 
 LEAVES_A_CLUSTER = """
-import sys, time
+import signal, sys, time
 from tensortriage.cli import guard
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
 ending = guard.start(None)
 if ending is not None:
     sys.exit(ending.code)
 guard.about_to_use_cluster()
-print("there", flush=True)
 try:
+    print("there", flush=True)
     time.sleep(600)
 except KeyboardInterrupt:
     time.sleep({longer})
