@@ -26,7 +26,7 @@ from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import Floors
+from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.capture import size_of
@@ -129,13 +129,14 @@ def output_floors(inv: Investigation) -> Floors:
     """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little).
 
     Where all tensors are small together, the floors of every layer are measured at once: later steps ask for them, and
-    the float64 run is the same.
+    the evaluations are the same. So they are on a single feed in a format that rounds: its layers are always asked for.
     """
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
+    asked_for = inv.precision in ROUNDED and len(inv.question.feeds) == 1
     found = []
     for feed in inv.question.feeds[:FLOOR_FEEDS]:
         golden = inv.golden(feed)
-        whole = sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES
+        whole = asked_for or sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES
         values, what = (inv.values, "every layer") if whole else (outputs, "the outputs")
         found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=inv.specs(feed), what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
