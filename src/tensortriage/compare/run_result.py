@@ -69,6 +69,7 @@ class CompareResult:
         task_comparisons: The same of each target against the reference, sample by sample.
         outcomes: Participant to how its builds and runs ended.
         builds: Models compiled.
+        builds_by_engine: The same by the names of engines.
         checks: Runs made.
         build_seconds: Wall time in builds.
         run_seconds: Wall time in runs.
@@ -96,6 +97,7 @@ class CompareResult:
     unjudged: str = ""
     cuts: Cuts | None = None
     task_comparisons: tuple[TaskComparison, ...] = ()
+    builds_by_engine: Mapping[str, int] = dataclasses.field(default_factory=dict)
     format: str = RUN_FORMAT
 
     def __post_init__(self) -> None:

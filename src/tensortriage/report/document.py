@@ -18,6 +18,7 @@ from tensortriage.report.verdict_words import KIND_WORDS, KindWords
 from tensortriage.runs.case import CaseFacts
 from tensortriage.runs.ranges import FormatMisfit, RangeRow, Ranges
 from tensortriage.values import serial
+from tensortriage.values.text import count, duration
 
 T = TypeVar("T")
 
@@ -146,6 +147,15 @@ class Report:
         copies = f"wrong in {len(culprit.instances)} of {culprit.alike} {culprit.repeated_module}"
         parts = (culprit.origin.beside(culprit.node), copies if culprit.repeated_module else "")
         return ", ".join(filter(None, parts))
+
+    @property
+    def cost_words(self) -> str:
+        """Time, builds and runs: ``6 min 22 s, 16 builds (5 of tensorrt), 76 checks``."""
+        cost = self.verdict.cost
+        target = "" if self.case is None else self.case.target.partition(":")[0]
+        of_target = cost.builds_by_engine.get(target, cost.builds)
+        share = "" if of_target == cost.builds else f" ({of_target:,} of {target})"
+        return f"{duration(cost.seconds)}, {count(cost.builds, 'build')}{share}, {count(cost.checks, 'check')}"
 
     @property
     def has_layer_errors(self) -> bool:

@@ -37,13 +37,20 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(slots=True)
+class BuildCount:
+    """Builds of one engine: how many, and their wall time together in seconds."""
+
+    builds: int = 0
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(slots=True)
 class Tally:
     """What has been spent so far.
 
     Attributes:
-        builds: Models compiled.
+        engines: Builds by the names of engines.
         checks: Runs made.
-        build_seconds: Wall time in builds.
         run_seconds: Wall time in runs.
         reference_run_seconds: The longest that one run of the reference took; other engines may take a multiple of it.
         seen: How many inner values were captured, by the way they were seen: ``marked`` as outputs, or an engine's own
@@ -51,13 +58,38 @@ class Tally:
         commands: Command lines of the vendors' own tools that repeat the builds, each once.
     """
 
-    builds: int = 0
+    engines: dict[str, BuildCount] = dataclasses.field(default_factory=dict)
     checks: int = 0
-    build_seconds: float = 0.0
     run_seconds: float = 0.0
     reference_run_seconds: float = 0.0
     seen: dict[str, int] = dataclasses.field(default_factory=dict)
     commands: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def builds(self) -> int:
+        """Models compiled."""
+        return sum(count.builds for count in self.engines.values())
+
+    @property
+    def builds_by_engine(self) -> dict[str, int]:
+        """Models compiled, by the names of engines."""
+        return {name: count.builds for name, count in self.engines.items()}
+
+    @property
+    def build_seconds(self) -> float:
+        """Wall time in builds, in seconds."""
+        return sum(count.seconds for count in self.engines.values())
+
+    def built(self, engine: str, seconds: float = 0.0, *, builds: int = 1) -> None:
+        """Count builds of an engine that took so many seconds together."""
+        count = self.engines.setdefault(engine, BuildCount())
+        count.builds += builds
+        count.seconds += seconds
+
+    def seconds_a_build(self, engine: str) -> float:
+        """Return the mean wall time of one build of an engine, in seconds; 0 before the first."""
+        count = self.engines.get(engine, BuildCount())
+        return count.seconds / max(count.builds, 1)
 
 
 class Runner:
@@ -110,8 +142,7 @@ class Runner:
             started = time.perf_counter()
             self._session = compile_it()
             seconds = time.perf_counter() - started
-            self.tally.builds += 1
-            self.tally.build_seconds += seconds
+            self.tally.built(self.spec.name, seconds)
             _logger.info("%s: built in %.3f s", self.spec, seconds)
         return self._session
 

@@ -201,7 +201,7 @@ def local_fault(number: int = 300, *, culprits: tuple[int, ...] = (121, 250)) ->
                      6.1, 2),
             ),
             next=("triage debug reduce model.onnx --target openvino:precision=bf16 --case triage-case",),
-            cost=Cost(75.2, 5, 6),
+            cost=Cost(75.2, 5, 6, {"openvino": 2, "onnxruntime": 3}),
         ),
         case("exports/vit_b16.onnx", nodes=number),
         rows,

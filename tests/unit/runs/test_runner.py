@@ -83,3 +83,15 @@ def test_an_upgrade_in_a_workers_python_makes_it_another_engine(tmp_path):
         tmp_path / "packages" / "openvino-2024.1.0.dist-info"
     )
     assert identity() != old
+
+
+def test_builds_are_counted_for_each_engine_and_a_mean_is_of_one_engine_only():
+    tally = Tally()
+    tally.built("onnxruntime", 0.5)
+    tally.built("tensorrt", 100.0)
+    tally.built("tensorrt", 60.0)
+    assert tally.builds == 3
+    assert tally.build_seconds == 160.5
+    assert tally.builds_by_engine == {"onnxruntime": 1, "tensorrt": 2}
+    assert tally.seconds_a_build("tensorrt") == 80.0  # not 160.5 / 3
+    assert tally.seconds_a_build("openvino") == 0.0

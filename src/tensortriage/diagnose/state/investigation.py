@@ -322,4 +322,5 @@ class Investigation(Lab):
     @property
     def cost(self) -> Cost:
         """What has been spent so far."""
-        return Cost(round(time.perf_counter() - self.budget.started, 3), self.tally.builds, self.tally.checks)
+        seconds = round(time.perf_counter() - self.budget.started, 3)
+        return Cost(seconds, self.tally.builds, self.tally.checks, self.tally.builds_by_engine)

@@ -177,11 +177,13 @@ class Cost:
         seconds: Wall time.
         builds: Models compiled by an engine.
         checks: Runs of an engine.
+        builds_by_engine: The builds by the names of engines.
     """
 
     seconds: float = 0.0
     builds: int = 0
     checks: int = 0
+    builds_by_engine: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -115,8 +115,7 @@ def _verdict_panel(report: Report) -> Panel:
     )
     lines: list[RenderableType] = [heading, _text(report.verdict.summary)]
     facts = [f"confidence {percent(report.confidence)}", f"{printable(report.verdict.inputs)} inputs"]
-    cost = report.verdict.cost
-    facts.append(f"{duration(cost.seconds)}, {count(cost.builds, 'build')}, {count(cost.checks, 'check')}")
+    facts.append(report.cost_words)
     if report.case is not None:
         lines.append(Text())
         lines.append(_text(f"model      {report.case.model.path}"))

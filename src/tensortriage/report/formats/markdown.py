@@ -50,10 +50,9 @@ def _head(report: Report) -> Iterable[str]:
     yield ""
     yield plain(report.verdict.summary)
     yield ""
-    cost = report.verdict.cost
     yield (
         f"Confidence {percent(report.confidence)}, {plain(report.verdict.inputs)} inputs; "
-        f"{duration(cost.seconds)}, {count(cost.builds, 'build')}, {count(cost.checks, 'check')}. {words.meaning}"
+        f"{plain(report.cost_words)}. {words.meaning}"
     )
     yield ""
 

@@ -347,6 +347,7 @@ class _Comparing:
             task_metrics=self.scores.means,
             task_comparisons=self.scores.compared(name, [target.name for target in self.targets]),
             builds=self.tally.builds,
+            builds_by_engine=self.tally.builds_by_engine,
             checks=self.tally.checks,
             build_seconds=round(self.tally.build_seconds, 3),
             run_seconds=round(self.tally.run_seconds, 3),

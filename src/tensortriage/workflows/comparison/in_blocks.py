@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -132,6 +133,7 @@ def _together(results: Sequence[CompareResult], cuts: Cuts, tally: Tally, sample
     moved: dict[str, bool] = {}
     for result in results:
         moved |= {name: moved.get(name, False) or changed for name, changed in result.moved.items()}
+    builds = sum((Counter(result.builds_by_engine) for result in results), Counter(tally.builds_by_engine))
     return dataclasses.replace(
         first,
         feeds=dict(samples),
@@ -142,7 +144,8 @@ def _together(results: Sequence[CompareResult], cuts: Cuts, tally: Tally, sample
             name: next((r.outcomes[name] for r in results if not r.outcomes[name].ok), outcome)
             for name, outcome in first.outcomes.items()
         },
-        builds=tally.builds + sum(result.builds for result in results),
+        builds=builds.total(),
+        builds_by_engine=dict(builds),
         checks=tally.checks + sum(result.checks for result in results),
         build_seconds=round(tally.build_seconds + sum(result.build_seconds for result in results), 3),
         run_seconds=round(tally.run_seconds + sum(result.run_seconds for result in results), 3),

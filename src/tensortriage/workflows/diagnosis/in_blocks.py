@@ -9,6 +9,7 @@ by carrying the target's results on through the later blocks on the reference.
 import dataclasses
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -119,10 +120,12 @@ class BlockDiagnosis:
             one, verdict = weightiest(found)
             if one is not found[-1][0]:
                 self._diagnosed(walk, one)  # remembered answers; the case is to hold the figures of this block
+        builds = Counter(tally.builds_by_engine) + Counter(verdict.cost.builds_by_engine)
         cost = Cost(
             round(time.perf_counter() - started, 3),
-            tally.builds + verdict.cost.builds,
+            builds.total(),
             tally.checks + verdict.cost.checks,
+            dict(builds),
         )
         return dataclasses.replace(
             verdict,
@@ -148,7 +151,8 @@ class BlockDiagnosis:
                 in_blocks=False,
             )
         )
-        tally.builds += result.builds
+        for engine, builds in result.builds_by_engine.items():
+            tally.built(engine, builds=builds)
         tally.checks += result.checks
         rows = [row for item in result.comparisons for row in item.comparison.rows]
         if not rows or not all(outcome.ok for outcome in result.outcomes.values()):

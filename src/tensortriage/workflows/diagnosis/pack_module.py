@@ -99,6 +99,7 @@ def _tried(
         return dataclasses.replace(packed, told=error.message)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    inv.tally.builds, inv.tally.checks = inv.tally.builds + 1, inv.tally.checks + 1
+    inv.tally.built(engine.name)
+    inv.tally.checks += 1
     wrong = failure is not None and (not failure.kind.numeric or failure.error > limit_of(local))
     return dataclasses.replace(packed, anew=wrong, told=failure.describe() if failure else "")

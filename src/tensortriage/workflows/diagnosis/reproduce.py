@@ -83,7 +83,8 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
         limits=inv.budget.within(question.limits),
         error_of=error_of,
     )
-    inv.tally.builds, inv.tally.checks = inv.tally.builds + 1, inv.tally.checks + 1
+    inv.tally.built(engine.name)
+    inv.tally.checks += 1
     if local is None:
         return None
     if local.kind is FailureKind.BUILD_FAILED:  # wrong numbers are not reproduced by a refusal

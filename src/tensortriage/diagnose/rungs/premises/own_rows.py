@@ -62,7 +62,7 @@ def _claims(inv: Investigation) -> list[EqualityClaim]:
     own = axes.rows_in(inv.question.feeds[0]) if axes is not None else 0
     if axes is None or not own:
         return []
-    slow = inv.tally.build_seconds > SLOW_BUILD_SECONDS * max(inv.tally.builds, 1)
+    slow = inv.tally.seconds_a_build(inv.question.target.name) > SLOW_BUILD_SECONDS
     if slow and axes.fixed is None:
         axes = dataclasses.replace(axes, fixed=own)
     wanted = axes.fixed or max(ROWS, own)

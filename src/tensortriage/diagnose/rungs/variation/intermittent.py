@@ -137,7 +137,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
         return []
     before = time.perf_counter() - inv.budget.started
     allowed = max(CHEAP_SECONDS, SHARE * before)
-    expected = inv.tally.build_seconds / max(inv.tally.builds, 1)
+    expected = inv.tally.seconds_a_build(inv.question.target.name)
     builds: list[Build] = []
     for number in range(1, BUILDS_IN_DOUBT):
         once = number == 1 and (vary or not passes)
