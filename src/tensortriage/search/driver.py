@@ -76,11 +76,7 @@ def minimize(
 
 
 def _begin(problem: SearchProblem[T], interview: Interview[T]) -> SearchState[T]:
-    return SearchState(
-        problem,
-        frozenset(problem.items),
-        false_pass=interview.false_pass,
-    )
+    return SearchState(problem, problem.whole, false_pass=interview.false_pass)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
@@ -124,7 +120,7 @@ def _result(
     problem: SearchProblem[T], interview: Interview[T], state: SearchState[T] | None, stop: SearchStop
 ) -> SearchResult[T]:
     """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
-    kept = interview.best or frozenset(problem.items)
+    kept = interview.best or problem.whole
     shown = Minimality.BUDGET
     if state is not None and (stop is SearchStop.FINISHED or problem.size(state.current) <= problem.size(kept)):
         kept, shown = state.current, state.minimality

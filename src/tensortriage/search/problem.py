@@ -100,7 +100,7 @@ class SearchProblem(Generic[T]):
     def __post_init__(self) -> None:
         if not self.items:
             raise _invalid("there is nothing to search in")
-        if len(set(self.items)) != len(self.items):
+        if len(self.position) != len(self.items):
             raise _invalid("an item is given twice")
         for item, weight in self.weights.items():
             if not (0.0 < weight < math.inf):
@@ -112,7 +112,12 @@ class SearchProblem(Generic[T]):
     @functools.cached_property
     def position(self) -> Mapping[T, int]:
         """Index of every item."""
-        return {item: index for index, item in enumerate(self.items)}
+        return dict(zip(self.items, range(len(self.items)), strict=True))
+
+    @functools.cached_property
+    def whole(self) -> frozenset[T]:
+        """All items."""
+        return frozenset(self.items)
 
     def weight(self, item: T) -> float:
         """Return the weight of an item."""
@@ -127,20 +132,35 @@ class SearchProblem(Generic[T]):
         """Return the suspicion of an item."""
         return self.suspicion.get(item, 0.0)
 
-    def ordered(self, candidate: Iterable[T]) -> tuple[T, ...]:
-        """Return items in the order of the problem; the last few sets are remembered."""
-        return self._sorted(candidate) if isinstance(candidate, frozenset) else self._sort(candidate)
+    def ordered(self, candidate: Iterable[T], within: tuple[T, ...] = ()) -> tuple[T, ...]:
+        """Return items in the order of the problem; the last few sets are remembered.
+
+        Args:
+            candidate: The items.
+            within: Items in order among which these probably are; looking there first is faster than among all.
+        """
+        if not isinstance(candidate, frozenset):
+            return self._sort(candidate)
+        found = self._remembered.pop(candidate, None) or self._pick(candidate, within)
+        self._remembered[candidate] = found
+        if len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return found
+
+    @functools.cached_property
+    def _remembered(self) -> dict[frozenset[T], tuple[T, ...]]:
+        return {}
+
+    def _pick(self, candidate: frozenset[T], within: tuple[T, ...]) -> tuple[T, ...]:
+        for among in (within, self.items):
+            if len(candidate) <= len(among) < len(candidate) * len(candidate).bit_length():  # else sorting is faster
+                found = tuple(filter(candidate.__contains__, among))
+                if len(found) == len(candidate):
+                    return found
+        return self._sort(candidate)
 
     def _sort(self, candidate: Iterable[T]) -> tuple[T, ...]:
         return tuple(sorted(candidate, key=self.position.__getitem__))
-
-    def _pick(self, candidate: frozenset[T]) -> tuple[T, ...]:
-        many = len(candidate) * len(candidate).bit_length() > len(self.items)  # then going through all is faster
-        return tuple(filter(candidate.__contains__, self.items)) if many else self._sort(candidate)
-
-    @functools.cached_property
-    def _sorted(self) -> Callable[[frozenset[T]], tuple[T, ...]]:
-        return functools.lru_cache(maxsize=REMEMBERED)(self._pick)
 
 
 def _invalid(reason: str) -> UsageError:

@@ -5,12 +5,13 @@ the search then looks for; and since answers are kept, the second search starts 
 """
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tensortriage.errors import UsageError
-from tensortriage.reduce.pieces.pieces import Pieces
-from tensortriage.runs.check_cache import digest
+from tensortriage.reduce.pieces.pieces import Ends, Pieces
 from tensortriage.search.answers.answer_cache import Cache
 from tensortriage.search.dialogue import Pass
 from tensortriage.search.driver import TO_ITEMS, minimize
@@ -164,8 +165,12 @@ def _after(checks: int, observe: Callable[[Progress[str]], None]) -> Callable[[P
 
 
 def candidate_key(identity: str, pieces: Pieces, candidate: tuple[str, ...]) -> str:
-    """Return the content key of a candidate."""
-    return digest(identity, pieces.nodes(candidate))
+    """Return the content key of a candidate, given in the order of the items."""
+    nodes = candidate if pieces.ends is Ends.BOTH else pieces.nodes(candidate)
+    names = "\0".join(nodes)
+    if names.count("\0") != len(nodes) - 1:  # a name holds one itself
+        names = json.dumps(nodes)
+    return hashlib.sha256(f"{identity}\0{names}".encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def answer_key(identity: str, pieces: Pieces, candidate: tuple[str, ...], attempt: int) -> str:

@@ -42,6 +42,7 @@ class Pieces:
         ends: Which ends may be cut off.
         frozen: Values that become constants where a piece would need them as input.
         items: First node of every item, in topological order.
+        weights: Number of nodes of every item that has more than one.
     """
 
     def __init__(
@@ -62,11 +63,7 @@ class Pieces:
         self._place = {node.name: node.index for node in model.graph.nodes}
         self._neighbours: dict[str, tuple[str, ...]] = {}
         self.items: tuple[str, ...] = tuple(self._members)
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """Number of nodes of every item that has more than one."""
-        return {item: float(len(names)) for item, names in self._members.items() if len(names) > 1}
+        self.weights = {unit[0].name: float(len(unit)) for unit in units if len(unit) > 1}
 
     def item_of(self, node: str) -> str | None:
         """Return the item that a node belongs to; None for Constant nodes, which come along with their users."""

@@ -57,13 +57,14 @@ class Interview(Generic[T]):
         self._started = time.monotonic()
         self._runs: dict[Candidate[T], list[OracleVerdict]] = {}
         self._rates: dict[Candidate[T], Rate] = {}
-        self._measuring = frozenset(problem.items)
+        self._measuring = problem.whole
         self._final_runs: dict[Candidate[T], int] = {}
         self._quick_runs = 1
         self._checks_left = 0.0
         self.history: list[SearchStep] = []
         self.cache_hits = 0
         self.best: Candidate[T] | None = None
+        self._smallest = problem.items
         self.others: dict[str, Interesting[T]] = {}
         self.rate = Rate(1, 1)
         self.confidence: float | None = None
@@ -104,7 +105,7 @@ class Interview(Generic[T]):
 
     def expect(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict that asking will give, where that is known already."""
-        answer = self._desk.known(OracleQuestion(self._problem.ordered(candidate), 0))
+        answer = self._desk.known(self._question(candidate, 0))
         verdict = answer.verdict if answer else None
         return verdict if verdict is not None and (verdict.same or self.rate.always) else None
 
@@ -115,7 +116,7 @@ class Interview(Generic[T]):
             UsageError: When it does not (``premise-not-failing``), or that cannot be told (``premise-unresolved``).
             StoppedError: When the budget ends before.
         """
-        whole = frozenset(self._problem.items)
+        whole = self._problem.whole
         self._run_all(whole, self._repeats.premise)
         runs = self._runs[whole]
         if not any(verdict.same for verdict in runs):
@@ -150,16 +151,19 @@ class Interview(Generic[T]):
             self._conclude(ask, verdicts)
         return verdicts
 
+    def _question(self, candidate: Candidate[T], attempt: int) -> OracleQuestion[T]:
+        return OracleQuestion(self._problem.ordered(candidate, self._smallest), attempt)
+
     def _remaining(self, candidates: Sequence[Candidate[T]], totals: Sequence[int]) -> Iterator[OracleQuestion[T]]:
         """Yield the questions that these candidates need if none of them fails: one of each, then another of each."""
         starts = [len(self._runs.get(candidate, ())) for candidate in candidates]
         for attempt in range(max(totals, default=0)):
             for candidate, start, total in zip(candidates, starts, totals, strict=True):
                 if start <= attempt < total:
-                    yield OracleQuestion(self._problem.ordered(candidate), attempt)
+                    yield self._question(candidate, attempt)
 
     def _first(self, candidates: Iterator[Candidate[T]]) -> Iterator[OracleQuestion[T]]:
-        return (OracleQuestion(self._problem.ordered(candidate), 0) for candidate in candidates)
+        return (self._question(candidate, 0) for candidate in candidates)
 
     def _runs_wanted(self, candidate: Candidate[T], ask: Ask[T]) -> int:
         """Return how many runs settle a candidate, those made included, unless one of them fails the same way."""
@@ -220,7 +224,7 @@ class Interview(Generic[T]):
 
     def _use(self, candidate: Candidate[T], ahead: Iterator[OracleQuestion[T]]) -> None:
         """Get the answer to the next run of a candidate, and record it."""
-        question = OracleQuestion(self._problem.ordered(candidate), len(self._runs[candidate]))
+        question = self._question(candidate, len(self._runs[candidate]))
         if self._budget.checks is not None and len(self.history) >= self._budget.checks:
             raise StoppedError(SearchStop.CHECK_BUDGET)
         late = self._budget.seconds is not None and self.seconds >= self._budget.seconds
@@ -242,7 +246,7 @@ class Interview(Generic[T]):
         seconds: float,
     ) -> None:
         self._runs[candidate].append(verdict)
-        kept = self.best or frozenset(self._problem.items)
+        kept = self._smallest
         step = SearchStep(len(candidate), question.attempt, verdict.outcome, cached, seconds, len(kept))
         self.history.append(step)
         self.cache_hits += cached
@@ -250,7 +254,7 @@ class Interview(Generic[T]):
         if verdict.same:
             self.confidence = None
             if self.best is None or self._problem.size(candidate) < self._problem.size(self.best):
-                self.best = candidate
+                self.best, self._smallest = candidate, question.candidate
         known = self.others.get(verdict.signature)
         if verdict.outcome is CandidateOutcome.OTHER and (known is None or len(candidate) < len(known.candidate)):
             self.others[verdict.signature] = Interesting(question.candidate, verdict)
@@ -258,14 +262,14 @@ class Interview(Generic[T]):
             self._observe(self._progress(question, verdict, step, kept))
 
     def _progress(
-        self, question: OracleQuestion[T], verdict: OracleVerdict, step: SearchStep, kept: Candidate[T]
+        self, question: OracleQuestion[T], verdict: OracleVerdict, step: SearchStep, kept: tuple[T, ...]
     ) -> Progress[T]:
         mean = self._desk.fresh_seconds / self._desk.fresh if self._desk.fresh else None
         return Progress(
             candidate=question.candidate,
             verdict=verdict,
             step=step,
-            kept=self._problem.ordered(kept),
+            kept=kept,
             checks=len(self.history),
             cache_hits=self.cache_hits,
             seconds=self.seconds,

@@ -7,6 +7,9 @@ from typing import Generic, Protocol
 
 from tensortriage.search.problem import Oracle, OracleVerdict, T
 
+HASHED = 64
+"""Items of a candidate that its hash depends on, evenly spread: leaving one out moves all that follow."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OracleQuestion(Generic[T]):
@@ -14,6 +17,10 @@ class OracleQuestion(Generic[T]):
 
     candidate: tuple[T, ...]
     attempt: int
+
+    def __hash__(self) -> int:
+        """Return a hash of some of the items; those of all of them are dear where there are many."""
+        return hash((self.candidate[:: len(self.candidate) // HASHED + 1], len(self.candidate), self.attempt))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

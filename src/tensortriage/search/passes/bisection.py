@@ -9,6 +9,7 @@ next cut is where the remaining probability is halved: Horstein's scheme for sea
 is the better explanation, and the search goes back by itself.
 """
 
+import bisect
 import itertools
 from collections.abc import Sequence
 
@@ -60,9 +61,10 @@ class PrefixSearch:
         """Return the length to ask about, shorter than `end`; None when `end` is the answer."""
         if self.end == 0:
             return None
-        total = sum(self._chances[: self.end + 1])
+        sums = list(itertools.accumulate(self._chances[: self.end]))
+        total = sums[-1] + self._chances[self.end]
         settled = self.end - 1 in self._passed and 2.0 * self._chances[self.end] >= total
-        return None if settled else self._nearest_unasked(self._quantile(total / 2.0))
+        return None if settled else self._nearest_unasked(_quantile(sums, total / 2.0))
 
     def fails(self, cut: int) -> None:
         """Take in that a prefix fails the same way: the answer is not longer."""
@@ -76,19 +78,17 @@ class PrefixSearch:
         self._trust.passed()
         self._passed.add(cut)
         doubt = self._trust.doubt
-        for length in range(cut + 1):
-            self._chances[length] *= doubt
-
-    def _quantile(self, target: float) -> int:
-        """Return the cut below `end` at which the sum of the chances up to it is closest to the target."""
-        below, sums = 0.0, itertools.accumulate(self._chances[: self.end])
-        for length, upto in enumerate(sums):
-            if upto >= target:
-                return length - 1 if length and target - below < upto - target else length
-            below = upto
-        return self.end - 1
+        self._chances[: cut + 1] = map(doubt.__mul__, self._chances[: cut + 1])
 
     def _nearest_unasked(self, cut: int) -> int | None:
         longer = (length for length in range(cut, self.end) if length not in self._passed)
         shorter = (length for length in range(cut, -1, -1) if length not in self._passed)
         return next(longer, next(shorter, None))
+
+
+def _quantile(sums: Sequence[float], target: float) -> int:
+    """Return the place of the sum, of those that never fall, that is closest to the target."""
+    place = bisect.bisect_left(sums, target)
+    if place == len(sums):
+        return place - 1
+    return place - 1 if place and target - sums[place - 1] < sums[place] - target else place

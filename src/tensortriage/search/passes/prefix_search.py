@@ -11,6 +11,8 @@ For one item this is bisection, for d items anywhere about d log2(N / d) + 2 d c
 log2 C(N, d) for d known), for d neighbours about log2(N) + 4 d.
 """
 
+import itertools
+import operator
 from collections.abc import Sequence
 
 from tensortriage.search.dialogue import Dialogue, SearchState
@@ -69,13 +71,9 @@ def _lengths(ranking: Ranking[T], missing: float) -> list[float]:
     The number of missing items is taken as geometric with mean ``missing``, each lying in the first ranks with chance
     m independently; all of them lie there with chance 1 / (1 + missing (1 - m)), its probability generating function.
     """
-    reached, chances, before = 0.0, [1.0 / (1.0 + missing)], 1.0 / (1.0 + missing)
-    for chance in ranking.chances:
-        reached = min(1.0, reached + chance)
-        upto = 1.0 / (1.0 + missing * (1.0 - reached))
-        chances.append(upto - before)
-        before = upto
-    return chances
+    within = itertools.accumulate(ranking.chances, initial=0.0)
+    upto = [1.0 / (1.0 + missing * (1.0 - reached if reached < 1.0 else 0.0)) for reached in within]
+    return [upto[0], *map(operator.sub, upto[1:], upto)]
 
 
 def _missing(found: int, pool: int, gaps: Sequence[int]) -> float:

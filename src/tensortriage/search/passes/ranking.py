@@ -83,14 +83,14 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
         said[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
     total = math.fsum(shares[reading] for reading in said)
     parts = {reading: _scaled(values, shares[reading] / total) for reading, values in said.items()}
-    chances = [math.fsum(values) for values in zip(*parts.values(), strict=True)]
+    chances = list(map(math.fsum, zip(*parts.values(), strict=True)))
     # Per weight: a heavy item has a high chance because it holds much, not because each part of it is suspect.
-    density = list(map(operator.truediv, chances, weights))
+    density = list(map(operator.truediv, chances, weights)) if problem.weights else chances
     order = sorted(range(len(ordered)), key=density.__getitem__, reverse=True)  # equal ones stay in their order
     return Ranking(
-        tuple(ordered[i] for i in order),
-        tuple(chances[i] for i in order),
-        {reading: tuple(values[i] for i in order) for reading, values in parts.items()},
+        tuple(map(ordered.__getitem__, order)),
+        tuple(map(chances.__getitem__, order)),
+        {reading: tuple(map(values.__getitem__, order)) for reading, values in parts.items()},
     )
 
 
@@ -118,15 +118,18 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
     steps = distances(problem, found)
     walks = [distances(problem, [item]) for item in found[-LATEST:]] if len(found) > 1 else []
     apart = _apart(len(problem.items), [problem.position[item] for item in found])
-    beside = [apart[problem.position[item]] for item in items]
+    beside = list(map(apart.__getitem__, map(problem.position.__getitem__, items)))
+    reached = list(map(steps.__contains__, items))
 
     def closeness(index: int) -> tuple[int, float, float, int, int]:
         item = items[index]
-        detour = sum(walk.get(item, math.inf) for walk in walks)
+        detour = 0.0
+        for walk in walks:
+            detour += walk.get(item, math.inf)
         return (steps[item], detour, -problem.suspected(item), beside[index], index)
 
-    near = sorted((index for index, item in enumerate(items) if item in steps), key=closeness)
-    far = sorted((index for index, item in enumerate(items) if item not in steps), key=beside.__getitem__)
+    near = sorted(itertools.compress(range(len(items)), reached), key=closeness)
+    far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=beside.__getitem__)
     if problem.suspicion:
         far.sort(key=lambda index: -problem.suspected(items[index]))
     return _by_rank([*near, *far])
@@ -155,10 +158,11 @@ def _by_suspicion(amounts: Sequence[float]) -> list[float]:
 
 def _by_rank(order: Sequence[int]) -> list[float]:
     """Return chances that fall with the rank; ``order`` holds indices, the first rank first."""
+    falling = _normal([place**-FALL for place in range(1, len(order) + 1)])
     chances = [0.0] * len(order)
-    for place, index in enumerate(order, start=1):
-        chances[index] = place**-FALL
-    return _normal(chances)
+    for index, chance in zip(order, falling, strict=True):
+        chances[index] = chance
+    return chances
 
 
 def _scaled(amounts: Sequence[float], factor: float) -> list[float]:

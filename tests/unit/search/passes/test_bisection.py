@@ -78,3 +78,45 @@ def test_any_answers_come_to_an_end():
     for answers in itertools.product([True, False], repeat=6):
         endless = itertools.cycle(answers)
         find(PrefixSearch([1.0, 2.0, 0.0, 3.0, 1.0, 1.0], trust=Trust()), lambda cut, endless=endless: next(endless))
+
+
+class PlainSearch(PrefixSearch):
+    """The same rule, length by length, as the module's text says it."""
+
+    def next_cut(self):
+        if self.end == 0:
+            return None
+        total = sum(self._chances[: self.end + 1])
+        if self.end - 1 in self._passed and 2.0 * self._chances[self.end] >= total:
+            return None
+        below = 0.0
+        for length in range(self.end):
+            upto = below + self._chances[length]
+            if upto >= total / 2.0:
+                nearer = length > 0 and total / 2.0 - below < upto - total / 2.0
+                return self._nearest_unasked(length - 1 if nearer else length)
+            below = upto
+        return self._nearest_unasked(self.end - 1)
+
+    def passes(self, cut):
+        self._trust.passed()
+        self._passed.add(cut)
+        for length in range(cut + 1):
+            self._chances[length] *= self._trust.doubt
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_large_searches_ask_what_the_plain_rule_asks(seed):
+    rng = random.Random(seed)
+    chances = [rng.random() ** 8 for _ in range(rng.randrange(2, 2000))]
+    target = rng.randrange(len(chances))
+    lies = rng.random() / 4
+
+    def asked(search):
+        told = random.Random(seed)
+        return find(search, lambda cut: cut >= target and told.random() >= lies)
+
+    plain = PlainSearch(chances, trust=Trust(0.05))
+    fast = PrefixSearch(chances, trust=Trust(0.05))
+    assert asked(fast) == asked(plain)
+    assert fast.end == plain.end
