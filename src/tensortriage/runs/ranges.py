@@ -2,7 +2,7 @@
 
 Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
-it may leave the format on the way to a harmless result (`tensortriage.runs.sum_terms`): its terms may add up beyond the
+it may leave the format on the way to a harmless result (`tensortriage.runs.sums`): its terms may add up beyond the
 largest number, or cancel so far that their rounding is as large as what is left.
 
 Diagnosis, precision search and conversion ask the same thing, so this is below all of them. What is said is of two
@@ -18,12 +18,15 @@ import numpy as np
 
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.runs.sum_terms import Terms, terms_of
+from tensortriage.runs.sums.sum_terms import Terms, terms_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
 
 FORMATS = (Precision.FP16, Precision.BF16, Precision.FP8E4M3, Precision.FP8E5M2)
 """Formats that tensors are held against unless told otherwise."""
+
+USUAL = (Precision.FP16, Precision.BF16)
+"""Formats that a document tells of whatever the target's is."""
 
 SLUGS = ("beyond-range", "weight-beyond-range", "sum-beyond-range", "subnormal", "weight-subnormal", "integers",
          "cancellation")  # fmt: skip
@@ -31,6 +34,9 @@ SLUGS = ("beyond-range", "weight-beyond-range", "sum-beyond-range", "subnormal",
 
 _WIDE = (DType.FLOAT, DType.DOUBLE, DType.BFLOAT16)
 _SAMPLE = 4096
+_SQUARE_FITS = 1e18
+"""Squares of numbers up to this are finite in float32, and so is the sum of any that memory holds. Where one is larger
+no rounding of small numbers is anything to the tensor."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,11 +98,12 @@ def range_scan(
     *,
     formats: Sequence[Precision] = FORMATS,
     sums: bool = True,
+    beyond: float = 0.0,
 ) -> tuple[RangeRow, ...]:
     """Hold every tensor of one reference run, and every constant, against number formats.
 
-    Tensors are read one node at a time. Cost: a pass over every tensor, and as many multiplications as the model makes
-    for the sums.
+    Tensors are read one node at a time. Cost: a few passes over every tensor, and as many multiplications as
+    the model makes unless bounds of sums are ``beyond`` what they may reach.
 
     Args:
         model: The model.
@@ -104,6 +111,7 @@ def range_scan(
         feed: The inputs of the run.
         formats: Formats of interest; those as wide as float32 have nothing to say.
         sums: Whether to look into sums as well.
+        beyond: Bounds of sums below this need not be known; a row may then have none.
 
     Returns:
         One row per floating-point value and constant in topological order, constants before the nodes that use them.
@@ -119,7 +127,7 @@ def range_scan(
             arrays = [_operand(model, golden, feed, name) for name in node.inputs]
             result = np.asarray(golden[node.outputs[0]]) if node.outputs and node.outputs[0] in golden else None
             if result is not None and DType.from_numpy(result.dtype) in _WIDE:
-                terms = terms_of(node, arrays, result, version=model.opset)
+                terms = terms_of(node, arrays, result, version=model.opset, beyond=beyond)
         for name in node.outputs:
             if name in golden and golden.spec(name).dtype in _WIDE and name not in graph.constants:
                 rows.append(_row(name, node, np.asarray(golden[name]), formats, terms=terms))
@@ -131,6 +139,14 @@ def _operand(model: Model, golden: TensorStore, feed: Mapping[str, np.ndarray], 
     if name in golden:
         return np.asarray(golden[name])
     return model.graph.weight(name) if name in model.graph.constants else feed.get(name)
+
+
+def largest_sum(precision: Precision) -> float:
+    """Return what a sum that engines add up in a format may reach; inf for formats in which none adds up.
+
+    fp8 is a format of operands: every engine known adds their products up in a wider one.
+    """
+    return float(precision.dtype.finfo.max) if precision.dtype.bits >= 16 else math.inf
 
 
 def _row(
@@ -147,28 +163,33 @@ def _row(
     if not math.isfinite(largest):  # an infinity fits every format
         magnitudes = magnitudes[np.isfinite(magnitudes)]
         largest = float(magnitudes.max(initial=0.0))
-    smallest = float(magnitudes.min(initial=math.inf, where=magnitudes > 0))
+    smallest = float(magnitudes.min(initial=math.inf))
+    if smallest == 0.0:
+        smallest = float(magnitudes[magnitudes > 0].min(initial=math.inf))
     smallest = smallest if math.isfinite(smallest) else 0.0
+    root = math.sqrt(float(np.square(magnitudes).sum(dtype=np.float64))) if largest < _SQUARE_FITS else math.inf
     found: list[FormatMisfit] = []
     for precision in formats:
         if precision.dtype.is_float and precision.dtype.bits < 32:
-            found += _held(magnitudes, largest, smallest, precision, constant=constant)
+            found += _held(magnitudes, largest, smallest, root, precision, constant=constant)
             found += [] if terms is None else _summed(terms, largest, precision)
     bound, condition = (None, None) if terms is None else (terms.bound, terms.condition)
     return RangeRow(name, node.name, node.op_type, constant, largest, smallest, bound, condition, tuple(found))
 
 
 def _held(
-    magnitudes: np.ndarray, largest: float, smallest: float, precision: Precision, *, constant: bool
+    magnitudes: np.ndarray, largest: float, smallest: float, root: float, precision: Precision, *, constant: bool
 ) -> Iterator[FormatMisfit]:
-    """Yield what a format cannot hold of some finite magnitudes."""
+    """Yield what a format cannot hold of some finite magnitudes, of which ``root`` is at most the Euclidean norm."""
     info, word, what = precision.dtype.finfo, precision.value, "weight-" if constant else ""
     top, normal, unit = float(info.max), float(info.smallest_normal), float(info.eps) / 2.0
     if largest > top * (1.0 + unit / 2.0):  # half a step beyond the largest number rounds to infinity
         share = float((magnitudes > top).mean())
         words = f"reaches {largest:.3g}, beyond {word}'s largest number {top:.6g}"
         yield FormatMisfit(f"{what}beyond-range", word, True, share, words)
-    if 0.0 < smallest < normal:
+    # Below the normal numbers no rounding changes more than half the smallest of all numbers.
+    most = math.sqrt(magnitudes.size) * float(info.smallest_subnormal) / 2.0
+    if 0.0 < smallest < normal and most >= unit * root:
         tiny = magnitudes[(magnitudes < normal) & (magnitudes > 0)].astype(np.float32)
         kept = tiny.astype(precision.dtype.numpy).astype(np.float64)
         energy = float(np.square(magnitudes, dtype=np.float64).sum())
@@ -181,7 +202,7 @@ def _held(
             )
             gone = bool(lost == 1.0 and share == 1.0)
             yield FormatMisfit(f"{what}subnormal", word, gone, share, "becomes zero altogether" if gone else words)
-    if whole := merged_integers(magnitudes, precision):
+    if largest > 2.0 ** (int(info.nmant) + 1) and (whole := merged_integers(magnitudes, precision)):
         words = (
             f"holds whole numbers up to {largest:.6g}; {word} has every one only up to {whole.exact:.0f}, changes "
             f"{whole.share:.0%} of these and makes different ones equal"
@@ -228,8 +249,7 @@ def _summed(terms: Terms, largest: float, precision: Precision) -> Iterator[Form
     """Yield what a format makes of a sum whose result it can hold."""
     info, word = precision.dtype.finfo, precision.value
     top, unit = float(info.max), float(info.eps) / 2.0
-    # fp8 is a format of operands: every engine known adds their products up in a wider one.
-    if precision.dtype.bits >= 16 and terms.bound is not None and largest <= top < terms.bound:
+    if largest_sum(precision) < math.inf and terms.bound is not None and largest <= top < terms.bound:
         words = (
             f"has sums whose terms add up to {terms.bound:.3g}, beyond {word}'s largest number {top:.6g}, if they are "
             f"added up in {word}"
@@ -269,6 +289,6 @@ class Ranges:
     def of(cls, rows: Sequence[RangeRow], precision: Precision, feed: str) -> "Ranges":
         """Return the rows worth showing, in topological order within each group."""
         own = [row for row in rows if row.misfits_in(precision)]
-        usual = ("fp16", "bf16")
+        usual = [precision.value for precision in USUAL]
         rest = [row for row in rows if row not in own and any(m.cannot and m.format in usual for m in row.misfits)]
         return cls(precision.value, feed, len(rows), tuple([*own, *rest][:MOST_ROWS]))

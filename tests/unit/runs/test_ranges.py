@@ -145,3 +145,15 @@ def test_the_document_puts_the_targets_format_first():
     assert [row.value for row in Ranges.of(rows, Precision.FP16, "feed").rows] == ["a"]
     assert Precision.BF16 in FORMATS
     assert Ranges.of(rows, Precision.BF16, "feed").rows[0].misfits_in(Precision.BF16) == ()
+
+
+def test_bounds_that_do_not_matter_are_left_out_and_nothing_else():
+    text = """main (float[1, 1000] x, float[1000, 2] w) => (float[1, 2] y) { s = MatMul(x, w)
+        y = Softmax <axis = 1> (s) }"""
+    feed = {"x": np.float32([[100, -100] * 500]), "w": np.ones((1000, 2), np.float32)}
+    exact = scan(text, feed)
+    for limit, bounds in ((65504.0, (1e5, None)), (3e38, (None, None))):
+        rows = scan(text, feed, beyond=limit)
+        assert (rows["s"].sum_bound, rows["y"].sum_bound) == bounds
+        assert rows["s"].condition == exact["s"].condition == np.inf
+    assert words(scan(text, feed, beyond=65504.0)["s"]) == words(exact["s"])

@@ -12,7 +12,7 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
 from tensortriage.inputs.feed import Feed
-from tensortriage.runs.ranges import FORMATS, RangeRow, Ranges, range_scan
+from tensortriage.runs.ranges import USUAL, RangeRow, Ranges, largest_sum, range_scan
 from tensortriage.values.dtype import Precision
 
 
@@ -28,9 +28,11 @@ def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
 
     def ask() -> Scan:
         inv.progress("checking every tensor against the range of the number formats")
-        return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors))
+        limit = largest_sum(inv.precision)
+        return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors, formats=formats, beyond=limit))
 
-    key = inv.key(inv.question.reference, inv.model, feed, "range scan", [precision.value for precision in FORMATS])
+    formats = tuple(dict.fromkeys((*USUAL, inv.precision)))
+    key = inv.key(inv.question.reference, inv.model, feed, "range scan", [precision.value for precision in formats])
     return inv.case.checks.remember(key, "what number formats cannot hold", Scan, ask).rows
 
 

@@ -3,6 +3,10 @@
 The sum of magnitudes bounds every partial sum, in whatever order an engine adds. Rounding errors of n independent terms
 add up like their root sum of squares (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.6), so
 that over the result is what rounding the operands costs, in units of one rounding: the condition of the sum.
+
+Only means over a whole result are wanted, so that products of magnitudes and squares need not be made element by
+element: the squares of a matrix product add up to the sum over k of |column k of A|^2 |row k of B|^2. A bound need not
+be known where a simple one, by Cauchy and Schwarz or by the largest factor, is small enough already.
 """
 
 import dataclasses
@@ -13,8 +17,8 @@ import numpy as np
 
 from tensortriage.engines.reference.kernels import Call, kernel_for
 from tensortriage.model.ir.graph import Node
+from tensortriage.runs.sums.product_terms import LINEAR, applied, mean_of_squares, simple_bound
 
-_LINEAR = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum")
 _POOLS = ("GlobalAveragePool", "AveragePool")
 
 Arrays = Sequence[np.ndarray | None]
@@ -25,7 +29,7 @@ class Terms:
     """The terms of an operator's sums, over all elements of its result.
 
     Attributes:
-        bound: Largest sum of magnitudes of the terms of one element.
+        bound: Largest sum of magnitudes of the terms of one element; None also where it was not asked for.
         condition: RMS of the roots of the sums of squares over the RMS of the sums; None when it is one by nature
             (terms of one sign); inf when all sums are zero and their terms are not.
     """
@@ -34,7 +38,7 @@ class Terms:
     condition: float | None
 
 
-def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int) -> Terms | None:
+def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int, beyond: float = 0.0) -> Terms | None:
     """Return what is known of an operator's sums; None for operators that add nothing up.
 
     Args:
@@ -42,6 +46,7 @@ def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int) 
         operands: One array per input of the reference run; None for omitted or unknown ones.
         result: Its first result there.
         version: Operator set of the model.
+        beyond: Bounds below this are of no interest and may be left out.
     """
     reader = _READERS.get(node.op_type) if not node.domain else None
     if reader is None or not operands or operands[0] is None or not result.size:
@@ -51,13 +56,18 @@ def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int) 
     ]
     with np.errstate(all="ignore"):
         try:
-            return reader(node, wide, result, version)
+            return reader(node, wide, result, version, beyond)
         except (ValueError, IndexError, TypeError):  # an operand whose shape is not what the operator takes
             return None
 
 
-def _rms(array: np.ndarray) -> float:
-    return math.sqrt(float(np.mean(np.square(array, dtype=np.float64)))) if array.size else 0.0
+def _mean_square(array: np.ndarray) -> float:
+    """Return the mean of the squares; inf or NaN where the array is not finite."""
+    if not array.size:
+        return 0.0
+    if array.dtype == np.float32 and math.isfinite(total := float(np.square(array).sum(dtype=np.float64))):
+        return total / array.size
+    return float(np.mean(np.square(array, dtype=np.float64)))
 
 
 def _finite(bound: np.ndarray) -> float | None:
@@ -67,35 +77,38 @@ def _finite(bound: np.ndarray) -> float | None:
 
 
 def _condition(squares: np.ndarray, sums: np.ndarray) -> float | None:
-    """Return the condition of sums from the sums of squares of their terms."""
+    """Return the condition of sums from the sums of squares of their terms, over those that are finite."""
     usable = np.isfinite(squares) & np.isfinite(sums)
-    roots, left = _rms(np.sqrt(squares[usable])), _rms(sums[usable])
-    if roots == 0.0:
+    return _of_means(float(np.mean(squares[usable])) if usable.any() else 0.0, _mean_square(sums[usable]))
+
+
+def _of_means(squares: float, sums: float) -> float | None:
+    """Return the condition from the mean sum of squares of terms, and the mean square of sums."""
+    if squares == 0.0:
         return None
-    return roots / left if left > 0.0 else math.inf
+    return math.sqrt(squares / sums) if sums > 0.0 else math.inf
 
 
-def _linear(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Terms:
-    """Products of two operands, added up: the same operator on magnitudes, and on squares."""
-
-    def applied(change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        attributes = dict(node.attributes)
-        for name in ("alpha", "beta"):
-            if isinstance(given := attributes.get(name), float | int):
-                attributes[name] = float(change(np.float64(given)))  # type: ignore[arg-type]  # a scalar will do
-        changed = tuple(None if x is None else change(x) for x in operands)
-        kernel = kernel_for(node.op_type)
-        assert kernel is not None
-        return np.asarray(kernel(Call(node.op_type, version, changed, attributes)))
-
-    return Terms(_finite(applied(np.abs)), _condition(applied(np.square), result.astype(np.float64)))
+def _linear(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
+    """Products of two operands, added up."""
+    squares, sums = mean_of_squares(node, operands, result, version=version), _mean_square(result)
+    if math.isfinite(squares) and math.isfinite(sums):
+        condition = _of_means(squares, sums)
+    else:
+        condition = _condition(applied(np.square, node, operands, version=version), result.astype(np.float64))
+    if simple_bound(node, operands) < beyond:
+        return Terms(None, condition)
+    return Terms(_finite(applied(np.abs, node, operands, version=version)), condition)
 
 
-def _sum(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Terms:
-    """Element-wise addition or subtraction."""
+def _sum(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
+    """Element-wise addition or subtraction; every element of an operand that broadcasts counts equally often."""
     known = [x for x in operands if x is not None]
-    squares = sum((np.square(x, dtype=np.float64) for x in known), np.zeros((), np.float64))
-    return Terms(None, _condition(np.broadcast_to(squares, result.shape), result.astype(np.float64)))
+    squares, sums = sum(map(_mean_square, known)), _mean_square(result)
+    if math.isfinite(squares) and math.isfinite(sums):
+        return Terms(None, _of_means(squares, sums))
+    each = sum((np.square(x, dtype=np.float64) for x in known), np.zeros((), np.float64))
+    return Terms(None, _condition(np.broadcast_to(each, result.shape), result.astype(np.float64)))
 
 
 def _axes(node: Node, operands: Arrays, rank: int) -> tuple[int, ...]:
@@ -110,7 +123,7 @@ def _axes(node: Node, operands: Arrays, rank: int) -> tuple[int, ...]:
 def _reduced(change: Callable[[np.ndarray], np.ndarray], *, signed: bool) -> Callable[..., Terms]:
     """Sums along axes of a function of the operand; those of one sign do not cancel."""
 
-    def read(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Terms:
+    def read(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
         data = operands[0]
         assert data is not None
         axes = _axes(node, operands, data.ndim)
@@ -125,7 +138,7 @@ def _reduced(change: Callable[[np.ndarray], np.ndarray], *, signed: bool) -> Cal
     return read
 
 
-def _pool(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Terms:
+def _pool(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
     data = operands[0]
     assert data is not None
     window = node.attributes.get("kernel_shape")
@@ -137,18 +150,20 @@ def _pool(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Ter
     return Terms(_finite(mean * terms), None)
 
 
-def _softmax(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Terms:
+def _softmax(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
     """The sum of exponentials below the largest one, which engines subtract first."""
     data = operands[0]
     assert data is not None
     axis = node.attributes.get("axis", -1 if version >= 13 else 1)
     assert isinstance(axis, int)
-    axes = axis if version >= 13 else tuple(range(axis % data.ndim, data.ndim))
+    axes = (axis,) if version >= 13 else tuple(range(axis % data.ndim, data.ndim))
+    if math.prod(data.shape[a] for a in axes) < beyond:  # no exponential is above 1
+        return Terms(None, None)
     rest = np.exp(data.astype(np.float64) - data.max(axis=axes, keepdims=True))
     return Terms(_finite(rest.sum(axis=axes)), None)
 
 
-def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int) -> Terms:
+def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int, beyond: float) -> Terms:
     """Sums, and sums of squares, over what is normalized together; the mean is subtracted, which may cancel."""
     data = operands[0]
     assert data is not None
@@ -171,8 +186,8 @@ def _normalized(node: Node, operands: Arrays, result: np.ndarray, version: int) 
     return Terms(max(bounds, default=None), _condition(squares, rest))
 
 
-_READERS: Mapping[str, Callable[[Node, Arrays, np.ndarray, int], Terms]] = {
-    **dict.fromkeys(_LINEAR, _linear),
+_READERS: Mapping[str, Callable[[Node, Arrays, np.ndarray, int, float], Terms]] = {
+    **dict.fromkeys(LINEAR, _linear),
     **dict.fromkeys(("Add", "Sub", "Sum"), _sum),
     **dict.fromkeys(_POOLS, _pool),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _softmax),
