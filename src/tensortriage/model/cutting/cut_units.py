@@ -2,11 +2,13 @@
 
 import onnx_ir as ir
 
+from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
 
 
+@collector_paused()
 def inseparable_units(model: Model) -> tuple[tuple[Node, ...], ...]:
     """Return the nodes of the main graph, Constant nodes left out, in topological order.
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tensortriage.errors import UsageError
+from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.model import Model
 from tensortriage.model.provenance.network_outputs import note_part
 from tensortriage.model.shape_inference.type_inference import infer_types
@@ -29,6 +30,7 @@ Frozen = Callable[[ir.Value, ir.Node, int], np.ndarray | None]
 """Decides whether one use (value, using node, input position) of an outer value becomes a constant, and which."""
 
 
+@collector_paused()
 def extract(
     model: Model,
     nodes: Collection[str],

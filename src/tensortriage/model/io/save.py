@@ -12,8 +12,9 @@ import dataclasses
 import enum
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PureWindowsPath
+from types import MappingProxyType
 from typing import Any
 
 import onnx
@@ -22,12 +23,14 @@ import onnx_ir as ir
 from tensortriage.errors import StoreError, UsageError
 from tensortriage.model.io.lazy_weights import MappedTensor, content_sha256
 from tensortriage.model.io.serialize import large_initializers, to_bytes, to_proto
+from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.display_names import quoted
 from tensortriage.model.ir.traversal import all_graphs
 from tensortriage.model.wire import Payload, write_model
 from tensortriage.values.files import placed
 
 POOL = "weights"
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 EMBED_LIMIT_BYTES = 3 << 29
 _INLINE_BYTES = 1024
 _POOLED_BYTES = 64 << 10
@@ -85,11 +88,13 @@ class _Weight:
         return isinstance(self.tensor, MappedTensor) and not self.tensor.file.is_model
 
 
+@collector_paused()
 def save_model(
     model: ir.Model,
     path: Path,
     external_data: ExternalData | ExternalLayout,
     *,
+    metadata: Mapping[str, str] = NO_METADATA,
     embed_limit_bytes: int = EMBED_LIMIT_BYTES,
 ) -> None:
     """Write a model and its weights; the model stays usable, even when it overwrites its own files.
@@ -98,6 +103,7 @@ def save_model(
         model: The model.
         path: Where; missing directories are made.
         external_data: Where the weights go.
+        metadata: Goes into the file in addition to the model's own.
         embed_limit_bytes: Most weights that are written into the model file itself.
 
     Raises:
@@ -112,6 +118,8 @@ def save_model(
     threshold = external_data.threshold_bytes if isinstance(external_data, ExternalLayout) else _INLINE_BYTES
     large = large_initializers(model, above_bytes=min(_INLINE_BYTES, max(threshold - 1, 0)))
     proto = to_proto(model, hollow=large)
+    for key, value in metadata.items():
+        proto.metadata_props.add(key=key, value=value)
     weights = {t.name: _Weight(t, large[t.name]) for t in proto.graph.initializer if t.name in large}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnx_ir.schemas import OpSignature, Parameter
 
 from tensortriage.model.ir.attributes import bodies, constant_tensor
+from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.dtype_attributes import DTYPE_ATTRIBUTES
 from tensortriage.values.spec import ValueSpec
 
@@ -61,6 +62,7 @@ def parameter(parameters: Sequence[Parameter], index: int) -> Parameter | None:
     return parameters[-1] if parameters and parameters[-1].variadic else None
 
 
+@collector_paused()
 def infer_types(model: ir.Model, specs: Mapping[str, ValueSpec]) -> Types:
     """Return the type of every value of a model, bodies included, as far as anything tells it.
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 import onnx
 
 from tensortriage.model.io.serialize import hollow_proto, to_bytes
+from tensortriage.model.ir.collector_pause import collector_paused
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.onnx_inference import infer_shapes
@@ -19,6 +20,7 @@ _INVENTED = "unk__"
 _DTYPES = {dtype.value: dtype for dtype in DType}
 
 
+@collector_paused()
 def value_specs(
     model: Model, recorded: Mapping[str, ValueSpec] = _NOTHING, *, refine: bool = False
 ) -> Mapping[str, ValueSpec]:
