@@ -93,6 +93,7 @@ def envelope_floors(
     kept: Collection[str] = (),
     reference: TensorStore | None = None,
     reference_name: str = "",
+    judged: Sequence[str] | None = None,
     what: str,
 ) -> Floors:
     """Measure the floors of values of a model on one feed, from nothing but these two.
@@ -106,6 +107,7 @@ def envelope_floors(
         kept: Nodes of the model that compute in fp32 whatever the format.
         reference: The reference's values, to be judged by the envelope.
         reference_name: Tells references apart.
+        judged: Values at which the reference is judged; None for all.
         what: Said while it takes place, e.g. ``every layer``.
 
     Raises:
@@ -117,7 +119,15 @@ def envelope_floors(
     formats = format_members(model, precision, kept)
     members |= formats
     found = spread(
-        lab, model, feed, values, members, witness=reference, witness_name=reference_name, what=f"floors of {what}"
+        lab,
+        model,
+        feed,
+        values,
+        members,
+        witness=reference,
+        witness_name=reference_name,
+        witnessed=judged,
+        what=f"floors of {what}",
     )
     fp32: dict[str, float] = {}
     for each in loud:

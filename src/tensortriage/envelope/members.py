@@ -4,7 +4,7 @@ All members are the engine ``reference`` under one arithmetic or another, so wha
 wrong in all of them and widens nothing. Values are compared while they are computed; none is kept.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -38,6 +38,7 @@ def spread(
     centre: EngineSpec = CENTRE,
     witness: TensorStore | None = None,
     witness_name: str = "",
+    witnessed: Sequence[str] | None = None,
     what: str = "the envelope",
 ) -> dict[str, Mapping[str, Metrics]]:
     """Return how far each member lies from the centre, value by value.
@@ -51,6 +52,7 @@ def spread(
         centre: What they are compared with.
         witness: Stored values to be compared with the centre as well, under the name `WITNESS`.
         witness_name: Tells answers about different witnesses apart.
+        witnessed: Values at which that is done; None for all.
         what: Said while it takes place.
 
     Raises:
@@ -58,7 +60,8 @@ def spread(
     """
     keys = {name: lab.key(spec, model, feed, "spread", str(centre), list(values)) for name, spec in members.items()}
     if witness is not None:
-        keys[WITNESS] = lab.key(centre, model, feed, "witness", witness_name, list(values))
+        witnessed = list(values if witnessed is None else witnessed)
+        keys[WITNESS] = lab.key(centre, model, feed, "witness", witness_name, witnessed)
     known = {name: lab.case.checks.get(key, Measured) for name, key in keys.items()}
     missing = [name for name, answer in known.items() if answer is None]
     found: dict[str, Mapping[str, Metrics]] = {
@@ -66,6 +69,8 @@ def spread(
     }
     if not missing:
         return found
+    if missing == [WITNESS]:
+        values = witnessed or ()
     lab.progress(f"evaluating {what}")
     streams: dict[str, Iterator[tuple[str, np.ndarray]]] = {}
     stores: dict[str, TensorStore] = {}
@@ -78,7 +83,9 @@ def spread(
         else:
             stores[name], _ = lab.recorded(members[name], model, feed, values)
     collected: dict[str, dict[str, Metrics]] = {name: {} for name in missing}
-    for label, figure in measure_many(_pairs(lab.streamed(centre, model, feed, values), streams, stores)):
+    for label, figure in measure_many(
+        _pairs(lab.streamed(centre, model, feed, values), streams, stores, set(witnessed or ()))
+    ):
         name, _, value = label.partition("\0")
         collected[name][value] = figure
     for name in missing:
@@ -90,6 +97,7 @@ def _pairs(
     centre: Iterator[tuple[str, np.ndarray]],
     streams: Mapping[str, Iterator[tuple[str, np.ndarray]]],
     stores: Mapping[str, TensorStore],
+    witnessed: Collection[str],
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield ``(member NUL value, centre, member)`` in the order in which the centre computes its values."""
     early: dict[str, dict[str, np.ndarray]] = {name: {} for name in streams}  # nothing, where orders are equal
@@ -101,7 +109,11 @@ def _pairs(
             if (array := early[name].pop(value)).shape == exact.shape:
                 yield f"{name}\0{value}", exact, array
         for name, store in stores.items():
-            if value in store and (array := np.asarray(store[value])).shape == exact.shape:
+            if (
+                value in store
+                and (name != WITNESS or value in witnessed)
+                and (array := np.asarray(store[value])).shape == exact.shape
+            ):
                 yield f"{name}\0{value}", exact, array
     for stream in streams.values():
         for _ in stream:  # let each session end

@@ -163,7 +163,8 @@ def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outp
     expected = {name: golden[name] if name in same else run[name] for name in outputs}
     found = compare_all(outputs.items(), MemoryStore(expected))
     store = MemoryStore({name: run[name] for name in outputs})
-    floors = floors_of(inv, short, feed, list(outputs), golden=store, specs=specs, what="the outputs once decided")
+    names, what = list(outputs), "the outputs once decided"
+    floors = floors_of(inv, short, feed, names, golden=store, specs=specs, judged=names, what=what)
     decided = {name: values for name, values in behind.items() if name in found.metrics}
     return Decided(fp32, target, decided, {name: found.metrics[name] for name in decided}, floors)
 

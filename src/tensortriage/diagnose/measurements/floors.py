@@ -30,6 +30,7 @@ def floors_of(
     *,
     golden: TensorStore,
     specs: Mapping[str, ValueSpec],
+    judged: Sequence[str] = (),
     what: str,
 ) -> Floors:
     """Measure the floors of values of a model on one feed in the target's format.
@@ -39,8 +40,9 @@ def floors_of(
         model: The model (whole, or exploded).
         feed: Its inputs.
         values: Values whose floors are wanted.
-        golden: What the reference computed; it is judged by the envelope, and enters no floor of it.
+        golden: What the reference computed; it enters no floor of the envelope.
         specs: Dtypes and shapes of all values.
+        judged: Values at which the reference is judged by the envelope.
         what: Said while it takes place, e.g. ``every layer``.
     """
     if inv.question.trusts_float64:
@@ -52,8 +54,9 @@ def floors_of(
                 values,
                 precision=inv.precision,
                 kept=[name for name in inv.question.kept if name in model.graph],
-                reference=golden,
+                reference=golden if judged else None,
                 reference_name=str(inv.question.reference),
+                judged=judged,
                 what=what,
             )
     fp32 = jittered_floors(inv, model, feed, values, golden=golden, what=what)

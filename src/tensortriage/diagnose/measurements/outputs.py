@@ -138,7 +138,8 @@ def output_floors(inv: Investigation) -> Floors:
         golden = inv.golden(feed)
         whole = asked_for or sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES
         values, what = (inv.values, "every layer") if whole else (outputs, "the outputs")
-        found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=inv.specs(feed), what=what))
+        specs = inv.specs(feed)
+        found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
     judged: dict[str, Metrics] = {}

@@ -109,9 +109,8 @@ def judged(inv: Investigation, evidence: Evidence, feed: Feed) -> FeedResult:
     if inv.question.tolerance is not None or not beyond_format(inv, result):
         return result
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-    floors = floors_of(
-        inv, inv.model, feed, outputs, golden=inv.golden(feed), specs=inv.specs(feed), what="outputs on random data"
-    )
+    golden, what = inv.golden(feed), "outputs on random data"
+    floors = floors_of(inv, inv.model, feed, outputs, golden=golden, specs=inv.specs(feed), judged=outputs, what=what)
     result = judge(inv, feed, figures, floors)
     return judge(inv, feed, figures, free(inv, feed, floors)) if beyond_format(inv, result) else result
 

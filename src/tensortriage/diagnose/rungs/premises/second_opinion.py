@@ -177,7 +177,8 @@ def doubted(inv: Investigation, feed: Feed) -> list[str]:
     excess: dict[str, float] = {}
     for nodes in parts_of(inv, golden):
         ops = operands.apart([[name] for name in nodes])
-        floors = floors_of(inv, ops.model, ops.feed, ops.values, golden=golden, specs=specs, what=what)
-        for name, dispute in outside_envelope(floors, ops.values).items():
+        values = ops.values
+        floors = floors_of(inv, ops.model, ops.feed, values, golden=golden, specs=specs, judged=values, what=what)
+        for name, dispute in outside_envelope(floors, values).items():
             excess[name] = dispute.error / dispute.limit if dispute.limit else float("inf")
     return sorted(excess, key=lambda name: -excess[name])[:MOST_DOUBTED]
