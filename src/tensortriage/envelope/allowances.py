@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import format_limit, freedom_shows, is_habit, suspect_floor_of, within_limit
-from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import Floors, either_side, format_member
 from tensortriage.envelope.freedoms import FP16_RESULTS_CUT, Freedom
 from tensortriage.envelope.hardware import Hardware
+from tensortriage.envelope.member_errors import MemberError
 from tensortriage.envelope.members import member, spread
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
@@ -46,7 +46,7 @@ def choice_errors(
     freedoms: Sequence[Freedom],
     precision: Precision,
     what: str,
-) -> dict[Freedom, Mapping[str, Metrics]]:
+) -> dict[Freedom, Mapping[str, MemberError]]:
     """Return what each freedom makes of values in a format, against the model evaluated as its types say.
 
     Args:
@@ -72,7 +72,7 @@ def choice_errors(
 
 
 def allowances(
-    found: Mapping[Freedom, Mapping[str, Metrics]],
+    found: Mapping[Freedom, Mapping[str, MemberError]],
     errors: Mapping[str, float],
     floors: Mapping[str, float],
     *,

@@ -18,10 +18,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of, least_floor
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import fp32_floor_of, loud_limit
-from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.freedoms import Freedom
 from tensortriage.envelope.members import CENTRE, WITNESS, member, spread
@@ -77,9 +76,9 @@ class Floors:
 
     fp32: Mapping[str, float]
     target: Mapping[str, float]
-    emulated: Mapping[str, Metrics]
+    emulated: Mapping[str, ErrorFigures]
     source: str
-    reference: Mapping[str, Metrics] = dataclasses.field(default_factory=dict)
+    reference: Mapping[str, ErrorFigures] = dataclasses.field(default_factory=dict)
     taken: Mapping[str, Freedom] = dataclasses.field(default_factory=dict)
 
 
@@ -146,7 +145,7 @@ def fp32_members(model: Model) -> dict[str, EngineSpec]:
     return {"loud": LOUD, **again, **({"unrounded": UNROUNDED} if narrow_types(model) else {})}
 
 
-def fp32_floor(loud: Metrics) -> float:
+def fp32_floor(loud: ErrorFigures) -> float:
     """Return the floor that makes `MATCH_FACTOR` floors what a loud evaluation shows, chance allowed for."""
     error = error_of(loud)
     if not math.isfinite(error):  # NaN or Inf at one end of the noise: no finite error is a fault here

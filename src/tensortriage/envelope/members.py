@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.measured import Measured
-from tensortriage.compare.metrics.tensor_metrics import Metrics, measure_many
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.member_errors import MemberError, MemberErrors, member_errors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -40,7 +39,7 @@ def spread(
     witness_name: str = "",
     witnessed: Sequence[str] | None = None,
     what: str = "the envelope",
-) -> dict[str, Mapping[str, Metrics]]:
+) -> dict[str, Mapping[str, MemberError]]:
     """Return how far each member lies from the centre, value by value.
 
     Args:
@@ -58,14 +57,15 @@ def spread(
     Raises:
         EngineError: When an evaluation fails, as for an operator without float64 arithmetic.
     """
-    keys = {name: lab.key(spec, model, feed, "spread", str(centre), list(values)) for name, spec in members.items()}
+    words = ("member errors", str(centre), list(values))
+    keys = {name: lab.key(spec, model, feed, *words) for name, spec in members.items()}
     if witness is not None:
         witnessed = list(values if witnessed is None else witnessed)
-        keys[WITNESS] = lab.key(centre, model, feed, "witness", witness_name, witnessed)
-    known = {name: lab.case.checks.get(key, Measured) for name, key in keys.items()}
+        keys[WITNESS] = lab.key(centre, model, feed, "witness errors", witness_name, witnessed)
+    known = {name: lab.case.checks.get(key, MemberErrors) for name, key in keys.items()}
     missing = [name for name, answer in known.items() if answer is None]
-    found: dict[str, Mapping[str, Metrics]] = {
-        name: answer.metrics for name, answer in known.items() if answer is not None
+    found: dict[str, Mapping[str, MemberError]] = {
+        name: answer.values for name, answer in known.items() if answer is not None
     }
     if not missing:
         return found
@@ -82,14 +82,13 @@ def spread(
             streams[name] = lab.streamed(members[name], model, feed, values)
         else:
             stores[name], _ = lab.recorded(members[name], model, feed, values)
-    collected: dict[str, dict[str, Metrics]] = {name: {} for name in missing}
-    for label, figure in measure_many(
-        _pairs(lab.streamed(centre, model, feed, values), streams, stores, set(witnessed or ()))
-    ):
+    collected: dict[str, dict[str, MemberError]] = {name: {} for name in missing}
+    pairs = _pairs(lab.streamed(centre, model, feed, values), streams, stores, set(witnessed or ()))
+    for label, figure in member_errors(pairs):
         name, _, value = label.partition("\0")
         collected[name][value] = figure
     for name in missing:
-        lab.case.checks.put(keys[name], f"{what}: {name}", Measured(collected[name]), seconds=0.0)
+        lab.case.checks.put(keys[name], f"{what}: {name}", MemberErrors(collected[name]), seconds=0.0)
     return found | collected
 
 

@@ -7,6 +7,7 @@ makes the error infinite: no average may hide it.
 
 import math
 from collections.abc import Mapping
+from typing import Protocol
 
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.values.dtype import Precision
@@ -16,7 +17,28 @@ UNEQUAL = "share of unequal elements"
 """What the figure of a tensor is: of floating-point types, and of those that are compared exactly."""
 
 
-def error_of(metrics: Metrics) -> float:
+class ErrorFigures(Protocol):
+    """What a relative error is made of; each figure as in `Metrics`."""
+
+    @property
+    def count(self) -> int: ...  # noqa: D102 - told by `Metrics`
+    @property
+    def compared(self) -> int: ...  # noqa: D102
+    @property
+    def rms_error(self) -> float: ...  # noqa: D102
+    @property
+    def median_abs_error(self) -> float: ...  # noqa: D102
+    @property
+    def reference_rms(self) -> float: ...  # noqa: D102
+    @property
+    def nonfinite_mismatch(self) -> int: ...  # noqa: D102
+    @property
+    def mismatches(self) -> int: ...  # noqa: D102
+    @property
+    def exact(self) -> bool: ...  # noqa: D102
+
+
+def error_of(metrics: ErrorFigures) -> float:
     """Return the relative error of one tensor.
 
     Args:

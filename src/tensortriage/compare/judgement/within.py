@@ -9,7 +9,7 @@ import dataclasses
 import math
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
-from tensortriage.compare.judgement.relative_error import amplitude, decibels, error_of, ratio_of
+from tensortriage.compare.judgement.relative_error import ErrorFigures, amplitude, decibels, error_of, ratio_of
 from tensortriage.compare.judgement.thresholds import (
     CARRIED_ON,
     CERTAIN,
@@ -76,7 +76,7 @@ def format_limit(predicted: float, count: int) -> float:
     return predicted * amplitude(gap_allowance_db(count))
 
 
-def loud_limit(loud: Metrics) -> float:
+def loud_limit(loud: ErrorFigures) -> float:
     """Return the largest error that a healthy evaluation explains of which every operator errs `MATCH_FACTOR` times.
 
     Noise of all elements varies by chance as `gap_allowance_db` says. Where some elements carry all of it (roundings to

@@ -216,7 +216,7 @@ class _Pair:
         self.reference, self.target = reference, target
         self.count = reference.size
         self.nbytes = reference.nbytes + target.nbytes
-        self._stride = _stride(self.count)
+        self._stride = sample_stride(self.count)
         self._flat = blocks.is_flat(reference) and blocks.is_flat(target)
 
     def parts(self, wanted: int) -> list[list[tuple[int, blocks.Index]]]:
@@ -298,8 +298,8 @@ def _merged(tallies: list[BlockTotals]) -> BlockTotals:
     return merged
 
 
-def _stride(count: int) -> int:
-    """Return the spacing of the sample: without small factors, or it would always hit the same few channels."""
+def sample_stride(count: int) -> int:
+    """Return the spacing of a sample: without small factors, or it would always hit the same few channels."""
     if count <= EXACT_ELEMENTS:
         return 1
     stride = count // min(max(count // _SAMPLE_SHARE, EXACT_ELEMENTS), _LARGEST_SAMPLE)

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.measurements.local_errors.local import Local
@@ -64,7 +64,7 @@ def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str
     return found
 
 
-def born(graph: Graph, figures: Mapping[str, Metrics], excess: Sequence[Excess] = ()) -> list[Node]:
+def born(graph: Graph, figures: Mapping[str, ErrorFigures], excess: Sequence[Excess] = ()) -> list[Node]:
     """Return the origins of the non-finite values among some figures."""
     nonfinite = [name for name, metrics in figures.items() if metrics.nonfinite_mismatch]
     tainted = {item.value for item in excess if item.constant}

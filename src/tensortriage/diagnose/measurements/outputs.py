@@ -9,6 +9,7 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import (
     RELATIVE_RMS,
     UNEQUAL,
+    ErrorFigures,
     error_of,
     measure_of,
     ratio_of,
@@ -142,7 +143,7 @@ def output_floors(inv: Investigation) -> Floors:
         found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
-    judged: dict[str, Metrics] = {}
+    judged: dict[str, ErrorFigures] = {}
     for floors in found:
         for name, figure in floors.reference.items():
             if name not in judged or error_of(figure) > error_of(judged[name]):
