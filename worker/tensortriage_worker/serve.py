@@ -34,6 +34,7 @@ ADAPTERS = {
     "ncnn": "tensortriage_worker.ncnn_adapter",
     "onnxruntime": "tensortriage_worker.onnxruntime.adapter",
     "openvino": "tensortriage_worker.openvino_adapter",
+    "rknn": "tensortriage_worker.rknn.adapter",
     "script": "tensortriage_worker.script_adapter",
     "tvm": "tensortriage_worker.tvm_adapter",
     "torch": "tensortriage_worker.pytorch.adapter",

@@ -240,6 +240,15 @@ class TellsPlan(Protocol):
 
 
 @runtime_checkable
+class Calibrates(Protocol):
+    """Capability of an engine: the ranges of its integers are those of the first feed that a session runs."""
+
+    def calibrates(self, options: Mapping[str, str]) -> bool:
+        """Say whether they are, with these options."""
+        ...
+
+
+@runtime_checkable
 class PinsTactics(Protocol):
     """Capability of an engine: what it chose can be recorded, and forced upon another build."""
 

@@ -22,6 +22,8 @@ class Hardware(enum.Enum):
             return cls.CPU
         if spec.name == "tensorrt":
             return cls.GPU
+        if spec.name == "rknn":
+            return cls.NPU
         where = " ".join(spec.options.get(key, "") for key in ("providers", "ep", "ep_name", "device")).lower()
         if spec.name in ("onnxruntime", "openvino"):
             if any(word in where for word in ("cuda", "tensorrt", "gpu", "rocm", "dml")):

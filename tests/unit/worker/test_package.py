@@ -21,6 +21,7 @@ ENGINES = {
     "onnx",
     "onnxruntime",
     "openvino",
+    "rknn",
     "tvm",
 }
 

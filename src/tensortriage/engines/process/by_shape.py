@@ -31,15 +31,16 @@ class SessionByShape(RebuiltSession):
         build: Builds a file in a worker; it may refuse what came of it.
         title: What messages call the engine.
         fixed_shapes: Whether open dimensions must be closed; else the model is built as it is.
+        at_once: Whether a model without open dimensions is built before the first feed.
     """
 
-    def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool) -> None:
+    def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool, at_once: bool = True) -> None:
         super().__init__(model.inputs, model.outputs, title=title)
         self._model, self._build = model, build
         self._open = tuple(spec.name for spec in self.inputs if fixed_shapes and not _is_fixed(spec))
         self._shapes: Mapping[str, tuple[int, ...]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="triage-model-")  # a worker may read the file again
-        if not self._open:
+        if not self._open and at_once:
             try:
                 self._rebuilt(self._made)
             except BaseException:

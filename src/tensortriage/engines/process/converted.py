@@ -128,8 +128,8 @@ class NamedValuesSession(SessionByShape):
 
     observation = SEEN
 
-    def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool) -> None:
-        super().__init__(model, build, title=title, fixed_shapes=fixed_shapes)
+    def __init__(self, model: "Model", build: Build, *, title: str, fixed_shapes: bool, at_once: bool = True) -> None:
+        super().__init__(model, build, title=title, fixed_shapes=fixed_shapes, at_once=at_once)
 
     def plan(self) -> Plan | None:
         """Return the operators of the file, and the ONNX nodes that each executes; None where no name was kept."""

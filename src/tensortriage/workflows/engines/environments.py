@@ -168,7 +168,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         )
     name = f"{engine}-{version}" if version else engine
     recipe = RECIPES[engine]
-    requirements = (f"{recipe.package}=={version}", *recipe.unpinned) if version else recipe.requirements
+    requirements, bare = recipe.of(version) if version else (recipe.requirements, recipe.bare)
     around = data_folder()
     if "," in str(around):
         raise UsageError(
@@ -178,7 +178,7 @@ def install(word: str, *, say: Callable[[str], None] = lambda text: None) -> Env
         )
     try:
         with locked(around) as lock:
-            return _known(name) or _make(engine, name, requirements, lock, say)
+            return _known(name) or _make(engine, name, requirements, bare, lock, say)
     except OSError as error:
         raise failed(f"{error.filename or around}: {error.strerror or error}") from error
 
@@ -192,13 +192,20 @@ def _known(name: str) -> Environment | None:
     return None
 
 
-def _make(engine: str, name: str, requirements: tuple[str, ...], lock: int, say: Callable[[str], None]) -> Environment:
+def _make(
+    engine: str,
+    name: str,
+    requirements: tuple[str, ...],
+    bare: tuple[str, ...],
+    lock: int,
+    say: Callable[[str], None],
+) -> Environment:
     folder = data_folder() / name
     clear(folder, NOTE)
     try:
         recipe = RECIPES[engine]
-        python = make(folder, requirements, lock, say, oldest=recipe.python, bare=recipe.bare)
-        made = Environment(engine, name, str(python), (*requirements, *recipe.bare))
+        python = make(folder, requirements, lock, say, oldest=recipe.python, bare=bare)
+        made = Environment(engine, name, str(python), (*requirements, *bare))
         made = dataclasses.replace(made, version=_started(made))
         dump(made, folder / NOTE)
         (folder / MARK).unlink()

@@ -18,7 +18,8 @@ class Recipe:
         unpinned: What another version of the package is installed with.
         options: Options that an engine spec needs beside ``worker``, as written.
         python: The oldest Python that the pinned packages take.
-        bare: What is installed without its dependencies: pnnx wants PyTorch, which it does not need for ONNX files.
+        bare: What is installed without its dependencies: pnnx and rknn-toolkit2 want PyTorch, which they do not need
+            for ONNX files.
     """
 
     engine: str
@@ -28,6 +29,13 @@ class Recipe:
     options: str = ""
     python: tuple[int, int] = (3, 11)
     bare: tuple[str, ...] = ()
+
+    def of(self, version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what is installed for another version of the package, and what of that without its dependencies."""
+        package = f"{self.package}=={version}"
+        if any(requirement.startswith(f"{self.package}==") for requirement in self.bare):
+            return self.requirements, (package,)
+        return (package, *self.unpinned), self.bare
 
     def target(self, python: str) -> str:
         """Return what to write as a target; torch wants its network in front."""
@@ -58,6 +66,24 @@ RECIPES: Mapping[str, Recipe] = {
         "onnxruntime-qnn",
         ("onnxruntime-qnn==2.7.0", "onnxruntime==1.32.0", *_WORKER),
         options="ep=qnn",
+    ),
+    "rknn": Recipe(
+        "rknn",
+        "rknn-toolkit2",
+        (
+            "numpy==1.26.4",
+            "onnx==1.18.0",
+            "onnxruntime==1.26.0",
+            "protobuf==4.25.4",
+            "psutil==7.2.2",
+            "ruamel.yaml==0.19.1",
+            "scipy==1.17.1",
+            "tqdm==4.70.1",
+            "opencv-python-headless==4.11.0.86",
+            "fast-histogram==0.14",
+            "ml_dtypes==0.5.4",
+        ),
+        bare=("rknn-toolkit2==2.5.0",),
     ),
     "tvm": Recipe(
         "tvm",

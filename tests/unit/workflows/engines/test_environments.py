@@ -207,6 +207,13 @@ def test_what_is_installed_bare_brings_nothing_along(data, calls):
     assert made.requirements[-1] == "pnnx==20261020"
 
 
+def test_another_version_of_what_is_installed_bare_is_installed_bare(data, calls):
+    made = install("rknn==2.3.2")
+    assert words(calls)[2].endswith(" --quiet --no-deps rknn-toolkit2==2.3.2")
+    assert "rknn-toolkit2" not in words(calls)[1]
+    assert "onnx==1.18.0" in made.requirements
+
+
 def test_a_provider_has_an_environment_that_its_engine_uses(data, calls):
     made = install("qnn")
     assert made.target == f"onnxruntime:ep=qnn,worker={data / 'qnn' / 'bin' / 'python'}"

@@ -23,6 +23,8 @@ from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.state.confidence import passing_real_data
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.base import Calibrates
+from tensortriage.engines.registry import create
 from tensortriage.envelope.allowances import choice_errors
 from tensortriage.envelope.floors import PREDICTED, Floors
 from tensortriage.envelope.freedoms import freedoms_of
@@ -39,6 +41,10 @@ QUESTION = "does the target fail on random data as well?"
 def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Real data pass: do random data of the same shapes fail?"""
     if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):
+        return None
+    target = inv.question.target
+    if isinstance(engine := create(target), Calibrates) and engine.calibrates(target.options):
+        inv.answered(QUESTION, "not asked: the ranges of its integers are those of the real data")
         return None
     try:
         feed = made_up(inv, evidence.feed)

@@ -1,0 +1,1 @@
+"""RKNN, Rockchip's converter and simulator of its NPUs."""

@@ -1,0 +1,122 @@
+"""rknn-toolkit2, imported without PyTorch, and asked in a folder where it may leave what it likes.
+
+The package requires PyTorch 1.10 to 2.4, gigabytes that ONNX files do not need: of its modules two import torch, and
+both touch two names while they are imported, ``torch.no_grad`` and ``torch.nn.Module`` (seen with 2.5.0). Where
+PyTorch is not installed they find these two and nothing else, and only until they are imported: whatever asks for
+PyTorch later, as quantization by ``gdq`` does, is told that it is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+import types
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+
+_INSTALL = "triage engines install rknn"
+_SAID_LINES = 3
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+
+
+def toolkit() -> Any:
+    """Return the class ``RKNN``.
+
+    Raises:
+        AdapterError: When the package is not installed here.
+    """
+    try:
+        with _names_of_torch():
+            from rknn.api import RKNN
+    except ImportError as error:
+        message = "rknn-toolkit2 cannot be imported: {}".format(" ".join(str(error).split()))
+        raise AdapterError(AdapterFailure.MISSING, message, "rknn-missing", _INSTALL) from error
+    return RKNN
+
+
+@contextlib.contextmanager
+def _names_of_torch() -> Iterator[None]:
+    if "torch" in sys.modules or importlib.util.find_spec("torch") is not None:
+        yield
+        return
+    torch, layers = types.ModuleType("torch"), types.ModuleType("torch.nn")
+    torch.no_grad = _decorator  # type: ignore[attr-defined]
+    torch.nn = layers  # type: ignore[attr-defined]
+    layers.Module = type("Module", (), {})  # type: ignore[attr-defined]
+    sys.modules.update({"torch": torch, "torch.nn": layers})
+    try:
+        yield
+    finally:
+        del sys.modules["torch"], sys.modules["torch.nn"]
+
+
+def _decorator() -> Callable[[Any], Any]:
+    return lambda function: function
+
+
+class Scratch:
+    """A folder that the toolkit works in, and what it says there, natively or not."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="triage-rknn-")
+        self.path = Path(self._folder.name)
+        self._said = self.path / "said.txt"
+
+    def asked(self, function: Callable[..., Any], *arguments: Any, **words: Any) -> Any:
+        """Return what a function of the toolkit returns, called in the folder.
+
+        Raises:
+            AdapterError: When it fails; most do by an exception whose last line says why, some by a number.
+        """
+        here = os.getcwd()
+        os.chdir(str(self.path))
+        try:
+            with _heard(self._said):
+                found = function(*arguments, **words)
+        except (Exception, SystemExit) as error:  # whatever a converter in Python comes upon is its reason
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            words_said = lines[-1] if lines else type(error).__name__
+            raise AdapterError(AdapterFailure.BUILD, "{}: {}".format(function.__name__, words_said)) from error
+        finally:
+            os.chdir(here)
+        if found is None or (isinstance(found, int) and found != 0):
+            raise AdapterError(AdapterFailure.BUILD, "{}: {}".format(function.__name__, self._last_words()))
+        return found
+
+    def said(self) -> str:
+        """Return what was said in the last call."""
+        return _COLOURS.sub("", self._said.read_text("utf-8", "replace")) if self._said.is_file() else ""
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._folder.cleanup()
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self.said().splitlines() if line.strip()]
+        telling = [line for line in lines if line.startswith("E ") or "error" in line.lower()]
+        return " | ".join((telling or lines)[-_SAID_LINES:]) or "it said nothing"
+
+
+@contextlib.contextmanager
+def _heard(path: Path) -> Iterator[None]:
+    """Send what Python and native code write to a file for a while."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(number) for number in (1, 2)]
+    with open(str(path), "wb") as file:
+        try:
+            for number in (1, 2):
+                os.dup2(file.fileno(), number)
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for number, copy in zip((1, 2), kept):  # noqa: B905 - Python 3.8
+                os.dup2(copy, number)
+                os.close(copy)
