@@ -11,7 +11,7 @@ from onnx import numpy_helper, parser
 
 from diagnosing import ask, step
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
-from tensortriage.engines.rknn import RknnEngine
+from tensortriage.engines.rknn.engine import RknnEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.mark_outputs import mark_outputs

@@ -30,7 +30,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "litert": "tensortriage.engines.litert:LiteRtEngine",
         "mnn": "tensortriage.engines.mnn:MnnEngine",
         "ncnn": "tensortriage.engines.ncnn:NcnnEngine",
-        "rknn": "tensortriage.engines.rknn:RknnEngine",
+        "rknn": "tensortriage.engines.rknn.engine:RknnEngine",
         "iree": "tensortriage.engines.iree:IreeEngine",
         "tvm": "tensortriage.engines.tvm:TvmEngine",
         "torch": "tensortriage.engines.torch.engine:TorchEngine",

@@ -17,6 +17,7 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
 PACKAGES = ("onnxruntime_{}", "onnxruntime_ep_{}", "onnxruntime_providers_{}", "{}")
 """How packages with a provider NAME are called."""
+_NO_DRIVER = "run on a machine with an NVIDIA GPU and its driver, or name one: worker=ssh://HOST"
 _KNOWN = {}  # type: Dict[str, Plugin]
 
 
@@ -58,7 +59,7 @@ def register(ort: Any, wanted: Mapping[str, Any]) -> Plugin:
         ort.register_execution_provider_library(name, library)
     except Exception as error:  # its errors have no common class
         if "already" not in str(error):
-            raise _missing("{} is no provider library: {}".format(library, " ".join(str(error).split())), "") from error
+            raise _not_loaded(library, " ".join(str(error).split())) from error
     devices = [device for device in ort.get_ep_devices() if device.ep_name == name]
     if not devices:
         seen = ", ".join(sorted({device.ep_name for device in ort.get_ep_devices()}))
@@ -89,6 +90,12 @@ def _found(word: str) -> "tuple[str, str, Dict[str, str]]":
         "no package here provides the execution provider '{}'".format(word),
         "triage engines install {}, or name its library: ep=/path/to/library.so".format(word),
     )
+
+
+def _not_loaded(library: str, reason: str) -> AdapterError:
+    if "libcuda." in reason:
+        return _missing("{} needs an NVIDIA driver: {}".format(library, reason), _NO_DRIVER)
+    return _missing("{} is no provider library: {}".format(library, reason), "")
 
 
 def _named(package: Any, word: str) -> str:

@@ -20,7 +20,7 @@ from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.by_place import SessionByPlace, check_types
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.rknn.layers import plan
-from tensortriage_worker.rknn.toolkit import Scratch, toolkit
+from tensortriage_worker.rknn.toolkit import ToolkitFolder, toolkit
 from tensortriage_worker.shards import ShardReader
 
 SAVED = {"file": ".model", "data": ".data", "config": ".quantization.cfg"}
@@ -38,7 +38,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     return {"version": metadata.version("rknn-toolkit2")}
 
 
-def compile(model: Path, options: Mapping[str, str]) -> "RknnSession":
+def compile(model: Path, options: Mapping[str, str]) -> "SimulatedSession":
     """Convert an ONNX file for a board, or take what was saved of a conversion, and start the simulator."""
     library = toolkit()
     import onnx
@@ -48,7 +48,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "RknnSession":
     loaded = onnx.load(str(model))
     quantized = any(node.op_type in _QUANTIZERS for node in loaded.graph.node)
     started = time.perf_counter()
-    scratch = Scratch()
+    scratch = ToolkitFolder()
     try:
         network = scratch.asked(library, verbose=True)
         scratch.asked(
@@ -71,16 +71,16 @@ def compile(model: Path, options: Mapping[str, str]) -> "RknnSession":
         raise
     narrow = quantized or options["precision"] == "int8"
     info = {"conversion_seconds": time.perf_counter() - started, "precision": "int8" if narrow else "fp16"}
-    return RknnSession(network, scratch, declared, info, layers)
+    return SimulatedSession(network, scratch, declared, info, layers)
 
 
-class RknnSession(SessionByPlace):
+class SimulatedSession(SessionByPlace):
     """A converted model in the simulator."""
 
     def __init__(
         self,
         network: Any,
-        scratch: Scratch,
+        scratch: ToolkitFolder,
         declared: Mapping[str, Any],
         info: Dict[str, Any],
         layers: Optional[List[Dict[str, Any]]],
@@ -122,7 +122,7 @@ class RknnSession(SessionByPlace):
 
 
 def _build(
-    network: Any, scratch: Scratch, options: Mapping[str, str], declared: Mapping[str, Any], quantized: bool
+    network: Any, scratch: ToolkitFolder, options: Mapping[str, str], declared: Mapping[str, Any], quantized: bool
 ) -> None:
     if options["precision"] != "int8" or quantized:
         scratch.asked(network.build, do_quantization=False)
@@ -152,7 +152,7 @@ def _check_whole(file: str, declared: Mapping[str, Any]) -> None:
             raise AdapterError(AdapterFailure.BUILD, message)
 
 
-def _rebuild(network: Any, scratch: Scratch, options: Mapping[str, str]) -> None:
+def _rebuild(network: Any, scratch: ToolkitFolder, options: Mapping[str, str]) -> None:
     copies = [shutil.copy(options[key], str(scratch.path / ("model" + ending))) for key, ending in SAVED.items()]
     scratch.asked(network.hybrid_quantization_step2, *copies)
 
@@ -178,7 +178,7 @@ def batches(arrays: List[np.ndarray], specs: List[Mapping[str, Any]]) -> List[Li
     return dealt
 
 
-def _saved_feed(scratch: Scratch, arrays: Iterable[np.ndarray], start: str = "") -> List[str]:
+def _saved_feed(scratch: ToolkitFolder, arrays: Iterable[np.ndarray], start: str = "") -> List[str]:
     names = []
     for number, array in enumerate(arrays):
         names.append("{}input{}.npy".format(start, number))

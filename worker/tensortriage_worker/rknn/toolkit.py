@@ -60,7 +60,7 @@ def _decorator() -> Callable[[Any], Any]:
     return lambda function: function
 
 
-class Scratch:
+class ToolkitFolder:
     """A folder that the toolkit works in, and what it says there, natively or not."""
 
     def __init__(self) -> None:

@@ -59,6 +59,13 @@ RECIPES: Mapping[str, Recipe] = {
     ),
     "mnn": Recipe("mnn", "MNN", ("MNN==3.6.1", *_WORKER)),
     "ncnn": Recipe("ncnn", "ncnn", ("ncnn==1.0.20261020", *_WORKER), bare=("pnnx==20261020",)),
+    "nv_tensorrt_rtx": Recipe(
+        "onnxruntime",
+        "onnxruntime-ep-nv-tensorrt-rtx-cu13",
+        ("onnxruntime-ep-nv-tensorrt-rtx-cu13==0.5.0", "onnxruntime==1.32.0", *_WORKER),
+        unpinned=("onnxruntime", "numpy", "ml_dtypes"),
+        options="ep=nv_tensorrt_rtx",
+    ),
     "onnxruntime": Recipe("onnxruntime", "onnxruntime", ("onnxruntime==1.32.0", *_WORKER)),
     "openvino": Recipe("openvino", "openvino", ("openvino==2026.4.1", *_WORKER)),
     "qnn": Recipe(

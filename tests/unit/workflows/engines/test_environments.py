@@ -176,6 +176,7 @@ def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monk
         "onnxruntime": "",
         "openvino": "triage engines install openvino",
         "tensorrt": "run on a machine with one",
+        "nv_tensorrt_rtx": "triage engines install nv_tensorrt_rtx",
         "qnn": "triage engines install qnn",
     }
     (data / "openvino").mkdir(parents=True)

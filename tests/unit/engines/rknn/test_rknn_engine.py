@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from tensortriage.engines.rknn import RknnEngine
+from tensortriage.engines.rknn.engine import RknnEngine
 from tensortriage.errors import EngineMissing, UsageError
 from tensortriage_worker.rknn.adapter import batches
 from tensortriage_worker.rknn.toolkit import _names_of_torch

@@ -1,0 +1,1 @@
+"""RKNN: Rockchip's converter and the simulator of its NPUs, in a worker."""
