@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from backend_nodes import FLOAT64, REFERENCE, answer, cases, off, over
+from backend_nodes import FLOAT64, REFERENCE, Arrays, answer, cases, off, over
 
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.engines.base import Limits
@@ -137,7 +137,9 @@ def networks(folder: Path) -> Iterator[Case]:
             yield f"network {path.stem}", path, dict(data), {}
 
 
-def judged(label, spec, case, path, feed, shipped, budget, folder) -> Row | None:  # type: ignore[no-untyped-def]
+def judged(
+    label: str, spec: str, case: str, path: Path, feed: Arrays, shipped: Arrays, budget: float, folder: Path
+) -> Row | None:
     """Return what an engine makes of a case; None where the reference itself has nothing to say."""
     try:
         model = Model.load(path)
@@ -169,7 +171,7 @@ def judged(label, spec, case, path, feed, shipped, budget, folder) -> Row | None
     return Row(label, case, ops, outcome, f"output '{worst}'", error, theirs, verdict, summary)
 
 
-def rounding(spec, model, feed, right, name: str) -> float:  # type: ignore[no-untyped-def]
+def rounding(spec: str, model: Model, feed: Arrays, right: Arrays, name: str) -> float:
     """Return what rounding every result to the target's format costs; 0 for fp32, and where it cannot be had."""
     precision = precision_of(EngineSpec.parse(spec))
     if precision is Precision.FP32:

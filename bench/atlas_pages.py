@@ -147,7 +147,7 @@ def changed(rows: Rows, before: Rows) -> list[str]:
     return lines
 
 
-def words(counts: collections.Counter) -> str:  # type: ignore[type-arg]
+def words(counts: collections.Counter[str]) -> str:
     """Return counts in words, the largest first."""
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
 

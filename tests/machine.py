@@ -47,9 +47,9 @@ def needs_openvino_crash():
 @contextlib.contextmanager
 def numpy_seeded():
     """Draw the same numbers from numpy's global generator, which ONNX's examples use as they are imported."""
-    state = np.random.get_state()  # noqa: NPY002
-    np.random.seed(0)  # noqa: NPY002
+    state = np.random.get_state()  # noqa: NPY002 - the generator that they use
+    np.random.seed(0)  # noqa: NPY002 - as above
     try:
         yield
     finally:
-        np.random.set_state(state)  # noqa: NPY002
+        np.random.set_state(state)  # noqa: NPY002 - as above

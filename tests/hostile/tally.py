@@ -46,7 +46,7 @@ class Tally:
     def find(self, seed, what):
         """Keep what went wrong with an input; whoever watches a long run (``pytest -s``) sees it at once."""
         self.findings.append(f"seed={seed}: {what}")
-        print(f"\n{self.findings[-1]}", flush=True)  # noqa: T201
+        print(f"\n{self.findings[-1]}", flush=True)  # noqa: T201 - for whoever watches
 
     def clear(self):
         """Begin another test."""

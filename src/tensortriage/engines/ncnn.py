@@ -54,7 +54,11 @@ class NcnnEngine(ConvertedEngine):
     }
 
     def words(self, given: Options) -> dict[str, str]:
-        """Return the options of the runtime, and the weights that belong to a given file."""
+        """Return the options of the runtime, and the weights that belong to a given file.
+
+        Raises:
+            UsageError: For unknown kernels, or a given file without its file of weights.
+        """
         words = {"kernels": given.choice("kernels", _KERNELS, _KERNELS["fast"])}
         if "file" in given:
             weights = Path(given.text("file")).with_suffix(".bin")
@@ -77,7 +81,7 @@ class NcnnEngine(ConvertedEngine):
             rungs.pop()
         return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> "NcnnSession":  # type: ignore[override]
+    def compile(self, model: Path, options: Mapping[str, str]) -> "NcnnSession":  # type: ignore[override] # one that builds for shapes
         """Convert and load an ONNX file in a worker; see `ConvertedEngine.compile`."""
         words = self._all_words(read_options(options, self.options))
 

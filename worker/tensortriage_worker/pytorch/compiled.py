@@ -23,7 +23,7 @@ def compiled(torch: Any, module: Any, word: str) -> Callable[..., Any]:
     Compiling takes place in the first call for each shape, which raises `AdapterError` when it fails.
     """
     if word == "eager":
-        return module  # type: ignore[no-any-return]
+        return module  # type: ignore[no-any-return] # as it was given
     backend, _, unfused = word.partition("-")
     known = importlib.import_module("torch._inductor.config").get_config_copy() if backend == "inductor" else {}
     options = {name: value for name, value in {**_QUICK, **(_UNFUSED if unfused else {})}.items() if name in known}

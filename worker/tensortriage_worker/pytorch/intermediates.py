@@ -84,7 +84,7 @@ def values_by_node(
     fx = importlib.import_module("torch.fx")
     found = {}  # type: Dict[str, Any]
 
-    class Watching(fx.Interpreter):  # type: ignore[misc, name-defined]
+    class Watching(fx.Interpreter):  # type: ignore[misc, name-defined] # imported late
         def run_node(self, node: Any) -> Any:
             value = super().run_node(node)
             if node.name in wanted and isinstance(value, torch.Tensor):

@@ -167,7 +167,7 @@ class Caller:
                 "torch-inputs",
                 "return the example inputs with which the model was exported",
             )
-        for place, tensor in zip(places, self._in_order(places, leaves, tensors)):  # noqa: B905
+        for place, tensor in zip(places, self._in_order(places, leaves, tensors)):  # noqa: B905 - Python 3.9
             leaves[place] = tensor
         arguments, keywords = pytree.tree_unflatten(leaves, structure)
         return arguments, keywords
@@ -189,7 +189,7 @@ class Caller:
         parameters = _parameters(network.module)
         order = [*parameters[: len(network.arguments)], *network.keywords]
         if len(order) == len(tensors) == len(leaves) and set(order) == set(self._names):
-            by_name = dict(zip(self._names, tensors))  # noqa: B905
+            by_name = dict(zip(self._names, tensors))  # noqa: B905 - Python 3.9
             return [by_name[name] for name in order]
         return tensors
 

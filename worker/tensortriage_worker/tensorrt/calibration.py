@@ -65,7 +65,7 @@ def _feeds(path: str) -> List[Dict[str, Item]]:
 def _make(trt: Any, base: Any, feeds: List[Dict[str, Item]], cache: bytes, types: Mapping[str, str]) -> Any:
     buffers = Buffers(Cuda()) if feeds else None
 
-    class Calibrator(base):  # type: ignore[misc]
+    class Calibrator(base):  # type: ignore[misc] # TensorRT has no types here
         """Asked for one batch after the other until it has none left; ``written`` is the new cache."""
 
         def __init__(self) -> None:

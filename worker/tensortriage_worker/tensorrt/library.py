@@ -106,7 +106,7 @@ def make_logger(trt: Any, sink: Sink) -> Any:
     """Return a TensorRT logger that hands every message to a function; it is called from builder threads."""
     from tensortriage_worker.tensorrt.dtypes import word
 
-    class Logger(trt.ILogger):  # type: ignore[misc]
+    class Logger(trt.ILogger):  # type: ignore[misc] # TensorRT has no types here
         """Must call the constructor of the binding's class itself."""
 
         def __init__(self) -> None:

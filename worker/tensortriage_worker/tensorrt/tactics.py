@@ -135,7 +135,7 @@ def make_selector(trt: Any, wanted: Sequence[Row]) -> Any:
     """
     by_layer = {choice["layer"]: choice for choice in wanted}
 
-    class Selector(trt.IAlgorithmSelector):  # type: ignore[misc]
+    class Selector(trt.IAlgorithmSelector):  # type: ignore[misc] # TensorRT has no types here
         """Must call the constructor of the binding's class itself."""
 
         def __init__(self) -> None:

@@ -10,7 +10,7 @@ Weights [name=(Unnamed Layer* 1893) [Constant] + (Unnamed Layer* 1895) [Shuffle]
 If this is not the desired behavior, please modify the weights or retrain with regularization to reduce the magnitude of the weights.
 Weights [name=Conv_616 + PWN(PWN(Sigmoid_617), Mul_618).weight] had the following issues when converted to FP16:
  - Subnormal FP16 values detected.
-If this is not the desired behavior, please modify the weights or retrain with regularization to reduce the magnitude of the weights."""  # noqa: E501
+If this is not the desired behavior, please modify the weights or retrain with regularization to reduce the magnitude of the weights."""  # noqa: E501 - TensorRT's line
 """TensorRT 8.4 and 8.5: a log of 2022-10-31 on a BERT embedding, and TensorRT-For-YOLO-Series issue 56."""
 
 LAYERNORM = (

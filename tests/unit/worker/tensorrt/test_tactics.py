@@ -34,7 +34,7 @@ class Cache:
     def __init__(self, entries):
         self.entries = entries
 
-    def queryKeys(self):  # noqa: N802
+    def queryKeys(self):  # noqa: N802 - TensorRT's name
         return list(self.entries)
 
     def query(self, key):
