@@ -24,7 +24,11 @@ class SessionByPlace:
         self.info = info
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
-        """Run once."""
+        """Run once.
+
+        Raises:
+            AdapterError: When the function fails, or gives another number of results than the model has outputs.
+        """
         fed = [feed[spec["name"]].array for spec in self.inputs or ()]
         arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in fed]  # scalars stay scalars
         try:

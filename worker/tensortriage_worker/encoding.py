@@ -112,7 +112,15 @@ def round_up(size: int, step: int) -> int:
 
 
 def encode(array: np.ndarray, label: str) -> Tuple[np.ndarray, List[int]]:
-    """Return the bytes to store (flat uint8) and the shape they have in the file."""
+    """Return the bytes to store (flat uint8) and the shape they have in the file.
+
+    Args:
+        array: Of any layout; its items are as wide as those of ``label`` in memory.
+        label: An element type of `FORMATS`; 4-bit ones come one a byte, and are packed.
+
+    Raises:
+        ShardError: When the items have another width.
+    """
     form = FORMATS[label]
     if label == "string":
         text = json.dumps([_text(item) for item in array.reshape(-1).tolist()])

@@ -45,7 +45,11 @@ class Script(NamedTuple):
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "FunctionSession":
-    """Execute ``model``, which is a Python file here, and find ``function`` in it; messages call it ``shown``."""
+    """Execute ``model``, which is a Python file here, and find ``function`` in it; messages call it ``shown``.
+
+    Raises:
+        AdapterError: When the file cannot be executed, or has no such function.
+    """
     told, shown = _Printed(), Script(options["shown"], os.path.realpath(str(model)))
     with told:
         module = _call(shown, lambda: load_script(model))

@@ -38,7 +38,11 @@ _INSTALL = "triage engines install litert"
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
-    """Return the versions of runtime and converter."""
+    """Return the versions of runtime and converter.
+
+    Raises:
+        AdapterError: When the runtime is not installed, or the converter is not and no converted file is given.
+    """
     _interpreter()
     import importlib.metadata as metadata
 

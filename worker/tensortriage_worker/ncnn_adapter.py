@@ -77,7 +77,11 @@ class LoadedNetwork:
         self._network = self._loaded(light=True)
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
-        """Run once."""
+        """Run once.
+
+        Raises:
+            AdapterError: When the converted network lacks an output of the model, or does not run.
+        """
         extractor = self._started(self._network, feed)
         found = []
         for number, spec in enumerate(self.outputs or ()):

@@ -59,7 +59,11 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "OpenVinoSession":
-    """Build an ONNX file for a device; options as in `tensortriage.engines.openvino`, already checked there."""
+    """Build an ONNX file for a device; options as in `tensortriage.engines.openvino`, already checked there.
+
+    Raises:
+        AdapterError: When OpenVINO is not installed, has no such device, or does not read or build the model.
+    """
     openvino = _import()
     core = openvino.Core()
     device = _device(core, options)
@@ -84,7 +88,11 @@ class OpenVinoSession:
         self.info = {"precision": _precision_word(precision)}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterator[Item]:
-        """Run once; the outputs are views of memory that the next run overwrites."""
+        """Run once; the outputs are views of memory that the next run overwrites.
+
+        Raises:
+            AdapterError: When OpenVINO refuses the feed or fails.
+        """
         kept = []  # type: List[np.ndarray]  # tensors do not keep the memory they are built on alive
         try:
             for index, port in enumerate(self._compiled.inputs):

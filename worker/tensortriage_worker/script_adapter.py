@@ -38,7 +38,11 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "ScriptSession":
-    """Execute the script named by option ``file`` and let it build the model; other options are passed on."""
+    """Execute the script named by option ``file`` and let it build the model; other options are passed on.
+
+    Raises:
+        AdapterError: When the script has no engine, or its ``compile`` returns something that cannot run.
+    """
     path = Path(options["file"])
     module = load_script(path)
     engine = _engine(module, path, options.get("attribute", ""))
@@ -68,14 +72,22 @@ class ScriptSession:
         self.info = {"tactics": self._tactics()}  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
-        """Run once with a plain dict of arrays; what comes back is checked one by one."""
+        """Run once with a plain dict of arrays; what comes back is checked one by one.
+
+        Raises:
+            AdapterError: When something else than a dict of arrays comes back.
+        """
         results = self._session.run({name: item.array for name, item in feed.items()})
         if not isinstance(results, AnyMapping):
             raise self._wrong("run() returned {} instead of a dict of arrays".format(_kind_of(results)))
         return [self._item(name, value) for name, value in results.items()]
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:
-        """Return the script's plan in plain types; None when it has none."""
+        """Return the script's plan in plain types; None when it has none.
+
+        Raises:
+            AdapterError: When something else than a list of regions comes back.
+        """
         tell = getattr(self._session, "plan", None)
         plan = tell() if callable(tell) else None
         if plan is None:

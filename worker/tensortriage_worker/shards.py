@@ -125,7 +125,12 @@ class ShardFile:
         return header_room(name, shape) <= self._room - 128
 
     def add(self, name: str, array: np.ndarray, *, label: str = "") -> np.ndarray:
-        """Append one tensor and return its bytes as stored; see `write_shard` for ``label`` and the errors."""
+        """Append one tensor and return its bytes as stored; see `write_shard` for ``label`` and the errors.
+
+        Raises:
+            ShardError: For a name that is reserved or taken, a full or closed shard, an element type that does not fit
+                the array, or a place in the file that its items could not be read from.
+        """
         if name in self._header or name == "__metadata__":
             raise ShardError("tensor name {!r} is reserved or already in {}".format(name, self.path))
         if not self.fits(name, array.shape) or self._file is None:

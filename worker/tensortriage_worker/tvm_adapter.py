@@ -22,7 +22,11 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "TvmSession":
-    """Import an ONNX file and compile it for this CPU."""
+    """Import an ONNX file and compile it for this CPU.
+
+    Raises:
+        AdapterError: When TVM is not installed, or does not import or compile the model.
+    """
     tvm = _library()
     import onnx
     from tvm import relax

@@ -55,6 +55,9 @@ def blame(
         cache: Where answers are kept.
         budget: What it may cost.
         observe: Told of every build.
+
+    Raises:
+        KeyboardInterrupt: When the search was interrupted; what was answered is in the cache.
     """
     good, bad = closest(trials)
     right, wrong = _by_layer(good), _by_layer(bad)

@@ -231,7 +231,11 @@ class MappedStore:
         return tuple(self._items)
 
     def spec(self, name: str) -> ValueSpec:
-        """Return element type and shape; see `TensorStore`."""
+        """Return element type and shape; see `TensorStore`.
+
+        Raises:
+            StoreError: For a name that is not in the store.
+        """
         try:
             return self._specs[name]
         except KeyError:

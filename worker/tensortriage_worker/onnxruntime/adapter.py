@@ -66,7 +66,11 @@ class AdaptedSession:
         }  # type: Dict[str, Any]
 
     def run(self, feed: Mapping[str, Item]) -> Iterable[Item]:
-        """Run once."""
+        """Run once.
+
+        Raises:
+            AdapterError: When ONNX Runtime refuses the feed or fails.
+        """
         names = [row["name"] for row in self.outputs]
         try:
             if "string" in self._labels.values():

@@ -46,7 +46,16 @@ def spec(arg: Any) -> Spec:
 
 
 def to_ort_value(ort: Any, item: Item, label: str) -> Any:
-    """Return an OrtValue of ONNX Runtime's own memory."""
+    """Return an OrtValue of ONNX Runtime's own memory.
+
+    Args:
+        ort: The module ``onnxruntime``.
+        item: One tensor; 4-bit elements one a byte.
+        label: Its element type.
+
+    Raises:
+        AdapterError: When this release takes no such type from numpy.
+    """
     array = np.ascontiguousarray(item.array).reshape(item.array.shape)
     if hasattr(np, label) or label == "bool":
         return ort.OrtValue.ortvalue_from_numpy(array)

@@ -31,7 +31,11 @@ _ANOTHER_PROGRAM = "torch.export's program does not compute what the network doe
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
-    """Return version and device of PyTorch here."""
+    """Return version and device of PyTorch here.
+
+    Raises:
+        AdapterError: When PyTorch is not installed, or sees no CUDA device and one is wanted.
+    """
     torch = torch_module()
     device = options.get("device", "") or "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():

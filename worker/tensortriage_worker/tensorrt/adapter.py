@@ -51,7 +51,11 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "TensorRtAdapterSession":
-    """Build an engine (or load one, with option ``load_engine``) and make it ready to run."""
+    """Build an engine (or load one, with option ``load_engine``) and make it ready to run.
+
+    Raises:
+        AdapterError: When TensorRT or a device is missing, or the engine cannot be built or loaded.
+    """
     trt = load(options)
     cuda = Cuda(int(options.get("device", "0")))  # before TensorRT: without a driver its runtime is a null pointer
     miner = LogMiner()
@@ -79,6 +83,9 @@ def answer(question: str, model: Path, options: Mapping[str, str]) -> Answer:
             as bytes. ``capability``: which nodes the parser supports.
         model: ONNX file.
         options: As for `compile`.
+
+    Raises:
+        AdapterError: For another question; when TensorRT is missing or cannot build the model.
     """
     trt = load(options)
     miner = LogMiner()
@@ -251,6 +258,9 @@ class TensorRtAdapterSession(DeserializedEngine):
             feed: For ``watch``.
             arguments: For ``watch``: ``wanted``, names of tensors to hand back; none for all.
             spill: Takes tensors that come while something goes on.
+
+        Raises:
+            AdapterError: For another question, and when a run fails.
         """
         assert self._build is not None
         if question == "inspector":

@@ -27,7 +27,7 @@ def make_listener(trt: Any, cuda: Cuda, wanted: Optional[Any], take: Callable[[I
         take: Takes a tensor.
     """
 
-    class Listener(trt.IDebugListener):  # type: ignore[misc]
+    class Listener(trt.IDebugListener):  # type: ignore[misc] # TensorRT has no types here
         """What it was shown at all is in ``names``, what it met in ``error``."""
 
         def __init__(self) -> None:
@@ -63,6 +63,9 @@ def watch(
     """Run once; what the listener is shown goes to the spill, the outputs are returned.
 
     Outputs come under their name behind ``output:``, so that an output that is also shown is not lost.
+
+    Raises:
+        Exception: Whatever the listener came upon while it was shown tensors; AdapterError when the run fails.
     """
     wanted = arguments.get("wanted")
     listener = make_listener(trt, cuda, None if wanted is None else frozenset(wanted), spill.add)

@@ -62,7 +62,11 @@ class DeserializedEngine:
         self._profile = 0
 
     def run(self, feed: Mapping[str, Item]) -> Iterator[Item]:
-        """Run once; outputs are copied one by one while they are taken."""
+        """Run once; outputs are copied one by one while they are taken.
+
+        Raises:
+            AdapterError: When TensorRT refuses or fails to run.
+        """
         held: Dict[str, Any] = {}  # host memory that must live until the run is over
         self._set_inputs(feed, held)
         allocators = self._set_outputs(held)
@@ -225,7 +229,7 @@ class DeserializedEngine:
 def _make_allocator(trt: Any, buffers: Buffers, name: str) -> Any:
     """Return an ``IOutputAllocator``: it is asked for memory in the middle of a run, and told the final shape."""
 
-    class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
+    class Allocator(trt.IOutputAllocator):  # type: ignore[misc] # TensorRT has no types here
         """Exceptions do not get through TensorRT: they are kept in ``error``."""
 
         def __init__(self) -> None:

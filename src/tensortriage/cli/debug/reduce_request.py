@@ -72,7 +72,12 @@ class Asked:
         self._as_there = as_there
 
     def judge(self, model: Path, nodes: int) -> bool | None:
-        """Ask whether a model fails; see `tensortriage.reduce.commands.by_command.Person`."""
+        """Ask whether a model fails; see `tensortriage.reduce.commands.by_command.Person`.
+
+        Raises:
+            UndoError: When the last answer is to be taken back.
+            KeyboardInterrupt: When no more is to be asked.
+        """
         if self._as_there:
             plain = {Reply.PASS: "pass", Reply.FAIL: "fail"}
             reply = ask(f"Did '{printable(str(model))}'", plain, err=False)

@@ -189,7 +189,11 @@ def only_build(request: CompareRequest, *, as_json: bool) -> NoReturn:
 
 
 def check_places(request: CompareRequest, given: RunValues) -> None:
-    """Refuse files to save that could not hold what will be saved."""
+    """Refuse files to save that could not hold what will be saved.
+
+    Raises:
+        UsageError: For a file that could not hold what is to be saved, or a file of worst samples without a metric.
+    """
     if given["save_inputs"]:
         check_place(given["save_inputs"], [""], kind=Kind.INPUTS)
     if given["save_worst"]:

@@ -215,7 +215,11 @@ class EveryTolerance:
     tolerances: Sequence[Tolerance]
 
     def judge(self, name: str, metrics: Metrics, reference: np.ndarray, target: np.ndarray) -> Judgement:
-        """See `Tolerance`."""
+        """See `Tolerance`.
+
+        Raises:
+            UsageError: When there is no tolerance to judge by.
+        """
         judgements = [tolerance.judge(name, metrics, reference, target) for tolerance in self.tolerances]
         if not judgements:
             raise UsageError("no tolerance to judge by", slug="tolerance-missing", cure="give at least one")

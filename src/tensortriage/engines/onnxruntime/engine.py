@@ -235,6 +235,9 @@ class OnnxRuntimeSession:
 
         Costs one more build: ONNX Runtime tells its optimized graph only by writing it to a file. None for a model that
         is in no file.
+
+        Raises:
+            RunFailed: After `close`.
         """
         if self._session is None:
             raise closed(NAME)

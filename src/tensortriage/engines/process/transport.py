@@ -95,7 +95,11 @@ class SharedFolder:
         """Do nothing: nothing was copied."""
 
     def put(self, items: Iterable[Item]) -> list[str]:
-        """Write shards into a folder that the worker maps them from; see `Transport`."""
+        """Write shards into a folder that the worker maps them from; see `Transport`.
+
+        Raises:
+            StoreError: When no folder has room for the items.
+        """
         try:
             return exchange.put(self._folders, items)
         except exchange.NoRoom as error:
@@ -163,7 +167,11 @@ class Wire:
             self._line.send({"op": "remove", "path": self._sent.pop(key)})
 
     def put(self, items: Iterable[Item]) -> list[str]:
-        """Send shards one by one; see `Transport`."""
+        """Send shards one by one; see `Transport`.
+
+        Raises:
+            StoreError: When the folder here has no room for the items.
+        """
         try:
             shards = exchange.put([self._folder.name], items)
         except exchange.NoRoom as error:

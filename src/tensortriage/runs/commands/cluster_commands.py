@@ -86,7 +86,11 @@ def run_there(
     patterns: Sequence[re.Pattern[str]],
     stdout: Path | None,
 ) -> Finished:
-    """Run a command in a worker of a cluster."""
+    """Run a command in a worker of a cluster.
+
+    Raises:
+        UsageError: When the node has no such folder.
+    """
     if not Path(folder).is_dir():
         raise UsageError(
             f"a node of the cluster has no folder {folder}",
