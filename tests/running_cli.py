@@ -1,9 +1,14 @@
 """Running the command line as users do: in a process of its own, in a directory of its own."""
 
+import atexit
+import functools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+from command_server import CommandServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLES = REPOSITORY / "examples"
@@ -11,10 +16,24 @@ EXAMPLES = REPOSITORY / "examples"
 
 def triage(*words, cwd, timeout=300, stdin=None):
     """Run ``triage`` and return the finished process, text captured; busy machines need the time."""
+    words = [str(word) for word in words]
+    server = _server()
+    if server is not None and server.can_run():
+        return server.run(words, cwd=cwd, timeout=timeout, stdin=stdin)
     return subprocess.run(
-        [sys.executable, "-c", "from tensortriage.cli import main; main()", *map(str, words)],
+        [sys.executable, "-c", "from tensortriage.cli import main; main()", *words],
         cwd=cwd, capture_output=True, text=True, timeout=timeout, stdin=stdin or subprocess.DEVNULL, check=False,
     )  # fmt: skip
+
+
+@functools.cache
+def _server():
+    """Return what starts commands quickly; None where every process is to be fresh."""
+    if os.environ.get("TRIAGE_FRESH_COMMANDS") or not hasattr(os, "memfd_create"):
+        return None
+    server = CommandServer()
+    atexit.register(server.close)
+    return server
 
 
 def verdict_in(case):
