@@ -1,7 +1,7 @@
 """Commands in processes of their own that need not import everything anew: they are forked from one that has done so.
 
 Importing costs more processor time than most commands that the tests run. The server is a fresh interpreter, started as
-the command line is; a command in it has its own arguments, folder, environment, streams and process, and ends as any does.
+the command line is; a command has its own process, arguments, folder, environment and streams, and ends as any does.
 """
 
 import atexit
@@ -93,8 +93,8 @@ def tempfile_of(content):
 
 
 def _read_all(descriptors, words, timeout):
-    """Read until all are closed; kill the command, whose number is the first word of the last, when it takes too long."""
-    found = {descriptor: b"" for descriptor in descriptors}
+    """Read until all are closed; kill a command that takes too long: its number is the first word of the last."""
+    found = dict.fromkeys(descriptors, b"")
     deadline = time.monotonic() + timeout
     with selectors.DefaultSelector() as selector:
         for descriptor in descriptors:
@@ -159,7 +159,7 @@ def _command(words, cwd, environment):
         sys.argv[:] = ["-c", *words]
         for place, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
             before = getattr(sys, name)
-            stream = open(place, mode, encoding=before.encoding, errors=before.errors, closefd=False)
+            stream = open(place, mode, encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115 - its own
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         from tensortriage.cli import main

@@ -38,17 +38,15 @@ def with_weights_inside(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def with_weights_beside(tmp_path):
-    """Return a model with 5 GiB of external data, all of them a hole."""
-    model, size = models.proto(GRAPH), 5 * GIB
+def with_weights_beside(folder, size):
+    """Write a model with external data of a size, all of them a hole."""
+    model = models.proto(GRAPH)
     tensor = model.graph.initializer.add(name="W", data_type=1, dims=[ROWS, size // ROWS // 4], data_location=1)
     for key, value in (("location", "w.bin"), ("length", str(size))):
         tensor.external_data.add(key=key, value=value)
-    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    with open(tmp_path / "w.bin", "wb") as file:
+    (folder / "m.onnx").write_bytes(model.SerializeToString())
+    with open(folder / "w.bin", "wb") as file:
         file.truncate(size)
-    return tmp_path
 
 
 def refused_for_memory(folder, *words):
@@ -65,7 +63,12 @@ def test_a_file_beyond_two_gigabytes(with_weights_inside):
     refused_for_memory(with_weights_inside, "check", "lint", "m.onnx")
 
 
-def test_weights_beyond_the_memory_that_is_allowed(with_weights_beside):
-    done = triage("inspect", "model", "m.onnx", cwd=with_weights_beside)
+def test_weights_beyond_four_gigabytes_are_not_read_without_need(tmp_path):
+    with_weights_beside(tmp_path, 5 * GIB)
+    done = triage("inspect", "model", "m.onnx", cwd=tmp_path)
     assert "5.37 GB" in done.stdout, done.stderr
-    refused_for_memory(with_weights_beside, "run", "m.onnx", "--target", "onnxruntime")
+
+
+def test_weights_beyond_the_memory_that_is_allowed(tmp_path):
+    with_weights_beside(tmp_path, GIB)
+    refused_for_memory(tmp_path, "run", "m.onnx", "--target", "onnxruntime")
