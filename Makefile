@@ -32,7 +32,7 @@ unit: $(STAMP) $(RTX)
 # Which lines and branches no test reaches, processes that tests start included; no gate, a page to read.
 coverage: $(STAMP)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+	TRIAGE_FRESH_COMMANDS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report | tail -n 60
 	$(BIN)/coverage html --quiet
