@@ -233,8 +233,7 @@ class OnnxRuntimeSession:
     def plan(self) -> Plan | None:
         """Return the optimized graph, each kernel with the original nodes fused into it.
 
-        Costs one more build: ONNX Runtime tells its optimized graph only by writing it to a file. None for a model that
-        is in no file.
+        Costs one more build: ONNX Runtime tells its graph only by writing a file. None for a model that is in no file.
 
         Raises:
             RunFailed: After `close`.
