@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -39,6 +40,25 @@ wide = {node.name for node in graph.node if types.get(node.output[0]) == 1}
 sys.exit(0 if {"op_2", "op_5"} <= wide else 1)
 """
 """Passes while two nodes compute in float32."""
+
+SLOW = """
+import time
+import onnxruntime
+
+
+class Engine:
+    def compile(self, path, options):
+        self.session = onnxruntime.InferenceSession(str(path))
+        return self
+
+    def run(self, feed):
+        with open("runs", "a") as log:
+            log.write("run\\n")
+        time.sleep(0.5)
+        names = [value.name for value in self.session.get_outputs()]
+        return dict(zip(names, self.session.run(None, dict(feed))))
+"""
+"""An engine that says when it runs, and takes its time."""
 
 
 def triage(*words, cwd, env=None):
@@ -88,6 +108,45 @@ def test_ctrl_c_gives_what_was_found(tmp_path, where):
     assert (found["stop"], found["verified"]) == ("interrupted", None)
     assert {"op_3", "op_19"} <= {node["name"] for node in found["kept"]}
     assert (tmp_path / "r.onnx").exists()
+
+
+def whole_commands(folder, env):
+    """Commands that run on a node as a whole say and write what they do here."""
+    fp16 = ("--target", "emulate:precision=fp16", "--json")
+    for words, part in (
+        (("diagnose", "tanh.onnx", *fp16), lambda told: told["verdict"]["summary"]),
+        (("debug", "precision", "tanh.onnx", *fp16, "--sqnr", "90", "-o", "kept.onnx"), lambda told: told["kept"]),
+        (("debug", "build", "tanh.onnx", *fp16, "--until", "3"), lambda told: [t["judgement"] for t in told["trials"]]),
+    ):
+        here = triage(*words, "--case", f"{len(words)}-here", cwd=folder, env=env)
+        there = triage(*words, "--case", f"{len(words)}-there", "--cluster", "auto", cwd=folder, env=env)
+        assert here.returncode == there.returncode < 2, there.stderr
+        assert part(json.loads(here.stdout)) == part(json.loads(there.stdout))
+    wrong = triage("diagnose", "absent.onnx", "--target", "emulate", "--cluster", "auto", cwd=folder, env=env)
+    assert wrong.returncode == 2
+    wrong = triage("diagnose", "batch.yaml", "--target", "emulate", "--json", "--cluster", "auto", cwd=folder, env=env)
+    assert (wrong.returncode, json.loads(wrong.stdout)["slug"]) == (2, "model-unreadable")
+
+
+def interrupted_there(folder, env):
+    """Ctrl-C ends what runs on the node; the same command goes on, there or here."""
+    (folder / "slow.py").write_text(SLOW)
+    words = ["diagnose", "tanh.onnx", "--target", "script:slow.py:Engine", "--case", "slow", "--json"]
+    command = [sys.executable, "-m", "tensortriage", *words, "--cluster", "auto"]
+    log = folder / "runs"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=folder, env=env, **pipes) as running:
+        while running.poll() is None and not (log.exists() and len(log.read_text()) > 8):
+            time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate()
+    assert running.returncode == 130, err
+    made = log.read_text()
+    time.sleep(1.5)
+    assert log.read_text() == made
+    again = triage(*words, "--cluster", "auto", cwd=folder, env=env)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["verdict"]["verdict"] == "match"
 
 
 def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):
@@ -140,6 +199,9 @@ def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):
             plans.append((plan["kept"], plan["checks"], (tmp_path / f"{name}.onnx").read_bytes()))
         assert plans[0] == plans[1]
         assert plans[0][0] == ["op_2", "op_5"]
+
+        whole_commands(tmp_path, env)
+        interrupted_there(tmp_path, env)
 
         missing = triage("batch", "batch.yaml", "--case", "no", "--cluster", "auto,tag=jetson", cwd=tmp_path, env=env)
         assert missing.returncode == 2

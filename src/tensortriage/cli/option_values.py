@@ -173,6 +173,7 @@ class DiagnoseValues(DataValues, LimitValues, ToleranceValues):
     no_repro: bool
     budget: float | None
     low_memory: bool
+    cluster: str
 
 
 class PrecisionValues(DataValues, LimitValues, ToleranceValues, CheckValues, ArtifactValues):
@@ -235,6 +236,7 @@ class BuildValues(DataValues, LimitValues, ToleranceValues, CheckValues, Artifac
     budget: float | None
     no_tactics: bool
     no_pin: bool
+    cluster: str
     output: Path | None
     case: Path
 

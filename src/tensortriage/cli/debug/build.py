@@ -5,6 +5,7 @@ from typing import Unpack
 
 import click
 
+from tensortriage.cli.cluster.option import WHOLE, cluster_option
 from tensortriage.cli.debug.check_options import (
     CHECK_LISTS,
     CheckingCommand,
@@ -64,6 +65,7 @@ stopping_options = together(
            help="Build exactly as deployed: recording tactics may change what an engine builds."),
     option("--no-pin", is_flag=True, heading=STOPPING,
            help="Do not search for the guilty tactic by giving tactics to builds."),
+    cluster_option(STOPPING, WHOLE),
 )  # fmt: skip
 """When enough is known."""
 
@@ -113,4 +115,9 @@ def debug_build(model: Path, target: str | None, as_json: bool, **given: Unpack[
     from tensortriage.cli.debug.build_request import build_and_show, target_of
 
     words = check_words()
-    build_and_show(model, target_of(model, target, words, given), words, given, as_json=as_json)
+    engine = target_of(model, target, words, given)
+    if given["cluster"]:
+        from tensortriage.cli.cluster.elsewhere import go_elsewhere
+
+        go_elsewhere(given["cluster"], engine, as_json=as_json)
+    build_and_show(model, engine, words, given, as_json=as_json)

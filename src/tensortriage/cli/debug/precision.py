@@ -106,7 +106,7 @@ search_options = together(
     option("--budget", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
            heading=SEARCH,
            help="Time for measuring the influence of each node, in emulation."),
-    cluster_option(SEARCH, "Run checks of --check there: "),
+    cluster_option(SEARCH, "Run checks of --check there, or, with --target, this command: "),
     artifact_options(SEARCH, "polygraphy_debug.onnx", "File in which the check finds the typed model to judge."),
     model_type_option(ENGINES),
     inference_accepted(ENGINES),
@@ -133,4 +133,9 @@ def debug_precision(model: Path, as_json: bool, **given: Unpack[PrecisionValues]
     """
     from tensortriage.cli.debug.precision_request import search_and_show
 
-    search_and_show(model, check_words(), given, as_json=as_json)
+    words = check_words()
+    if given["cluster"] and given["target"] and words is None:
+        from tensortriage.cli.cluster.elsewhere import go_elsewhere
+
+        go_elsewhere(given["cluster"], given["target"], as_json=as_json)
+    search_and_show(model, words, given, as_json=as_json)

@@ -5,6 +5,7 @@ from typing import Unpack
 
 import click
 
+from tensortriage.cli.cluster.option import WHOLE, cluster_option
 from tensortriage.cli.option_values import DiagnoseValues
 from tensortriage.cli.options import (
     DATA_LISTS,
@@ -124,6 +125,7 @@ input; 3 the engine cannot be used here; 4 inconclusive; 130 interrupted (run ag
     heading="Limits",
     help="Time limit of the whole diagnosis; questions that are left out for lack of time are listed.",
 )
+@cluster_option("Limits", WHOLE)
 @option("--low-memory", is_flag=True, heading="Limits", help="Capture tensors in small batches.")
 @common
 def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Unpack[DiagnoseValues]) -> None:
@@ -138,5 +140,9 @@ def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Unp
         raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")
     if not target:
         raise no_target(model or Path("MODEL"))
+    if given["cluster"]:
+        from tensortriage.cli.cluster.elsewhere import go_elsewhere
+
+        go_elsewhere(given["cluster"], target, as_json=as_json)
     request = request_of(model or Path(), target, given)
     diagnose_and_show(exported_first(request, given["exporter"]) if model is None else request, as_json=as_json)

@@ -133,9 +133,9 @@ class PrecisionRequest:
     def __post_init__(self) -> None:
         if self.cluster is not None and self.check is None:
             raise UsageError(
-                "--cluster runs the checks of --check; an engine is asked about one build after the other",
+                "a cluster runs the checks of a command; an engine is asked about one build after the other",
                 slug="cluster-without-check",
-                cure="leave it out, or let a command judge",
+                cure="leave it out, let a command judge, or run triage debug precision there with --cluster",
             )
         if bool(self.target) == (self.check is not None):
             raise UsageError(

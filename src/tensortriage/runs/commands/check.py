@@ -11,7 +11,7 @@ from pathlib import Path
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.artifacts import BAD, GOOD, OTHER, Artifacts
 from tensortriage.runs.commands.failure_rules import Rules, Ruling
-from tensortriage.runs.commands.process import Processes, RunsCommands
+from tensortriage.runs.commands.process import CommandLine, Processes, RunsCommands
 
 
 class ShownOutput(enum.Enum):
@@ -86,10 +86,12 @@ class Checker:
         info = self._write_info(iteration, folder)
         try:
             finished = self._processes.run(
-                self.spec.words,
-                folder=folder,
-                timeout_seconds=self.spec.timeout_seconds,
-                patterns=self.spec.rules.patterns(),
+                CommandLine(
+                    self.spec.words,
+                    folder=folder,
+                    timeout_seconds=self.spec.timeout_seconds,
+                    patterns=self.spec.rules.patterns(),
+                )
             )
         finally:
             if info is not None:

@@ -4,16 +4,35 @@ The folder of a command must be there on every node (a shared file system, as cl
 comes back, what it writes lies in that folder.
 """
 
-import re
+import dataclasses
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tensortriage.cluster.cluster_spec import TaskNeeds
 from tensortriage.cluster.ray_cluster import Cluster
 from tensortriage.errors import UsageError
-from tensortriage.runs.commands.process import Finished, Processes
+from tensortriage.runs.commands.process import CommandLine, Finished, Processes, search_is_ending
+
+R = TypeVar("R")
+STDOUT = "stdout"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WholeRun:
+    """What a command that is no check came to, with all of its stdout.
+
+    Attributes:
+        code: Exit code, negative for a signal.
+        stdout: All that it wrote there.
+        stderr: What it wrote there, shortened where that is very much.
+    """
+
+    code: int
+    stdout: bytes
+    stderr: str
 
 
 class ClusterCommands:
@@ -31,15 +50,7 @@ class ClusterCommands:
         self._lock = threading.Lock()
         self._closed = False
 
-    def run(
-        self,
-        words: Sequence[str],
-        *,
-        folder: Path | None = None,
-        timeout_seconds: float | None = None,
-        patterns: Sequence[re.Pattern[str]] = (),
-        stdout: Path | None = None,
-    ) -> Finished:
+    def run(self, command: CommandLine, /) -> Finished:
         """Run a command to its end; a node that is lost meanwhile costs the time until then.
 
         Raises:
@@ -47,24 +58,27 @@ class ClusterCommands:
                 (``cluster-folder-missing``).
             EngineCrashed: When it is cancelled, or takes worker after worker with it (``cluster-worker-lost``).
         """
-        place = (folder or Path()).absolute()
+        return self._result(run_there, dataclasses.replace(command, folder=(command.folder or Path()).absolute()))
+
+    def run_whole(self, words: Sequence[str]) -> WholeRun:
+        """Run a command in the folder of this process, and return all that it writes; errors as `run`.
+
+        Where its node is lost, it is begun again on another one: it should go on from what it kept.
+        """
+        return self._result(run_whole_there, tuple(words), str(Path().absolute()))
+
+    def _result(self, function: Callable[..., R], *arguments: object) -> R:
         with self._lock:
             if self._closed:
-                raise UsageError(
-                    "the search is ending, and starts no more commands",
-                    slug="check-program-missing",
-                    cure="start the search again",
-                )
-            task = self._cluster.submit(
-                run_there, tuple(words), str(place), timeout_seconds, tuple(patterns), stdout, needs=self._needs
-            )
+                raise search_is_ending()
+            task = self._cluster.submit(function, *arguments, needs=self._needs)
             self._running.add(task)
         try:
-            finished: Finished = self._cluster.result(task)
+            result: R = self._cluster.result(task)
         finally:
             with self._lock:
                 self._running.discard(task)
-        return finished
+        return result
 
     def kill_running(self) -> None:
         """Kill what is running."""
@@ -79,25 +93,35 @@ class ClusterCommands:
         self.kill_running()
 
 
-def run_there(
-    words: Sequence[str],
-    folder: str,
-    timeout_seconds: float | None,
-    patterns: Sequence[re.Pattern[str]],
-    stdout: Path | None,
-) -> Finished:
+def run_there(command: CommandLine) -> Finished:
     """Run a command in a worker of a cluster.
 
     Raises:
         UsageError: When the node has no such folder.
     """
-    if not Path(folder).is_dir():
+    _see(command.folder or Path())
+    with Processes() as processes:
+        return processes.run(command)
+
+
+def run_whole_there(words: Sequence[str], folder: str) -> WholeRun:
+    """Run a command in a worker of a cluster, and return all that it writes.
+
+    Raises:
+        UsageError: When the node has no such folder.
+    """
+    _see(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="triage-") as scratch, Processes() as processes:
+        stdout = Path(scratch) / STDOUT
+        finished = processes.run(CommandLine(words, folder=Path(folder), stdout=stdout))
+        assert finished.code is not None  # it has no time limit
+        return WholeRun(finished.code, stdout.read_bytes(), finished.printed.text)
+
+
+def _see(folder: Path) -> None:
+    if not folder.is_dir():
         raise UsageError(
             f"a node of the cluster has no folder {folder}",
             slug="cluster-folder-missing",
             cure="work in a folder that all nodes share, or take --cluster local:N",
-        )
-    with Processes() as processes:
-        return processes.run(
-            words, folder=Path(folder), timeout_seconds=timeout_seconds, patterns=patterns, stdout=stdout
         )

@@ -46,18 +46,29 @@ class Finished:
         return self.code is None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command to run.
+
+    Attributes:
+        words: Program and arguments; no shell.
+        folder: Working directory; this process's own by default.
+        timeout_seconds: Longest run; None for no limit.
+        patterns: Regular expressions to look for in all of its output.
+        stdout: File for its stdout, which is then no part of what it printed.
+    """
+
+    words: Sequence[str]
+    folder: Path | None = None
+    timeout_seconds: float | None = None
+    patterns: Sequence[re.Pattern[str]] = ()
+    stdout: Path | None = None
+
+
 class RunsCommands(Protocol):
     """Where commands run: processes of this machine, or a cluster."""
 
-    def run(
-        self,
-        words: Sequence[str],
-        *,
-        folder: Path | None = None,
-        timeout_seconds: float | None = None,
-        patterns: Sequence[re.Pattern[str]] = (),
-        stdout: Path | None = None,
-    ) -> Finished:
+    def run(self, command: CommandLine, /) -> Finished:
         """Run a command to its end; see `Processes.run`."""
         ...
 
@@ -79,33 +90,18 @@ class Processes:
         self._lock = threading.Lock()
         self._closed = False
 
-    def run(
-        self,
-        words: Sequence[str],
-        *,
-        folder: Path | None = None,
-        timeout_seconds: float | None = None,
-        patterns: Sequence[re.Pattern[str]] = (),
-        stdout: Path | None = None,
-    ) -> Finished:
+    def run(self, command: CommandLine, /) -> Finished:
         """Run a command to its end.
 
-        Args:
-            words: Program and arguments; no shell.
-            folder: Working directory; this process's own by default.
-            timeout_seconds: Longest run; None for no limit.
-            patterns: Regular expressions to look for in all of its output.
-            stdout: File for its stdout, which is then no part of what it printed.
-
         Raises:
-            OSError: When that file cannot be written.
+            OSError: When the file for its stdout cannot be written.
             UsageError: When there is no such program or it cannot be started (``check-program-missing``).
         """
         started = time.monotonic()
-        deadline = None if timeout_seconds is None else started + timeout_seconds
-        with contextlib.nullcontext() if stdout is None else stdout.open("wb") as output:
-            process = self._start(words, folder, output)
-        transcript = Transcript(patterns)
+        deadline = None if command.timeout_seconds is None else started + command.timeout_seconds
+        with contextlib.nullcontext() if command.stdout is None else command.stdout.open("wb") as output:
+            process = self._start(command.words, command.folder, output)
+        transcript = Transcript(command.patterns)
         try:
             in_time = _read(process, transcript, deadline)
         finally:
@@ -137,11 +133,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._closed:
-                raise UsageError(
-                    "the search is ending, and starts no more commands",
-                    slug="check-program-missing",
-                    cure="start the search again",
-                )
+                raise search_is_ending()
             try:
                 process = subprocess.Popen(
                     list(words),
@@ -205,6 +197,15 @@ def _wait(process: subprocess.Popen[bytes], deadline: float | None) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def search_is_ending() -> UsageError:
+    """Return why no more commands are started."""
+    return UsageError(
+        "the search is ending, and starts no more commands",
+        slug="check-program-missing",
+        cure="start the search again",
+    )
 
 
 def _not_started(words: Sequence[str], error: Exception) -> UsageError:

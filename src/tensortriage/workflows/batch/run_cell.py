@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tensortriage.errors import StoreError
 from tensortriage.report.batch.batch_result import CellEnding
-from tensortriage.runs.commands.process import RunsCommands
+from tensortriage.runs.commands.process import CommandLine, RunsCommands
 from tensortriage.values.files import read_regular, write_text
 from tensortriage.workflows.batch.judge_cell import ending_of
 
@@ -68,10 +68,12 @@ def run_cell(task: CellTask, processes: RunsCommands) -> CellEnding:
         if task.output:
             (folder / task.output).unlink(missing_ok=True)
         finished = processes.run(
-            task.command(),
-            folder=Path(task.place),
-            timeout_seconds=task.timeout_seconds,
-            stdout=folder / DOCUMENT,
+            CommandLine(
+                task.command(),
+                folder=Path(task.place),
+                timeout_seconds=task.timeout_seconds,
+                stdout=folder / DOCUMENT,
+            )
         )
         write_text(folder / MESSAGES, finished.printed.text)
     except OSError as error:
