@@ -122,9 +122,9 @@ def whole_commands(folder, env):
         there = triage(*words, "--case", f"{len(words)}-there", "--cluster", "auto", cwd=folder, env=env)
         assert here.returncode == there.returncode < 2, there.stderr
         assert part(json.loads(here.stdout)) == part(json.loads(there.stdout))
-    wrong = triage("diagnose", "absent.onnx", "--target", "emulate", "--cluster", "auto", cwd=folder, env=env)
+    wrong = triage("diagnose", "absent.onnx", *fp16, "--cluster", "auto", cwd=folder, env=env)
     assert wrong.returncode == 2
-    wrong = triage("diagnose", "batch.yaml", "--target", "emulate", "--json", "--cluster", "auto", cwd=folder, env=env)
+    wrong = triage("diagnose", "batch.yaml", *fp16, "--cluster", "auto", cwd=folder, env=env)
     assert (wrong.returncode, json.loads(wrong.stdout)["slug"]) == (2, "model-unreadable")
 
 
