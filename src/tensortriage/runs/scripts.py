@@ -39,6 +39,11 @@ class ScriptFunction:
         default: Name of the function when the script's argument does not say.
         limits: Bounds on every call: ``build_seconds`` of time, and memory.
 
+    Attributes:
+        path: The script.
+        name: The function.
+        limits: Bounds on every call.
+
     Raises:
         DataError: When there is no such script or function (``script-unusable``), or the script raises
             (``script-failed``), ends its process (``script-crashed``), hangs (``script-hung``) or eats its memory
@@ -54,8 +59,8 @@ class ScriptFunction:
         self._lock = threading.Lock()
         where = self.path.absolute()
         worker = lease(sys.executable, f"function {where}")
-        self._limits = limits or Limits()
-        self._conversation = Conversation(worker, str(self.path), self._limits)
+        self.limits = limits or Limits()
+        self._conversation = Conversation(worker, str(self.path), self.limits)
         self._finalizer = weakref.finalize(self, worker.close)
         try:
             options = {"function": self.name, "shown": str(self.path)}
@@ -126,7 +131,7 @@ class ScriptFunction:
     def _question(self, question: str, items: Sequence[Item], **arguments: Any) -> tuple[Mapping[str, Any], Arrays]:
         with self._lock, self._translated():
             info, arrays = self._conversation.answer(
-                question, items, seconds=self._limits.build_seconds, arguments=arguments
+                question, items, seconds=self.limits.build_seconds, arguments=arguments
             )
         _show(info)
         return info, arrays

@@ -54,3 +54,16 @@ def test_a_script_reads_and_writes_the_same_files(tmp_path):
 
 def test_public_names_come_from_the_public_module():
     assert set(PUBLIC) <= set(api.__all__)
+
+
+def test_a_script_scores_by_the_metric_and_keeps_the_worst_samples(tmp_path):
+    words = ["run", MODEL, "--onnxrt", "--target", "emulate:precision=fp8e5m2", "--save-worst", "worst.npz", "--inputs",
+             str(EXAMPLES / "digits_samples.npz"), "--gen-script", "same.py"]  # fmt: skip
+    refused = triage(*words, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "error[option-needs-another]" in refused.stderr
+    assert triage(*words, "--metric-script", str(EXAMPLES / "accuracy.py"), cwd=tmp_path).returncode == 0
+    done = python("same.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "worst.npz") as worst:
+        assert list(worst) == ["0/image", "1/image", "2/image"]  # three of fourteen, as the command line says

@@ -98,9 +98,9 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
     )
     if given["check_average"]:
         averages.check(request.tolerances)
+    check_places(request, given)
     if given["gen_script"] is not None:
         write_script(request, given)
-    check_places(request, given)
     if not as_there:
         click.echo(printable(headline(request)), err=as_json)
     names = compatible.runner_names(participants(request)) if as_there else {}

@@ -3,18 +3,22 @@
 import dataclasses
 import enum
 import json
+import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tensortriage.cli.option_values import RunValues
+from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import UsageError
+from tensortriage.runs.scripts import ScriptFunction
 from tensortriage.workflows.comparison.compare_request import CompareRequest
 
 PUBLIC = ("CompareRequest", "EngineSpec", "FeedRequest", "Limits", "compare")
 """What of a script comes from `tensortriage.api`."""
 _RECORDER = "tensortriage.workflows.comparison.saved_results"
+_WORST = "tensortriage.workflows.comparison.worst_feeds"
 _TEMPLATE = '''"""What `{line}` does, by TensorTriage's Python functions."""
 
 import sys
@@ -72,13 +76,17 @@ class _Source:
             return repr(value)
         if isinstance(value, Mapping):
             return "{" + ", ".join(f"{self.of(key)}: {self.of(one, indent)}" for key, one in value.items()) + "}"
+        if isinstance(value, types.MethodType) and isinstance(value.__self__, ScriptFunction):
+            words = [f"{f'{value.__self__.path}:{value.__self__.name}'!r}", repr(value.__self__.name)]
+            if value.__self__.limits != Limits():
+                words.append(self.of(value.__self__.limits, indent))
+            return f"{self.name(ScriptFunction)}({', '.join(words)}).{value.__name__}"
         if isinstance(value, Sequence):
             return "[" + ", ".join(self.of(one, indent) for one in value) + "]"
         raise UsageError(
             f"{type(value).__name__} cannot be written into a script",
             slug="script-inexpressible",
-            cure="leave out options that name your own scripts, and call your functions from the script that is "
-            "written",
+            cure="leave out the options that need it, and do the same in the script that is written",
         )
 
     def _call(self, value: Any, indent: str) -> str:
@@ -131,5 +139,7 @@ def script_of(request: CompareRequest, given: RunValues, line: str) -> str:
                 *saves,
             ]
         )
+    if given["save_worst"]:
+        call += f"\n{source.name('save_worst', _WORST)}(request, result, {source.of(given['save_worst'])})"
     shown = json.dumps(line)[1:-1]
     return _TEMPLATE.format(line=shown, imports=source.imports(), request=text, call=call)
