@@ -27,16 +27,18 @@ from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import ROUNDED, Floors
+from tensortriage.envelope.floors import PREDICTED, Floors
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
+from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.capture import size_of
+from tensortriage.values.spec import ValueSpec
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
 
 WHOLE_BYTES = 256 << 20
-"""Up to this much of tensors the floors of all layers are measured together with those of the outputs."""
+"""Up to this much of tensors, on several feeds, the floors of all layers are measured together with the outputs'."""
 
 
 class Unsound(Exception):
@@ -129,17 +131,21 @@ class FeedResult:
 def output_floors(inv: Investigation) -> Floors:
     """Return the floors of the model's outputs: the largest over the first feeds (relative floors vary little).
 
-    Where all tensors are small together, the floors of every layer are measured at once: later steps ask for them, and
-    the evaluations are the same. So they are on a single feed in a format that rounds: its layers are always asked for.
+    In a format whose error is predicted the layers are always asked for later, and the evaluations are the same: the
+    floors of every layer are measured at once on a single feed, and on several where all tensors are small together.
+    In fp32 nothing else is asked of a target that agrees.
     """
     outputs = [spec.name for spec in inv.model.outputs if spec.name in inv.values]
-    asked_for = inv.precision in ROUNDED and len(inv.question.feeds) == 1
+    alone = len(inv.question.feeds) == 1
     found = []
     for feed in inv.question.feeds[:FLOOR_FEEDS]:
-        golden = inv.golden(feed)
-        whole = asked_for or sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES
-        values, what = (inv.values, "every layer") if whole else (outputs, "the outputs")
-        specs = inv.specs(feed)
+        golden, values, what = inv.golden_outputs(feed), outputs, "the outputs"
+        recorded = {name: golden.spec(name) for name in golden.names()}
+        specs = value_specs(inv.model, recorded | {name: ValueSpec.of(name, a) for name, a in feed.tensors.items()})
+        if inv.precision in PREDICTED:
+            golden, specs = inv.golden(feed), inv.specs(feed)
+            if alone or sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES:
+                values, what = list(inv.values), "every layer"
         found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
