@@ -120,6 +120,7 @@ class Findings(TypedDict, total=False):
     influence: Influence | None
     wrong_together: tuple[Wired, ...]
     configuration: Configuration | None
+    wrong_in_fp32: bool
     moved: Mapping[str, PatternFinding]
     kept: tuple[str, ...]
     shapes: tuple[ShapeRow, ...]
@@ -150,6 +151,7 @@ class Evidence:
         unexplained: What its types do not explain of the target's error; None when they do.
         wrong_together: Pieces around a function that no freedom explains, though each of their ops is right.
         configuration: Options of the target that work, and those that break it.
+        wrong_in_fp32: Whether the target was asked to compute in fp32 throughout, and is wrong then as well.
         moved: Failing outputs that hold the right values in another order, and which.
         kept: Nodes that, kept in fp32, bring the model back into the format's range.
         shapes: What happened at each shape of a sweep.
@@ -177,6 +179,7 @@ class Evidence:
     influence: Influence | None = None
     wrong_together: tuple[Wired, ...] = ()
     configuration: Configuration | None = None
+    wrong_in_fp32: bool = False
     moved: Mapping[str, PatternFinding] = dataclasses.field(default_factory=dict)
     kept: tuple[str, ...] = ()
     shapes: tuple[ShapeRow, ...] = ()

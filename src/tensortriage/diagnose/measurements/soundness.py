@@ -3,16 +3,19 @@
 A verdict about an engine is worthless where there is no answer, or one with other outputs, shapes or element types.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
+from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
-from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.model.model import Model
 from tensortriage.runs.outcome import Outcome, OutcomeKind
 
@@ -34,14 +37,58 @@ WORDS = {
 }
 
 
+MOST_NAMED = 5
+"""Ops that a verdict takes from an engine's message at most; an engine that lists more names what it was given."""
+
+
 def failed(inv: Investigation, error: EngineError) -> Verdict:
-    """Return the verdict for a target that could not be built or run at all."""
+    """Return the verdict for a target that could not be built or run at all; the ops that it names are the culprits."""
     outcome = Outcome.of(error)
     if outcome.kind is OutcomeKind.HANG:
         inv.budget.check()  # what ended it may be the budget, not the time limit
     kind = FAILURES[outcome.kind]
     summary = f"{inv.question.target} {WORDS[outcome.kind]}: {outcome.message}"
-    return inv.verdict(kind, OBSERVED, summary, next=[inv.command("run", "--target", str(inv.question.target))])
+    named = [
+        Culprit(node.name, node.op_type, node.outputs[0], reason=f"{inv.question.target.name} names it in its message")
+        for node in nodes_in(outcome.message, inv.model.graph)[:MOST_NAMED]
+    ]
+    commands = [inv.command("run", "--target", str(inv.question.target))]
+    if kind is not VerdictKind.ENGINE_HANG:
+        commands.insert(0, reduce_command(inv))
+    return inv.verdict(kind, OBSERVED, summary, culprits=named, next=commands)
+
+
+def nodes_in(message: str, graph: Graph) -> list[Node]:
+    """Return the nodes that a message names, in the order of the message.
+
+    A node is named where its name is a word of its own; that of an operator says nothing, since messages name operators
+    too. Where no node is, its outputs count if the operator is named as well, as in OpenVINO's ``<Node(Mod): y>``.
+    """
+    operators = {node.op_type for node in graph.nodes}
+    found = [
+        (place.start(), node)
+        for node in graph.nodes
+        if node.outputs and node.name not in operators and (place := word(node.name, message))
+    ] or [
+        (place.start(), node)
+        for node in graph.nodes
+        for value in node.outputs
+        if word(node.op_type, message) and (place := word(value, message, behind=r"(?<=[:'\"<(] )|(?<=[:'\"<(])"))
+    ]
+    return [node for _, node in sorted(found, key=lambda pair: pair[0])]
+
+
+def word(name: str, text: str, *, behind: str = r"(?<![\w/])(?<!\w\.)") -> re.Match[str] | None:
+    """Return where a text holds a name as a word of its own; None when nowhere, or for no name.
+
+    Args:
+        name: The name.
+        text: The text.
+        behind: A regular expression for what the name must stand behind.
+    """
+    if not name or name not in text:  # a plain look is a hundred times faster
+        return None
+    return re.search(rf"(?:{behind}){re.escape(name)}(?![\w/]|\.\w)", text)
 
 
 def run_once(inv: Investigation, spec: EngineSpec, model: Model, feed: Feed) -> Mapping[str, np.ndarray]:

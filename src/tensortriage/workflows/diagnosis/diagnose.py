@@ -130,9 +130,9 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
             end = climb(investigation)
             investigation, evidence = end.investigation, end.evidence
             verdict = with_anatomy(investigation, evidence, end.verdict)
-            verdict = with_remedy(investigation, evidence, verdict, request.fix)
-            if request.repro:
+            if request.repro:  # one op is built in less time than a remedy, which is the whole model
                 verdict = with_repro(investigation, evidence, verdict)
+            verdict = with_remedy(investigation, evidence, verdict, request.fix)
             verdict = with_origins(verdict, model.graph, *((changed.graph,) if changed else ()))
             case.write("layers.json", Layers(evidence.layer_rows(investigation)))
             case.write("ranges.json", evidence.ranges)

@@ -118,7 +118,8 @@ def proposals(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Itera
         yield Proposal("breakers", f"marking {names} as outputs", target, marked, marked)
     nodes = evidence.kept or tuple(dict.fromkeys(culprit.node for culprit in verdict.culprits if not varies))
     known = {node.name for node in inv.model.graph.nodes}
-    if verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes) and inv.precision in ROUNDED:
+    narrow = inv.precision in ROUNDED and not evidence.wrong_in_fp32
+    if narrow and verdict.kind in KEPT_MAY_HELP and nodes and known.issuperset(nodes):
         yield from keeping(inv, evidence, nodes)
     if evidence.configuration is not None:
         works = evidence.configuration.works

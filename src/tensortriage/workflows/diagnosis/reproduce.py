@@ -13,6 +13,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import BuildFailed, TriageError
+from tensortriage.inputs.feed import Feed
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.reduce.engines.by_engine import absolute, fails_again
 from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
@@ -32,13 +33,17 @@ QUESTION = "does the culprit fail by itself, in a fresh process?"
 TOGETHER = (VerdictKind.FUSION_FAULT,)
 """Verdicts whose culprits fail together; of the others the first one is taken."""
 
+REFUSED = (VerdictKind.BUILD_FAILED,)
+"""Verdicts without any result; the culprit is what the engine names, and reproduced when it is refused by itself."""
+
 REPRODUCED = (VerdictKind.LOCAL_FAULT, VerdictKind.NON_FINITE, VerdictKind.LAYOUT, *TOGETHER)
 
 
 def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verdict:
     """Return a verdict with a repro pack in the case, where its culprits fail by themselves."""
     part = evidence.wrong_part
-    if part is None and (verdict.kind not in REPRODUCED or not verdict.culprits or not evidence.results):
+    seen = (verdict.kind in REPRODUCED and evidence.results) or verdict.kind in REFUSED
+    if part is None and not (seen and verdict.culprits):
         return verdict
     culprits = verdict.culprits if verdict.kind in TOGETHER else verdict.culprits[:1]
     nodes = part.nodes if part else tuple(dict.fromkeys(culprit.node for culprit in culprits))
@@ -46,7 +51,7 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
     if not known.issuperset(nodes):
         return verdict
     try:
-        found = reproduced(inv, evidence, nodes)
+        found = reproduced(inv, evidence, nodes, refused=verdict.kind in REFUSED)
     except BudgetSpent:
         inv.unasked(QUESTION)
         return inv.refreshed(verdict)
@@ -54,7 +59,8 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
         inv.answered(QUESTION, f"unknown: {error.message}", nodes=nodes)
         return inv.refreshed(verdict)
     if found is None:
-        inv.answered(QUESTION, "no: cut out, it is right; it fails within the model only", nodes=nodes)
+        alone = "the target builds it" if verdict.kind in REFUSED else "it is right"
+        inv.answered(QUESTION, f"no: cut out, {alone}; it fails within the model only", nodes=nodes)
         return inv.refreshed(verdict)
     answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there not"
     inv.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
@@ -62,17 +68,24 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
     return dataclasses.replace(inv.refreshed(verdict), repro=found, next=(*verdict.next, command))
 
 
-def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> ReproFacts | None:
+def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...], *, refused: bool) -> ReproFacts | None:
     """Write the repro pack of some nodes and run it in a fresh process; None when they are right by themselves.
 
     What was found out before in this case is not asked again while its folder is there.
+
+    Args:
+        inv: The investigation.
+        evidence: What it found.
+        nodes: Names of the nodes.
+        refused: Whether the target refuses to build the model; then they are reproduced when it refuses them as well.
 
     Raises:
         TriageError: When it cannot be cut out or written, or the target refuses to build it alone.
     """
     question, folder, part = inv.question, inv.case.folder / FOLDER, evidence.wrong_part
     engine = question.reference if part else question.target
-    key = inv.key(engine, inv.model, part.feed if part else evidence.feed, "repro", nodes)
+    feed = part.feed if part else feed_of(inv, evidence)
+    key = inv.key(engine, inv.model, feed, "repro", nodes)
     if (folder / "repro.py").exists() and (known := inv.case.checks.get(key, ReproFacts)) is not None:
         return known
     repro = cut_out(inv, evidence, nodes)
@@ -85,13 +98,18 @@ def reproduced(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -
     )
     inv.tally.built(engine.name)
     inv.tally.checks += 1
-    if local is None:
+    if local is None or (refused and local.kind is not FailureKind.BUILD_FAILED):
         return None
-    if local.kind is FailureKind.BUILD_FAILED:  # wrong numbers are not reproduced by a refusal
+    if local.kind is FailureKind.BUILD_FAILED and not refused:  # wrong numbers are not reproduced by a refusal
         raise BuildFailed(local.message, slug="build-failed", cure="run the whole model")
     found = written(inv, evidence, repro, local, nodes)
     inv.case.checks.put(key, QUESTION, found, seconds=0.0)
     return found
+
+
+def feed_of(inv: Investigation, evidence: Evidence) -> Feed:
+    """Return the feed that fails worst, or the first where the target never got to results."""
+    return evidence.feed if evidence.results else inv.question.feeds[0]
 
 
 def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> Repro:
@@ -104,7 +122,8 @@ def cut_out(inv: Investigation, evidence: Evidence, nodes: tuple[str, ...]) -> R
     if part is not None:
         sample = GoldenSample(part.feed, MemoryStore(part.values))
     else:
-        sample = GoldenSample(evidence.feed, inv.golden(evidence.feed))
+        feed = feed_of(inv, evidence)
+        sample = GoldenSample(feed, inv.golden(feed))
     declared = value_specs(inv.model)
     symbols = frozenset(size for spec in inv.model.inputs for size in spec.shape or () if isinstance(size, str))
     specs = {**declared, **recorded((sample,), declared, symbols)}

@@ -25,6 +25,7 @@ from tensortriage.search.driver import minimize
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
 from tensortriage.search.search_result import SearchBudget
 from tensortriage.search.statistics.repeats import Repeats
+from tensortriage.values.dtype import Precision
 
 QUESTION = "at which configuration does the target break?"
 
@@ -34,7 +35,7 @@ MOST_CHECKS = 40
 """Builds of the whole model that group testing over passes may take."""
 
 
-@rung(QUESTION, reads=("results",), gives=("configuration",))
+@rung(QUESTION, reads=("results",), gives=("configuration", "wrong_in_fp32"))
 def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     """Find the first rung of the target's options that breaks the answer; no verdict, but a cure when there is one."""
     target = inv.question.target
@@ -45,17 +46,19 @@ def configurations(inv: Investigation, evidence: Evidence) -> Answer:
     inv.progress(f"trying {len(rungs) - 1} other configurations of {target.name}")
     works: tuple[str, EngineSpec] | None = None
     tried: dict[str, bool | None] = {}
+    wrong_in_fp32 = False
     for words, options in rungs[:-1]:
         spec = target.with_options(options)
         tried[words] = right(inv, evidence, spec)
         if tried[words] is False:
+            wrong_in_fp32 = precision_of(spec) is Precision.FP32
             break
         works = (words, spec) if tried[words] else works  # a rung that the engine cannot build says nothing
     if works is None:
         wrong = next((words for words, answer in tried.items() if answer is False), "")
         answer = f"at none: it fails with {wrong} as well" if wrong else "unknown: no other configuration can be built"
         inv.answered(QUESTION, answer, tried=tried)
-        return Answer()
+        return Answer(findings=Findings(wrong_in_fp32=wrong_in_fp32))
     breaks, options = next((rung for rung in rungs if tried.get(rung[0]) is False), rungs[-1])
     config = Configuration(works[1], breaks, target.with_options(options))
     config = by_pass(inv, evidence, config) or config
