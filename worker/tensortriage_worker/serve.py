@@ -28,7 +28,7 @@ from tensortriage_worker.supervisor import resident_bytes
 
 ADAPTERS = {
     "function": "tensortriage_worker.function_adapter",
-    "iree": "tensortriage_worker.iree_adapter",
+    "iree": "tensortriage_worker.iree.adapter",
     "litert": "tensortriage_worker.litert_adapter",
     "mnn": "tensortriage_worker.mnn_adapter",
     "ncnn": "tensortriage_worker.ncnn_adapter",

@@ -1,16 +1,20 @@
 """IREE, an MLIR compiler, in a worker: importer and compiler are part of the build, for this CPU.
 
-The module keeps no names; inner values are seen by marking them as outputs.
+The module keeps no names; inner values are seen by marking them as outputs, of the model or of a given file of the
+importer's, whose operators are the model's nodes in their order.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tensortriage.engines.options import Options
 from tensortriage.engines.process.converted import ConvertedEngine
 from tensortriage.engines.process.isolated import WORKER_OPTION
 from tensortriage.values.dtype import Precision
+
+if TYPE_CHECKING:
+    from tensortriage.model.model import Model
 
 LEVELS = ("O0", "O1", "O2", "O3")
 OPSET = "17"
@@ -28,6 +32,7 @@ class IreeEngine(ConvertedEngine):
         "precision": "fp32 (default); fp16 demotes every float32, inputs and outputs too",
         "optimize": "optimization level of the compiler: O0, O1, O2 or O3 (default: the compiler's own)",
         "flag.KEY": "any flag of iree-compile, e.g. flag.iree-llvmcpu-target-cpu=generic; empty where it has no value",
+        "file": "imported .mlir file to compile instead of importing the model; whole models only",
         "worker": WORKER_OPTION,
     }
 
@@ -43,8 +48,16 @@ class IreeEngine(ConvertedEngine):
         return False
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Say that modules show nothing by themselves."""
-        return None
+        """Say that modules show nothing by themselves; a given file does."""
+        return dict(options) if "file" in options else None
+
+    def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
+        """Return what is declared, and for a given file the model's nodes in order."""
+        told = super().told_of(model, words)
+        if "file" in words:
+            nodes = [[node.op_type, node.outputs] for node in model.graph.nodes if node.op_type != "Constant"]
+            told["nodes"] = json.dumps(nodes)
+        return told
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return fp32 at the lowest level first, then one level more at a time, then the options as they are."""

@@ -98,9 +98,14 @@ class ConvertedEngine:
         loaded = opened(self.title, model)
 
         def built(path: Path, shaped: "Model") -> IsolatedSession:
-            return self._conversions.compile(path, shaped, {**words, "declared": declared(shaped)})
+            return self._conversions.compile(path, shaped, {**words, **self.told_of(shaped, words)})
 
         return NamedValuesSession(loaded, built, title=self.title, fixed_shapes=self.fixed_shapes)
+
+    def told_of(self, model: "Model", words: Mapping[str, str]) -> dict[str, str]:
+        """Return what the adapter is told of a model beside the words of the options."""
+        del words
+        return {"declared": declared(model)}
 
     def words(self, given: Options) -> dict[str, str]:
         """Return the engine's own options in the words of its adapter."""

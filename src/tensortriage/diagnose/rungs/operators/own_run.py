@@ -30,12 +30,13 @@ QUESTION = "where does the target's own run go wrong?"
 def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
     """Of shown values with right operands, does a wrong one make the failure?
 
-    Not asked of ops that could be run alone, nor of a run that showing its values changed.
+    Not asked of ops that could be run alone, nor where showing values changed the error by more than a healthy
+    engine may.
     """
     target = inv.question.target
     engine = create(target)
     watched = engine.observing(target.options) if isinstance(engine, Observes) else None
-    if evidence.local is not None or not evidence.in_context or evidence.in_context_moved or watched is None:
+    if evidence.local is not None or not evidence.in_context or watched is None or _is_another(evidence):
         return None
     born = _born_wrong(inv, evidence)
     if not born:
@@ -70,6 +71,16 @@ def own_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         culprits=culprits[:10],
         next=[inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")],
     )
+
+
+def _is_another(evidence: Evidence) -> bool:
+    """Say whether the run that shows its values fails in another way than the deployed one: by more, or by less."""
+    floors, deployed = evidence.floors.target if evidence.floors else {}, evidence.worst.errors
+    for name in evidence.in_context_moved:
+        shown = evidence.error(name)
+        if shown is None or beyond_fp32(ratio_of(abs(shown - deployed[name]), floors.get(name))):
+            return True
+    return False
 
 
 def _born_wrong(inv: Investigation, evidence: Evidence) -> dict[str, tuple[str, ...]]:
