@@ -14,12 +14,12 @@ from tensortriage.cli.progress import StepTeller
 from tensortriage.cli.requests import feed_request, limits_of
 from tensortriage.errors import UsageError
 from tensortriage.inputs.steps.carried import Carry
-from tensortriage.report.terminal.steps_text import StepLine, step_lines
+from tensortriage.report.terminal.steps_text import step_lines
 from tensortriage.values.printable import printable
-from tensortriage.values.text import count, magnitude
+from tensortriage.workflows.steps.shown_steps import line_of, remarks_of
 from tensortriage.workflows.steps.step_feeds import StepFeeds
-from tensortriage.workflows.steps.steps_request import FreeRun, SelfValue, StepRow, StepsReport, StepsRequest
-from tensortriage.workflows.steps.walk import case_files, walk
+from tensortriage.workflows.steps.steps_request import StepsReport, StepsRequest
+from tensortriage.workflows.steps.walk import PAGE, case_files, walk
 
 MOST_PAIRS = 2
 
@@ -92,65 +92,15 @@ def _pair(pair: Carry) -> str:
 
 def _print(report: StepsReport, case: Path) -> None:
     click.echo()
-    for line, bad in step_lines([_cell(row) for row in report.rows]) if report.rows else ():
+    for line, bad in step_lines(list(map(line_of, report.rows))) if report.rows else ():
         click.echo(click.style(line, fg="red") if bad else line)
-    if report.free is not None:
-        click.echo(printable(_alone(report.free)))
-    kept = [value for value in report.self_values[1:] if value.claimed and value.within]
-    for value in report.self_values:
-        if value not in kept:
-            click.echo(printable(_self(value)))
-    if kept:
-        click.echo(f"{count(len(kept), 'state')}: the same")
-    for note in report.notes:
-        click.echo(printable(f"note: {note}"))
+    for remark in remarks_of(report):
+        click.echo(printable(remark))
     bad = report.exit_code != 0
     click.echo()
     click.echo(click.style(printable(f"{report.verdict}: {report.summary}"), fg="red" if bad else "green", bold=True))
     for command in report.next[:3]:
         click.echo(printable(f"  next: {command}"))
-    click.echo(printable(f"steps: {case / 'steps.json'}"))
+    click.echo(printable(f"steps: {case / 'steps.json'}, {case / PAGE}"))
     for path in case_files(case) if report.diagnosis else ():
         click.echo(printable(f"report: {path}"))
-
-
-def _cell(row: StepRow) -> StepLine:
-    worst = max(row.values, key=lambda value: (not value.within, value.ratio))
-    if row.outside:
-        worst = row.outside[0]
-    drift = max((value.ratio for value in row.drifted), default=None)
-    return StepLine(
-        row.step,
-        row.length,
-        worst.value,
-        worst.error,
-        worst.ratio,
-        row.divergence,
-        row.top_agreement,
-        row.margin,
-        drift,
-        bool(row.outside),
-    )
-
-
-def _alone(free: FreeRun) -> str:
-    """Say what both generate alone."""
-    if free.first is None:
-        return f"alone, both generate the same {len(free.reference)} tokens"
-    ours, theirs = (list(tokens[free.first]) for tokens in (free.reference, free.target))
-    text = f"alone, the tokens part at step {free.first}: {ours} and {theirs}"
-    if free.margin is None:
-        return text
-    lead = f"the reference's leads by {magnitude(free.margin)} of what healthy engines move"
-    return f"{text}; {lead}: {'a tie' if free.tie else 'no tie'}"
-
-
-def _self(value: SelfValue) -> str:
-    """Say whether the whole sequence at once gives what the steps give."""
-    if not value.claimed:
-        return f"'{value.value}': the model itself gives something else for the whole sequence at once; not claimed"
-    word = "the same" if value.within else "NOT the same"
-    return (
-        f"'{value.value}': {word} for the whole sequence at once as step by step "
-        f"({magnitude(value.difference)}, allowed {magnitude(value.allowed)})"
-    )

@@ -16,20 +16,25 @@ from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
 from tensortriage.inputs.steps.next_feed import Arrays
 from tensortriage.model.model import Model
+from tensortriage.report.steps_page import render_steps
 from tensortriage.runs.case import Case
 from tensortriage.runs.engine_specs import usable
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import precision_of
 from tensortriage.values.dtype import Precision
+from tensortriage.values.files import write_text
 from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
 from tensortriage.workflows.steps.free_run import free_run
 from tensortriage.workflows.steps.measured_steps import MeasuredSteps
 from tensortriage.workflows.steps.self_check import self_check
+from tensortriage.workflows.steps.shown_steps import page_of
 from tensortriage.workflows.steps.step_feeds import StepFeeds
 from tensortriage.workflows.steps.step_words import summary_of
 from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport, StepsRequest
 from tensortriage.workflows.steps.typical_limits import with_typical_limits
+
+PAGE = "report.html"
 
 
 def walk(
@@ -39,7 +44,9 @@ def walk(
     told: Callable[[StepFeeds], None] = lambda feeds: None,
     listener: Listener | None = None,
 ) -> StepsReport:
-    """Run a model step by step and report; ``steps.json`` and the diagnosis of the first wrong step are in the case.
+    """Run a model step by step and report.
+
+    The case holds ``steps.json``, the same as ``report.html``, and the diagnosis of the first wrong step.
 
     Args:
         request: What to do.
@@ -58,15 +65,18 @@ def walk(
     try:
         with Case(request.case) as case:
             if request.self_check:
-                report = _self_checked(request, model, feeds, target, case, say)
-                case.write("steps.json", report)
-                return report
+                return _written(_self_checked(request, model, feeds, target, case, say), case)
             report, wrong_feed = _measured(request, model, feeds, reference, target, case, say)
             if wrong_feed is not None and report.again:
                 report = _diagnosed(request, report, wrong_feed, feeds.origin, listener)
-            case.write("steps.json", report)
+            return _written(report, case)
     finally:
         feeds.close()
+
+
+def _written(report: StepsReport, case: Case) -> StepsReport:
+    case.write("steps.json", report)
+    write_text(case.folder / PAGE, render_steps(page_of(report)))
     return report
 
 

@@ -47,7 +47,7 @@ def faulty(folder, kind, node, length):
         ("llama.onnx", "row-before", "/model/layers.1/self_attn/rotary/Gather_sin", "present_key_1"),
     ],
 )
-def test_the_first_wrong_step_is_that_of_the_planted_length(ask, folder, model, kind, node, value):
+def test_the_first_wrong_step_is_that_of_the_planted_length(ask, folder, tmp_path, model, kind, node, value):
     step = 3
     length = PROMPT + step - (kind == "row-before")  # positions count from 0
     report = ask(model, faulty(folder, kind, node, length))
@@ -55,6 +55,9 @@ def test_the_first_wrong_step_is_that_of_the_planted_length(ask, folder, model, 
     assert [row.step for row in report.rows if row.outside] == [step]
     assert (report.first, report.value, report.again) == (step, value, True)
     assert "triage diagnose" in report.next[0]
+    page = (tmp_path / "case" / "report.html").read_text()
+    assert (page.count("✓ right"), page.count("✗ wrong")) == (4, 1)
+    assert f"step {step} is wrong" in page
 
 
 def test_a_healthy_narrow_engine_drifts_within_its_prediction(ask):
