@@ -15,6 +15,7 @@ import numpy as np
 from tensortriage.values.spec import ValueSpec
 
 if TYPE_CHECKING:
+    from tensortriage.model.model import Model
     from tensortriage.model.model_message import InPlace
 
 
@@ -294,6 +295,15 @@ class CompilesInPlace(Protocol):
         Raises:
             UsageError: Also for options under which the model would be rewritten (``engine-option-value``).
         """
+        ...
+
+
+@runtime_checkable
+class CompilesModels(Protocol):
+    """Capability of an engine of this process: it builds a loaded model, which then need not be written to a file."""
+
+    def compile_model(self, model: "Model", options: Mapping[str, str]) -> Session:
+        """Build a model, which is not changed; errors as with `Engine.compile`."""
         ...
 
 

@@ -57,6 +57,7 @@ class Lab:
         self.progress = progress or (lambda _: None)
         self._runners: dict[str, Runner] = {}
         self._identities: dict[str, str] = {}
+        self._selected: tuple[Model, tuple[str, ...], Model] | None = None
 
     def key(self, spec: EngineSpec, model: Model, feed: Feed | None, *words: object) -> str:
         """Return the content key of a question to an engine."""
@@ -127,8 +128,15 @@ class Lab:
         Raises:
             EngineError: When the engine refuses or fails the model.
         """
-        with self.new_runner(spec, select_outputs(model, values)) as runner:
+        with self.new_runner(spec, self._with_outputs(model, tuple(values))) as runner:
             yield from runner.stream(feed)
+
+    def _with_outputs(self, model: Model, values: tuple[str, ...]) -> Model:
+        """Return a model with exactly these outputs, the same one as long as the same ones are asked for."""
+        known = self._selected
+        if known is None or known[0] is not model or known[1] != values:
+            known = self._selected = model, values, select_outputs(model, values)
+        return known[2]
 
     def recorded(self, spec: EngineSpec, model: Model, feed: Feed, values: Sequence[str]) -> tuple[TensorStore, float]:
         """Return the wanted values of a run as stored tensors, and how long one run takes; from the case if known.

@@ -14,6 +14,7 @@ import numpy as np
 from tensortriage.engines.base import (
     BoundsRuns,
     CompilesInPlace,
+    CompilesModels,
     KeepsEngines,
     KnowsSomeValues,
     Limits,
@@ -151,6 +152,8 @@ class Runner:
         engine, options = self._engine, self.spec.options
         if self._in_place and isinstance(engine, CompilesInPlace) and (message := in_place(self.model)) is not None:
             return lambda: engine.compile_in_place(message, options)
+        if isinstance(engine, CompilesModels):
+            return lambda: engine.compile_model(self.model, options)
         path = self._path = self._workspace.file(self.model)
         return lambda: engine.compile(path, options)
 

@@ -8,6 +8,7 @@ import pytest
 import models
 from tensortriage.engines.base import Limits
 from tensortriage.engines.process import workers
+from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineHung
 from tensortriage.runs.runner import Runner, Tally, engine_identity
@@ -95,3 +96,22 @@ def test_builds_are_counted_for_each_engine_and_a_mean_is_of_one_engine_only():
     assert tally.builds_by_engine == {"onnxruntime": 1, "tensorrt": 2}
     assert tally.seconds_a_build("tensorrt") == 80.0  # not 160.5 / 3
     assert tally.seconds_a_build("openvino") == 0.0
+
+
+def test_an_engine_of_this_process_builds_a_model_without_a_file_as_it_does_from_one(tmp_path):
+    model = models.chain(4)
+    saved = tmp_path / "model.onnx"
+    model.save(saved)
+    specs = [
+        EngineSpec("reference", options)
+        for options in ({}, {"rounding": "results"}, {"format": "bf16"}, {"format": "fp16", "fused": "true"})
+    ]
+    with Workspace(tmp_path / "work") as workspace:
+        for spec in (*specs, *reversed(specs)):  # one model, whatever was built of it before
+            with Runner(spec, model, workspace=workspace) as runner:
+                found = runner.run(FEED)
+            assert list(workspace.folder.iterdir()) == []
+            expected = create(spec).compile(saved, spec.options).run(FEED)
+            assert {name: array.tolist() for name, array in found.items()} == {
+                name: array.tolist() for name, array in expected.items()
+            }

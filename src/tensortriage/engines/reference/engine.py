@@ -11,7 +11,7 @@ implementations of the onnx package serve, but only those that were found to kee
 (GridSample, AffineGrid, window functions, LinearAttention), others ignore what older operator sets mean or are slow.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,11 +84,18 @@ class ReferenceEngine:
                 set before 7, or inputs or outputs that are no tensors; with an arithmetic, when the type of a value
                 is not known.
         """
+        return self._prepared(lambda: Model.load(model), options)
+
+    def compile_model(self, model: Model, options: Mapping[str, str]) -> "ReferenceSession":
+        """Prepare a loaded model; errors as with `compile`."""
+        return self._prepared(lambda: model, options)
+
+    def _prepared(self, model: Callable[[], Model], options: Mapping[str, str]) -> "ReferenceSession":
         given = read_options(options, self.options)
         arithmetic = read_arithmetic(given)
         borrow = given.choice("kernels", {"own": False, "onnx": True}, False)
         try:
-            return ReferenceSession(Model.load(model), arithmetic, borrow=borrow)
+            return ReferenceSession(model(), arithmetic, borrow=borrow)
         except ModelError as error:
             raise build_failed(NAME, error.message, cure=error.cure) from error
 
@@ -264,7 +271,7 @@ def _strings(array: np.ndarray) -> np.ndarray:
 
 def _plain(attr: ir.Attr) -> Any:
     if attr.type == ir.AttributeType.TENSOR:
-        return _strings(attr.as_tensor().numpy())
+        return _strings(attr.value.numpy())
     return tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value
 
 

@@ -6,6 +6,7 @@ format where a node reads them. Which values a format rounds is decided by
 """
 
 import dataclasses
+import weakref
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from tensortriage.engines.reference.kernels import ELEMENTWISE
 from tensortriage.engines.reference.number_rounding import Rounding, rounded
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.composite_ops import with_bodies
-from tensortriage.model.mixed_precision.lowerable_nodes import decide
+from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -130,8 +131,7 @@ class TypedSteps:
 
     def __init__(self, model: Model, arithmetic: Arithmetic) -> None:
         self.arithmetic = arithmetic
-        written = model if arithmetic == RESULTS_ROUNDED else with_bodies(model)
-        self._lowering = decide(written, specs=value_specs(written))
+        self._lowering = _lowering(model if arithmetic == RESULTS_ROUNDED else with_bodies(model))
         self.model = self._lowering.model
         self._rounder = Rounder(self._lowering, arithmetic.precision) if arithmetic.format is not None else None
         self._body_inputs = {v for node in self._lowering.lowered() for body in bodies(node) for v in body.inputs}
@@ -208,6 +208,16 @@ class TypedSteps:
         if value.is_graph_output() and value.graph is not self.model.graph:
             return False
         return reader.graph is producer.graph and is_standard(reader, *ELEMENTWISE)
+
+
+def _lowering(model: Model) -> Lowering:
+    """Return which nodes of a model a format rounds; decided once for all arithmetics under which it is built."""
+    if (known := _LOWERINGS.get(model)) is None:
+        known = _LOWERINGS[model] = decide(model, specs=value_specs(model))
+    return known
+
+
+_LOWERINGS: weakref.WeakKeyDictionary[Model, Lowering] = weakref.WeakKeyDictionary()
 
 
 def _unless_empty(entries: tuple[Entry | None, ...]) -> tuple[Entry | None, ...]:
