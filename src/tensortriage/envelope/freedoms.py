@@ -121,7 +121,7 @@ GPU_FUNCTIONS = Freedom(
     frozenset({Hardware.GPU}),
     _EVERY,
     frozenset(),
-    "tensortriage.engines.function_accuracy, class gpu",
+    "tensortriage.engines.reference.function_accuracy, class gpu",
 )
 NPU_FUNCTIONS = Freedom(
     "npu-functions",
@@ -131,19 +131,19 @@ NPU_FUNCTIONS = Freedom(
     frozenset({Hardware.NPU}),
     _EVERY,
     frozenset(),
-    "tensortriage.engines.function_accuracy, class npu",
+    "tensortriage.engines.reference.function_accuracy, class npu",
 )
 NPU_SOFTMAX = Freedom(
     "npu-softmax",
     "approximated Softmax, off to one side, usual on NPUs",
     "keep these ops in fp32 (--kept)",
-    {"functions": "npu", "seed": "2"},
+    {"functions": "npu", "reciprocals": "truncate"},
     frozenset({Hardware.NPU}),
     frozenset({Precision.FP16}),
     frozenset({"Softmax", "Attention"}),
-    "bounds of tensortriage.engines.function_accuracy, class npu, kept to one side: seed 2 has the Softmax smaller "
-    "everywhere. QNN 2.7.0 (HTP emulator, fp16): an Attention of 4 x 8 is 0.9989 of its exact value, and its "
-    "Softmax alone is off by 1.1e-3; errors of changing sign cancel in the product behind it, 3e-4",
+    "tensortriage.engines.reference.function_accuracy, CUT_RECIPROCALS: one reciprocal scales a row. QNN 2.7.0 (HTP "
+    "emulator, fp16): an Attention of 4 x 8 is 0.9989 of its exact value; errors of changing sign cancel in the "
+    "product behind the Softmax, 3e-4",
 )
 WINOGRAD = Freedom(
     "winograd",

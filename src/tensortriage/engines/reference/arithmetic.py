@@ -29,6 +29,7 @@ OPTIONS = {
     "operands": "operands of matrix products and convolutions: exact (default), tf32, tf32-truncated, bf16, or in "
     "blocks along the summed axis mxfp8e4m3, mxfp8e5m2, mxfp6e2m3, mxfp6e3m2, mxfp4 or nvfp4",
     "functions": "accuracy of exp, tanh, division, ...: exact (default), or as on a cpu, gpu or npu",
+    "reciprocals": "on an npu: nearest (default), or truncate: results of Softmax, Div and Reciprocal are too small",
     "seed": "which approximation of each function, a whole number (default 0)",
     "fused": "true: results that only one element-wise operator reads are not rounded",
     "denormals": "keep (default) or flush: subnormal results become zero",
@@ -145,7 +146,11 @@ def read_arithmetic(options: Options) -> Arithmetic:
         ),
         narrow_only=options.choice("accumulated", {"all": False, "narrow": True}, False),
         sums=sums,
-        functions=Functions(hardware, options.integer("seed", 0)),
+        functions=Functions(
+            hardware,
+            options.integer("seed", 0),
+            cut_reciprocals=options.choice("reciprocals", {"nearest": False, "truncate": True}, False),
+        ),
         fused=options.boolean("fused", default=False),
         flush=options.choice("denormals", {"keep": False, "flush": True}, False),
         winograd=options.choice("winograd", _WINOGRAD, 0),

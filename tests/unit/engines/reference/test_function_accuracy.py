@@ -57,6 +57,18 @@ def test_equal_values_get_equal_errors_and_seeds_differ():
     assert len({Functions(HardwareClass.GPU, seed).approximated("Tanh", y)[0] for seed in range(6)}) > 3
 
 
+def test_a_reciprocal_that_is_cut_off_scales_all_of_a_row():
+    """2**-10 is the bound of the class npu; rows of a Softmax on QNN sum to 1 - 1.0e-3 on average."""
+    npu = Functions(HardwareClass.NPU, cut_reciprocals=True)
+    y = np.random.default_rng(0).dirichlet(np.ones(1024), 4)
+    assert npu.approximated("Softmax", y) == pytest.approx(y * (1 - 2.0**-10), rel=1e-12)
+    assert np.array_equal(npu.approximated("Exp", Y), Functions(HardwareClass.NPU).approximated("Exp", Y))
+    assert np.array_equal(
+        Functions(HardwareClass.GPU, cut_reciprocals=True).approximated("Softmax", y),
+        Functions(HardwareClass.GPU).approximated("Softmax", y),
+    )
+
+
 @given(st.integers(0, 100))
 def test_special_values_stay(seed):
     special = np.array([0.0, np.inf, -np.inf, np.nan])
