@@ -8,9 +8,9 @@ come and never which ones are used; and there is no seed, since nothing is rando
 from collections.abc import Callable, Sequence
 
 from tensortriage.errors import UsageError
-from tensortriage.search.answers.answer_cache import Cache, Desk
-from tensortriage.search.answers.query_runner import Interview, StoppedError
-from tensortriage.search.answers.speculation import Answers, Foresight
+from tensortriage.search.answers.answer_cache import AnswerCache, Cache
+from tensortriage.search.answers.query_runner import QueryRunner, StoppedError
+from tensortriage.search.answers.speculation import Answers, Speculation
 from tensortriage.search.dialogue import Dialogue, Minimality, Pass, SearchState
 from tensortriage.search.execution.executors import Executor, InProcess
 from tensortriage.search.passes.deletion import sweep
@@ -61,22 +61,24 @@ def minimize(
         >>> result.kept, result.minimality.value
         ((3, 7), 'one-minimal')
     """
-    desk = Desk(executor or InProcess(problem.oracle), cache, problem.key)
-    interview = Interview(problem, desk, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=observe)
+    answers = AnswerCache(executor or InProcess(problem.oracle), cache, problem.key)
+    runner = QueryRunner(
+        problem, answers, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=observe
+    )
     try:
-        interview.premise()
+        runner.premise()
     except (StoppedError, KeyboardInterrupt) as error:
-        return _result(problem, interview, None, _stop(error, interview))
-    state = _begin(problem, interview)
+        return _result(problem, runner, None, _stop(error, runner))
+    state = _begin(problem, runner)
     try:
-        _converse(problem, interview, state, passes)
+        _converse(problem, runner, state, passes)
     except (StoppedError, KeyboardInterrupt) as error:
-        return _result(problem, interview, state, _stop(error, interview))
-    return _result(problem, interview, state, SearchStop.FINISHED)
+        return _result(problem, runner, state, _stop(error, runner))
+    return _result(problem, runner, state, SearchStop.FINISHED)
 
 
-def _begin(problem: SearchProblem[T], interview: Interview[T]) -> SearchState[T]:
-    return SearchState(problem, problem.whole, false_pass=interview.false_pass)
+def _begin(problem: SearchProblem[T], runner: QueryRunner[T]) -> SearchState[T]:
+    return SearchState(problem, problem.whole, false_pass=runner.false_pass)
 
 
 def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
@@ -85,62 +87,62 @@ def _talk(state: SearchState[T], passes: Sequence[Pass[T]]) -> Dialogue[T]:
 
 
 def _converse(
-    problem: SearchProblem[T], interview: Interview[T], state: SearchState[T], passes: Sequence[Pass[T]]
+    problem: SearchProblem[T], runner: QueryRunner[T], state: SearchState[T], passes: Sequence[Pass[T]]
 ) -> None:
-    """Carry answers from the interview to the passes until they have no more questions."""
-    foresight = Foresight(lambda: _talk(_begin(problem, interview), passes), interview.expect)
+    """Carry answers from the runner to the passes until they have no more questions."""
+    speculation = Speculation(lambda: _talk(_begin(problem, runner), passes), runner.expect)
     history: list[Answers] = []
     dialogue = _talk(state, passes)
     ask = next(dialogue, None)
     while ask is not None:
-        ahead = foresight.after(history, ask)
-        history.append(interview.answer(ask, ahead, checks_left=state.checks_left))
+        ahead = speculation.after(history, ask)
+        history.append(runner.answer(ask, ahead, checks_left=state.checks_left))
         try:
             ask = dialogue.send(history[-1])
         except StopIteration:
             return
 
 
-def _stop(error: StoppedError | KeyboardInterrupt, interview: Interview[T]) -> SearchStop:
+def _stop(error: StoppedError | KeyboardInterrupt, runner: QueryRunner[T]) -> SearchStop:
     """Return why a search ended early; without anything that fails there is no result to give."""
     if isinstance(error, StoppedError):
-        if interview.best is None:
+        if runner.best is None:
             raise UsageError(
-                f"the budget ended before the whole model failed once ({len(interview.history)} checks)",
+                f"the budget ended before the whole model failed once ({len(runner.history)} checks)",
                 slug="search-budget-too-small",
                 cure="allow more checks or more time",
             ) from error
         return error.stop
-    if interview.best is None:
+    if runner.best is None:
         raise error
     return SearchStop.INTERRUPTED
 
 
 def _result(
-    problem: SearchProblem[T], interview: Interview[T], state: SearchState[T] | None, stop: SearchStop
+    problem: SearchProblem[T], runner: QueryRunner[T], state: SearchState[T] | None, stop: SearchStop
 ) -> SearchResult[T]:
     """Put the result together: what the passes arrived at, or the smallest that was seen when they were cut short."""
-    kept = interview.best or problem.whole
+    kept = runner.best or problem.whole
     shown = Minimality.BUDGET
     if state is not None and (stop is SearchStop.FINISHED or problem.size(state.current) <= problem.size(kept)):
         kept, shown = state.current, state.minimality
-    verdict = interview.verdict(kept)
+    verdict = runner.verdict(kept)
     assert verdict is not None  # nothing is kept that was not asked about
     ordered = problem.ordered(kept)
-    proven = shown is not Minimality.BUDGET and not interview.rate.always
+    proven = shown is not Minimality.BUDGET and not runner.rate.always
     return SearchResult(
         kept=ordered,
         verdict=verdict,
         minimality=shown,
         block_items=state.block_items if state is not None and shown is Minimality.BLOCK_MINIMAL else 0,
         stop=stop,
-        removals=interview.removals(kept),
-        checks=len(interview.history),
-        candidates=interview.candidates,
-        cache_hits=interview.cache_hits,
-        seconds=interview.seconds,
-        rate=interview.measured(kept),
-        confidence=(1.0 if len(kept) == 1 else interview.confidence) if proven else None,
-        history=tuple(interview.history),
-        others=tuple(interview.others.values()),
+        removals=runner.removals(kept),
+        checks=len(runner.history),
+        candidates=runner.candidates,
+        cache_hits=runner.cache_hits,
+        seconds=runner.seconds,
+        rate=runner.measured(kept),
+        confidence=(1.0 if len(kept) == 1 else runner.confidence) if proven else None,
+        history=tuple(runner.history),
+        others=tuple(runner.others.values()),
     )

@@ -25,7 +25,7 @@ class Cache(Protocol):
         ...
 
 
-class Desk(Generic[T]):
+class AnswerCache(Generic[T]):
     """Answers questions, each of them once.
 
     Args:

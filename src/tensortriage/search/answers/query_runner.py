@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic
 
 from tensortriage.errors import UsageError
-from tensortriage.search.answers.answer_cache import Desk
+from tensortriage.search.answers.answer_cache import AnswerCache
 from tensortriage.search.dialogue import Ask, Care
 from tensortriage.search.execution.executors import OracleQuestion
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem, T
@@ -29,8 +29,8 @@ class StoppedError(Exception):
         self.stop = stop
 
 
-class Interview(Generic[T]):
-    """Asks a desk on behalf of one search, and keeps the record.
+class QueryRunner(Generic[T]):
+    """Asks for answers on behalf of one search, and keeps the record.
 
     Attributes:
         history: Every answer used, in order.
@@ -43,14 +43,14 @@ class Interview(Generic[T]):
     def __init__(
         self,
         problem: SearchProblem[T],
-        desk: Desk[T],
+        answers: AnswerCache[T],
         *,
         budget: SearchBudget,
         repeats: Repeats,
         observe: Callable[[Progress[T]], None] | None,
     ) -> None:
         self._problem = problem
-        self._desk = desk
+        self._answers = answers
         self._budget = budget
         self._repeats = repeats
         self._observe = observe
@@ -105,7 +105,7 @@ class Interview(Generic[T]):
 
     def expect(self, candidate: Candidate[T]) -> OracleVerdict | None:
         """Return the verdict that asking will give, where that is known already."""
-        answer = self._desk.known(self._question(candidate, 0))
+        answer = self._answers.known(self._question(candidate, 0))
         verdict = answer.verdict if answer else None
         return verdict if verdict is not None and (verdict.same or self.rate.always) else None
 
@@ -228,9 +228,9 @@ class Interview(Generic[T]):
         if self._budget.checks is not None and len(self.history) >= self._budget.checks:
             raise StoppedError(SearchStop.CHECK_BUDGET)
         late = self._budget.seconds is not None and self.seconds >= self._budget.seconds
-        if late and self._desk.known(question) is None:
+        if late and self._answers.known(question) is None:
             raise StoppedError(SearchStop.TIME_BUDGET)
-        answer = self._desk.answer(question, ahead)
+        answer = self._answers.answer(question, ahead)
         if answer.error is not None:
             raise answer.error
         assert answer.verdict is not None
@@ -264,7 +264,7 @@ class Interview(Generic[T]):
     def _progress(
         self, question: OracleQuestion[T], verdict: OracleVerdict, step: SearchStep, kept: tuple[T, ...]
     ) -> Progress[T]:
-        mean = self._desk.fresh_seconds / self._desk.fresh if self._desk.fresh else None
+        mean = self._answers.fresh_seconds / self._answers.fresh if self._answers.fresh else None
         return Progress(
             candidate=question.candidate,
             verdict=verdict,

@@ -19,7 +19,7 @@ MOSTLY = 0.8
 """Chance given to the usual answer to many candidates at once: that none of them fails the same way."""
 
 
-class Foresight(Generic[T]):
+class Speculation(Generic[T]):
     """Guesses the next candidates of a search.
 
     Args:

@@ -3,8 +3,8 @@
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.search.answers.answer_cache import Desk
-from tensortriage.search.answers.query_runner import Interview, StoppedError
+from tensortriage.search.answers.answer_cache import AnswerCache
+from tensortriage.search.answers.query_runner import QueryRunner, StoppedError
 from tensortriage.search.dialogue import Ask, Care
 from tensortriage.search.execution.executors import InProcess
 from tensortriage.search.problem import CandidateOutcome, OracleVerdict, SearchProblem
@@ -19,7 +19,7 @@ ITEMS = tuple(range(4))
 
 
 def begun(oracle, *, budget=None, repeats=None):
-    """Return an interview about four items, and the questions that reach the oracle."""
+    """Return a runner about four items, and the questions that reach the oracle."""
     asked = []
 
     def told(candidate, attempt):
@@ -27,13 +27,13 @@ def begun(oracle, *, budget=None, repeats=None):
         return oracle(candidate, attempt)
 
     problem = SearchProblem(ITEMS, told, key=repr)
-    desk = Desk(InProcess(told), None, repr)
-    interview = Interview(problem, desk, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=None)
-    return interview, asked
+    answers = AnswerCache(InProcess(told), None, repr)
+    runner = QueryRunner(problem, answers, budget=budget or SearchBudget(), repeats=repeats or Repeats(), observe=None)
+    return runner, asked
 
 
-def verdicts(interview, *candidates, care=Care.QUICK):
-    return interview.answer(Ask(tuple(map(frozenset, candidates)), care), iter(()), checks_left=0.0)
+def verdicts(runner, *candidates, care=Care.QUICK):
+    return runner.answer(Ask(tuple(map(frozenset, candidates)), care), iter(()), checks_left=0.0)
 
 
 def every_other(candidate, attempt):
@@ -41,85 +41,85 @@ def every_other(candidate, attempt):
 
 
 def test_a_whole_that_always_fails_is_asked_three_times_and_everything_else_once():
-    interview, asked = begun(lambda candidate, attempt: SAME if 2 in candidate else PASS)
-    interview.premise()
-    assert (interview.rate.always, interview.false_pass) == (True, 0.0)
+    runner, asked = begun(lambda candidate, attempt: SAME if 2 in candidate else PASS)
+    runner.premise()
+    assert (runner.rate.always, runner.false_pass) == (True, 0.0)
     assert asked == [(ITEMS, 0), (ITEMS, 1), (ITEMS, 2)]
-    assert verdicts(interview, {0, 1}, {2, 3}, care=Care.SURE) == (PASS, SAME)
+    assert verdicts(runner, {0, 1}, {2, 3}, care=Care.SURE) == (PASS, SAME)
     assert asked[3:] == [((0, 1), 0), ((2, 3), 0)]
-    assert interview.best == frozenset({2, 3})
-    assert interview.confidence is None  # nothing is a matter of chance
+    assert runner.best == frozenset({2, 3})
+    assert runner.confidence is None  # nothing is a matter of chance
 
 
 def test_a_fault_that_comes_and_goes_is_measured_and_asked_about_more_often():
-    interview, asked = begun(every_other, repeats=Repeats(premise=2, measure=8))
-    interview.premise()
-    assert (interview.rate.failed, interview.rate.runs) == (4, 8)
+    runner, asked = begun(every_other, repeats=Repeats(premise=2, measure=8))
+    runner.premise()
+    assert (runner.rate.failed, runner.rate.runs) == (4, 8)
     del asked[:]
-    assert verdicts(interview, {1, 2}) == (SAME,)
+    assert verdicts(runner, {1, 2}) == (SAME,)
     assert [attempt for _, attempt in asked] == [0, 1]  # it ends with the first failure
 
 
 def test_enough_passes_are_seen_before_one_is_believed():
     """At a rate of 1/2 a chance below 5 % takes 5 runs: 2^-5 = 3.1 %, 2^-4 = 6.3 %."""
-    interview, asked = begun(lambda c, attempt: every_other(c, attempt) if 2 in c else PASS, repeats=Repeats(2, 8))
-    interview.premise()
+    runner, asked = begun(lambda c, attempt: every_other(c, attempt) if 2 in c else PASS, repeats=Repeats(2, 8))
+    runner.premise()
     del asked[:]
-    assert verdicts(interview, {0, 1}) == (PASS,)
+    assert verdicts(runner, {0, 1}) == (PASS,)
     assert len(asked) == 5
 
 
 def test_final_answers_are_new_runs_and_give_a_confidence():
     """Of 4 failures in 8 runs Clopper's and Pearson's bound is 0.157: 22 passes are below half of the 5 % risk."""
-    interview, asked = begun(lambda c, attempt: every_other(c, attempt) if 2 in c else PASS, repeats=Repeats(2, 8))
-    interview.premise()
-    verdicts(interview, {0, 1})
+    runner, asked = begun(lambda c, attempt: every_other(c, attempt) if 2 in c else PASS, repeats=Repeats(2, 8))
+    runner.premise()
+    verdicts(runner, {0, 1})
     quick = len(asked)
-    verdicts(interview, {0, 1}, care=Care.SURE)
+    verdicts(runner, {0, 1}, care=Care.SURE)
     new = asked[quick:]
     assert [attempt for _, attempt in new] == list(range(5, 5 + 22))
-    assert 0.9 < interview.confidence < 1.0
-    verdicts(interview, {2, 3})
-    assert interview.confidence is None  # something smaller fails: it must be told anew
+    assert 0.9 < runner.confidence < 1.0
+    verdicts(runner, {2, 3})
+    assert runner.confidence is None  # something smaller fails: it must be told anew
 
 
 def test_what_cannot_be_told_is_not_asked_again():
-    interview, asked = begun(lambda candidate, attempt: SAME if len(candidate) == 4 and attempt else UNRESOLVED)
-    interview.premise()
+    runner, asked = begun(lambda candidate, attempt: SAME if len(candidate) == 4 and attempt else UNRESOLVED)
+    runner.premise()
     del asked[:]
-    assert verdicts(interview, {0}) == (UNRESOLVED,)
+    assert verdicts(runner, {0}) == (UNRESOLVED,)
     assert len(asked) == 1
 
 
 def test_another_failure_is_kept_in_its_smallest_form():
-    interview, _ = begun(lambda candidate, attempt: SAME if len(candidate) == 4 else OTHER)
-    interview.premise()
-    verdicts(interview, {0, 1, 2}, {1, 2}, {0, 1, 3})
-    assert interview.others["other"].candidate == (1, 2)
-    assert interview.best == frozenset(ITEMS)
+    runner, _ = begun(lambda candidate, attempt: SAME if len(candidate) == 4 else OTHER)
+    runner.premise()
+    verdicts(runner, {0, 1, 2}, {1, 2}, {0, 1, 3})
+    assert runner.others["other"].candidate == (1, 2)
+    assert runner.best == frozenset(ITEMS)
 
 
 def test_what_is_known_of_single_removals():
-    interview, _ = begun(lambda candidate, attempt: SAME if 2 in candidate else PASS)
-    interview.premise()
-    verdicts(interview, {0, 1, 2}, {0, 1, 3}, {2})
-    assert interview.removals(frozenset(ITEMS)) == {2: PASS, 3: SAME}
-    assert interview.verdict(frozenset({1})) is None
+    runner, _ = begun(lambda candidate, attempt: SAME if 2 in candidate else PASS)
+    runner.premise()
+    verdicts(runner, {0, 1, 2}, {0, 1, 3}, {2})
+    assert runner.removals(frozenset(ITEMS)) == {2: PASS, 3: SAME}
+    assert runner.verdict(frozenset({1})) is None
 
 
 @pytest.mark.parametrize(("verdict", "slug"), [(PASS, "premise-not-failing"), (UNRESOLVED, "premise-unresolved")])
 def test_a_whole_that_does_not_fail_is_an_error(verdict, slug):
-    interview, _ = begun(lambda candidate, attempt: verdict)
+    runner, _ = begun(lambda candidate, attempt: verdict)
     with pytest.raises(UsageError) as caught:
-        interview.premise()
+        runner.premise()
     assert caught.value.slug == slug
 
 
 def test_the_budget_of_checks_is_not_exceeded():
-    interview, _ = begun(lambda candidate, attempt: SAME, budget=SearchBudget(checks=4))
-    interview.premise()
+    runner, _ = begun(lambda candidate, attempt: SAME, budget=SearchBudget(checks=4))
+    runner.premise()
     with pytest.raises(StoppedError) as caught:
-        verdicts(interview, {0, 1}, {2, 3})
+        verdicts(runner, {0, 1}, {2, 3})
     assert caught.value.stop is SearchStop.CHECK_BUDGET
-    assert len(interview.history) == 4
-    assert interview.best == frozenset({0, 1})
+    assert len(runner.history) == 4
+    assert runner.best == frozenset({0, 1})

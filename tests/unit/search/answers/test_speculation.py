@@ -1,6 +1,6 @@
 from search_oracles import fault, problem_of
-from tensortriage.search.answers.answer_cache import Desk
-from tensortriage.search.answers.speculation import Foresight
+from tensortriage.search.answers.answer_cache import AnswerCache
+from tensortriage.search.answers.speculation import Speculation
 from tensortriage.search.dialogue import Ask, SearchState
 from tensortriage.search.driver import minimize
 from tensortriage.search.execution.executors import InProcess
@@ -27,7 +27,7 @@ def next_ask(*answers):
 
 
 def test_both_continuations_of_a_question_are_foreseen():
-    ahead = Foresight(begin, lambda candidate: None).after([PASS], next_ask(PASS))
+    ahead = Speculation(begin, lambda candidate: None).after([PASS], next_ask(PASS))
     first = [next(ahead) for _ in range(2)]
     assert set(first) == {*next_ask(PASS, PASS).candidates, *next_ask(PASS, SAME).candidates}
 
@@ -35,15 +35,15 @@ def test_both_continuations_of_a_question_are_foreseen():
 def test_known_answers_are_followed():
     second = next_ask(PASS)
     (known,) = next_ask(PASS, SAME).candidates
-    foresight = Foresight(begin, lambda candidate: SAME[0] if candidate in (*second.candidates, known) else None)
-    ahead = foresight.after([PASS], second)
+    speculation = Speculation(begin, lambda candidate: SAME[0] if candidate in (*second.candidates, known) else None)
+    ahead = speculation.after([PASS], second)
     assert [next(ahead) for _ in range(2)] == [known, *next_ask(PASS, SAME, SAME).candidates]
 
 
 def test_many_candidates_at_once_mostly_pass():
     state = SearchState(problem_of(fault(items=3), 3), frozenset(range(3)))
-    foresight = Foresight(lambda: one_minimal(SearchState(state.problem, state.current)), lambda candidate: None)
-    ahead = list(foresight.after([], next(one_minimal(state))))
+    speculation = Speculation(lambda: one_minimal(SearchState(state.problem, state.current)), lambda candidate: None)
+    ahead = list(speculation.after([], next(one_minimal(state))))
     assert ahead[0] == state.current
 
 
@@ -51,7 +51,7 @@ def test_at_the_end_nothing_is_foreseen():
     def short():
         yield Ask((frozenset({1}),))
 
-    assert list(Foresight(short, lambda candidate: None).after([], next(short()))) == []
+    assert list(Speculation(short, lambda candidate: None).after([], next(short()))) == []
 
 
 class Eager(InProcess):
@@ -93,4 +93,4 @@ def test_a_question_is_submitted_once():
     submitted = []
     minimize(problem_of(fault({3, 30}, items=ITEMS), ITEMS), executor=Recording(fault({3, 30}, items=ITEMS), 4))
     assert len(set(submitted)) == len(submitted)
-    assert Desk(InProcess(fault({1}, items=2)), None, repr).known(submitted[0]) is None
+    assert AnswerCache(InProcess(fault({1}, items=2)), None, repr).known(submitted[0]) is None
