@@ -91,7 +91,11 @@ def lead(scores: np.ndarray, radius: np.ndarray) -> float:
 
 
 def log_softmax(scores: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the probabilities that scores stand for, along the last axis."""
+    """Return the logarithms of the probabilities that scores stand for, along the last axis.
+
+    Args:
+        scores: Logits, ``[..., vocabulary]``, floating-point.
+    """
     with np.errstate(invalid="ignore"):
         shifted = scores - scores.max(axis=-1, keepdims=True)
         return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

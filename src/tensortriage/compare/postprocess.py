@@ -43,6 +43,10 @@ def top_k(outputs: Mapping[str, np.ndarray], rules: Mapping[str, TopK]) -> dict[
 
     K is cut to the length of the axis, as Polygraphy's ``--postprocess`` does it.
 
+    Args:
+        outputs: Arrays by output name.
+        rules: K and axis by output name; the empty name stands for all others.
+
     Raises:
         UsageError: When a rule names an output that does not exist, or an axis that it does not have.
     """

@@ -186,6 +186,11 @@ def laid_out(array: np.ndarray, shape: Sequence[int | str | None] | None, *, cha
     """Return an array in the layout of the model: that which fits the declared shape, else that of the report.
 
     None when it fits in neither layout: the tensor holds something else.
+
+    Args:
+        array: A tensor of the file, its channels first or last.
+        shape: The value's declared shape; words and None fit any size; None if nothing is declared.
+        channels_last: Whether the converter's report says that channels are last.
     """
     ways = [array] if array.ndim < 3 else [np.moveaxis(array, -1, 1), array] if channels_last else [
         array, np.moveaxis(array, -1, 1)

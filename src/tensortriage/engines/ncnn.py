@@ -186,6 +186,10 @@ def same_values(blobs: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray
     """Return for each value the first blob with its numbers, in memory order, and the value's shape.
 
     Values of less than four numbers, or of one number throughout, say too little.
+
+    Args:
+        blobs: What the network shows, by blob.
+        values: What the model computes, by value name.
     """
     found: Holders = {}
     for value, array in values.items():

@@ -63,7 +63,13 @@ def smallest_normal(dtype: DType, precision: Precision) -> float:
 
 
 def subnormal(array: np.ndarray, dtype: DType, precision: Precision) -> np.ndarray:
-    """Return where an array holds numbers that an engine may flush to zero; same shape, of bool."""
+    """Return where an array holds numbers that an engine may flush to zero; same shape, of bool.
+
+    Args:
+        array: Floating-point values of any shape.
+        dtype: Their type.
+        precision: The target's format.
+    """
     return np.asarray((array != 0.0) & (np.abs(array) < smallest_normal(dtype, precision)))
 
 

@@ -75,7 +75,13 @@ class ScriptFunction:
         return float(self._called("number", outputs, feed)[0]["value"])
 
     def truth(self, name: str, reference: np.ndarray | None, target: np.ndarray | None) -> bool:
-        """Call it with the name of an output and both arrays, and return whether its answer counts as true."""
+        """Call it with the name of an output and both arrays, and return whether its answer counts as true.
+
+        Args:
+            name: Of the output.
+            reference: What is right.
+            target: What is judged.
+        """
         return bool(self._called("truth", name, reference, target)[0]["value"])
 
     def arrays(self, outputs: Arrays) -> dict[str, np.ndarray]:

@@ -24,5 +24,10 @@ class Compared:
 
     @classmethod
     def of(cls, reference: np.ndarray, target: np.ndarray) -> Self:
-        """Measure two tensors."""
+        """Measure two tensors.
+
+        Args:
+            reference: What is right.
+            target: Of the same shape, of any type that compares with it.
+        """
         return cls(reference, target, measure(reference, target))

@@ -72,7 +72,13 @@ class BlockTotals:
         self.ulp_max = max(self.ulp_max, distance)
 
     def consider(self, errors: np.ndarray, largest: float, start: int) -> None:
-        """Remember the largest errors of a block, whose maximum and flat index are given."""
+        """Remember the largest errors of a block, whose maximum and flat index are given.
+
+        Args:
+            errors: Absolute errors of one block, flat, finite.
+            largest: Their maximum.
+            start: Flat index of the block's first element in its tensor.
+        """
         bound = self.worst[-1][0] if len(self.worst) == WORST_COUNT else 0.0
         if not largest > bound:
             return

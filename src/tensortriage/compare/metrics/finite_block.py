@@ -25,13 +25,26 @@ _RARE = 256
 
 
 def same_memory(bits: np.dtype[Any], reference: np.ndarray, target: np.ndarray) -> bool:
-    """Whether two blocks hold the same bits, seen as integers of the given type."""
+    """Whether two blocks hold the same bits, seen as integers of the given type.
+
+    Args:
+        bits: An integer type as wide as the elements.
+        reference: A flat block.
+        target: Another of the same size and type.
+    """
     differs = SCRATCH.get("mask", _BOOL, reference.size)
     return not np.not_equal(reference.view(bits), target.view(bits), out=differs).any()
 
 
 def tally_equal(tally: BlockTotals, way: Lane, values: np.ndarray, start: int) -> bool:
-    """Add a block without any error; False, with nothing added, when it is not plain."""
+    """Add a block without any error; False, with nothing added, when it is not plain.
+
+    Args:
+        tally: What is added to.
+        way: How blocks of this pair of types are computed.
+        values: A flat block; it is both sides.
+        start: Flat index of its first element in its tensor.
+    """
     assert way.work is not None
     values = load(values, way.work, "reference", finite=True)
     largest = _largest_magnitude(values)
@@ -114,7 +127,17 @@ def add_errors(
     start: int,
     compared: np.ndarray | None,
 ) -> None:
-    """Add finite errors and their sums; ``compared`` as in `tally_plain`."""
+    """Add finite errors and their sums; ``compared`` as in `tally_plain`.
+
+    Args:
+        tally: What is added to.
+        errors: Absolute errors of one block, flat.
+        largest: Their maximum.
+        error_sum: Their sum.
+        square_sum: The sum of their squares.
+        start: Flat index of the block's first element in its tensor.
+        compared: Which elements count, a flat mask; None for all.
+    """
     tally.compared += errors.size if compared is None else int(np.count_nonzero(compared))
     tally.nonzero_errors += int(
         np.count_nonzero(errors.view(f"i{errors.itemsize}"))

@@ -88,7 +88,13 @@ def quantiles_of(
 def element_errors(
     reference: np.ndarray, target: np.ndarray, *, infinities_equal: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield flat blocks of (absolute, relative) errors in C order; they are floating-point arrays."""
+    """Yield flat blocks of (absolute, relative) errors in C order; they are floating-point arrays.
+
+    Args:
+        reference: Array of any element type and layout.
+        target: Another of its shape.
+        infinities_equal: Whether infinities of one sign differ by 0; else by NaN.
+    """
     if reference.size == 0:
         return
     flat = blocks.is_flat(reference) and blocks.is_flat(target)

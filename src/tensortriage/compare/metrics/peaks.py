@@ -32,7 +32,12 @@ def peaks(values: np.ndarray) -> np.ndarray:
 
 
 def few_reaching(maxima: np.ndarray, limit: float) -> np.ndarray | None:
-    """Return the runs whose `peaks` are at least ``limit``, ascending; None when they are many."""
+    """Return the runs whose `peaks` are at least ``limit``, ascending; None when they are many.
+
+    Args:
+        maxima: Largest value of each run of `RUN` elements.
+        limit: In the unit of the values.
+    """
     if maxima.size == 1:
         return None
     runs = np.flatnonzero(maxima >= limit)
@@ -40,7 +45,12 @@ def few_reaching(maxima: np.ndarray, limit: float) -> np.ndarray | None:
 
 
 def gathered(values: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """Return the elements of some runs, given in ascending order, as a flat copy."""
+    """Return the elements of some runs, given in ascending order, as a flat copy.
+
+    Args:
+        values: A flat array.
+        runs: Numbers of runs of `RUN` elements; the last run of the array may be shorter.
+    """
     whole = values.size // RUN
     rows = values[: whole * RUN].reshape(-1, RUN)
     if runs.size and runs[-1] == whole:
@@ -49,7 +59,13 @@ def gathered(values: np.ndarray, runs: np.ndarray) -> np.ndarray:
 
 
 def places_reaching(values: np.ndarray, maxima: np.ndarray, limit: float) -> np.ndarray:
-    """Return the places of all elements that are at least ``limit``, ascending; ``maxima`` are the `peaks`."""
+    """Return the places of all elements that are at least ``limit``, ascending; ``maxima`` are the `peaks`.
+
+    Args:
+        values: A flat array.
+        maxima: Its `peaks`.
+        limit: In the unit of the values.
+    """
     runs = few_reaching(maxima, limit)
     if runs is None:
         return np.asarray(np.flatnonzero(values >= limit))

@@ -29,6 +29,11 @@ def max_distance(reference: np.ndarray, target: np.ndarray, dtype: np.dtype[Any]
     """Return the largest distance in representable numbers of ``dtype`` between two flat arrays of finite values.
 
     Complex arrays are compared component by component. Values beyond the range of ``dtype`` count as its largest.
+
+    Args:
+        reference: Flat.
+        target: Flat, of the same size.
+        dtype: A floating-point type, the `coarser` of both.
     """
     if reference.size == 0:
         return 0.0

@@ -30,7 +30,12 @@ _LAYOUTS = {(0, 2, 3, 1): "NHWC data read as NCHW", (0, 3, 1, 2): "NCHW data rea
 
 
 def stale(specimen: Specimen, others: Mapping[str, np.ndarray]) -> PatternFinding | None:
-    """Does the target hold another tensor, in all of its elements or in the wrong ones?"""
+    """Does the target hold another tensor, in all of its elements or in the wrong ones?
+
+    Args:
+        specimen: The pair.
+        others: Other tensors of the model by name, as the reference has them.
+    """
     best, best_share = "", 0.0
     some = specimen.wrong if specimen.wrong.any() else None
     for name, other in others.items():
@@ -103,7 +108,12 @@ class Probe:
 
 
 def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return elements at flat indices in float64; of a tensor in any layout, without copying it."""
+    """Return elements at flat indices in float64; of a tensor in any layout, without copying it.
+
+    Args:
+        array: Of any shape and real type.
+        places: Flat indices in C order, int64.
+    """
     picked = array.reshape(-1)[places] if array.flags.c_contiguous else array[np.unravel_index(places, array.shape)]
     with np.errstate(invalid="ignore"):  # of signalling NaN
         return np.asarray(picked.astype(np.float64))

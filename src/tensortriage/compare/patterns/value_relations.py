@@ -72,7 +72,12 @@ def zeroed(specimen: Specimen) -> tuple[PatternFinding, np.ndarray] | None:
 
 
 def linear(specimen: Specimen, where: np.ndarray | None = None) -> PatternFinding | None:
-    """Is ``target = factor * reference + offset``, in all elements or in some?"""
+    """Is ``target = factor * reference + offset``, in all elements or in some?
+
+    Args:
+        specimen: The pair.
+        where: Elements of which it is asked, a mask in the shape of the box; None for all.
+    """
     chosen = specimen.finite if where is None else specimen.finite & where
     reference, target = specimen.reference[chosen], specimen.target[chosen]
     best: tuple[float, float, float] | None = None

@@ -82,11 +82,21 @@ class Accumulation:
         return self.accumulator is DType.FLOAT and not self.truncate
 
     def matmul(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the matrix product as numpy.matmul shapes it."""
+        """Return the matrix product as numpy.matmul shapes it.
+
+        Args:
+            left: ``[..., m, k]`` or ``[k]``.
+            right: ``[..., k, n]`` or ``[k]``, of the same type.
+        """
         return self.product(self.operand(left, -1), self.operand(right, -2 if right.ndim > 1 else -1))
 
     def product(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the matrix product of two arrays that went through `operand`; float64 for floating-point ones."""
+        """Return the matrix product of two arrays that went through `operand`; float64 for floating-point ones.
+
+        Args:
+            left: ``[..., m, k]`` or ``[k]``; float32 where an accumulator is emulated.
+            right: ``[..., k, n]`` or ``[k]``, of the same type.
+        """
         if self.accumulator is None or left.dtype != np.float32:
             return np.asarray(np.matmul(left, right))
         if self._by_order or not left.shape[-1]:
@@ -129,7 +139,11 @@ class Accumulation:
         return total if self.accumulator is None else self.stored(total.astype(np.float32)).astype(np.float64)
 
     def total(self, terms: Iterable[np.ndarray]) -> np.ndarray:
-        """Return the sum of equally shaped terms, at least one; they may be changed once the next one is asked for."""
+        """Return the sum of equally shaped terms, at least one; they may be changed once the next one is asked for.
+
+        Args:
+            terms: Arrays in the order in which they are added, as `term` returns them.
+        """
         running: np.ndarray | None = None
         part: np.ndarray | None = None
         for count, term in enumerate(terms, 1):
@@ -148,14 +162,26 @@ class Accumulation:
         return running.astype(np.float64)
 
     def sum(self, x: np.ndarray, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> np.ndarray:
-        """Return the sum over axes, in the type of x."""
+        """Return the sum over axes, in the type of x.
+
+        Args:
+            x: Array of any type.
+            axis: Axes that are summed over; None for all.
+            keepdims: Whether they stay, with size 1.
+        """
         axes = tuple(axis) if isinstance(axis, Sequence) else axis
         if self.accumulator is None or x.dtype != np.float64:
             return np.asarray(np.sum(x, axis=axes, keepdims=keepdims, dtype=x.dtype))
         return self._sum(x, axes, keepdims=keepdims)
 
     def mean(self, x: np.ndarray, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> np.ndarray:
-        """Return the mean over axes, float64 for integers as well."""
+        """Return the mean over axes, float64 for integers as well.
+
+        Args:
+            x: Array of any type.
+            axis: Axes that are averaged over; None for all.
+            keepdims: Whether they stay, with size 1.
+        """
         axes = tuple(axis) if isinstance(axis, Sequence) else axis
         if self.accumulator is None or x.dtype != np.float64:
             return np.asarray(np.mean(x, axis=axes, keepdims=keepdims))

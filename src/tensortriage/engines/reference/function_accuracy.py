@@ -228,7 +228,12 @@ class Functions:
         return accuracy.argument if accuracy is not None else 0.0
 
     def approximated(self, op_type: str, y: np.ndarray) -> np.ndarray:
-        """Return exact results of an operator as this hardware computes them."""
+        """Return exact results of an operator as this hardware computes them.
+
+        Args:
+            op_type: ONNX operator.
+            y: Its exact results, float64.
+        """
         error = self.error(op_type)
         return y if error is None else error(y)
 

@@ -117,7 +117,12 @@ def _weights(call: Call, places: np.ndarray, have: int, scale: float) -> np.ndar
 
 
 def cubic_weight(distance: np.ndarray, a: float) -> np.ndarray:
-    """Return the cubic convolution kernel (Keys 1981, equation 4 with free parameter a)."""
+    """Return the cubic convolution kernel (Keys 1981, equation 4 with free parameter a).
+
+    Args:
+        distance: From the sample in units of samples, not negative.
+        a: Parameter; ONNX's default is -0.75.
+    """
     near = ((a + 2.0) * distance - (a + 3.0)) * distance**2 + 1.0
     far = ((a * distance - 5.0 * a) * distance + 8.0 * a) * distance - 4.0 * a
     return np.where(distance <= 1.0, near, np.where(distance < 2.0, far, 0.0))

@@ -58,13 +58,22 @@ class Windows:
         return cls(tuple(kernel), strides, dilations, grown, pads, counts)
 
     def padded(self, x: np.ndarray, fill: float) -> np.ndarray:
-        """Return the input with its pads."""
+        """Return the input with its pads.
+
+        Args:
+            x: ``[batch, channels, *sizes]``.
+            fill: Value of the pads.
+        """
         if not any(itertools.chain(*self.pads)):
             return x
         return np.pad(x, ((0, 0), (0, 0), *self.pads), constant_values=np.asarray(fill, x.dtype))
 
     def taps(self, padded: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-        """Yield each tap's place in the kernel with its view: one element per window, shape (..., *counts)."""
+        """Yield each tap's place in the kernel with its view: one element per window, shape (..., *counts).
+
+        Args:
+            padded: What `padded` returns.
+        """
         for place in np.ndindex(*self.kernel):
             yield place, last_axes(padded, self.cut(place))
 
