@@ -12,13 +12,12 @@ import pytest
 from onnx import parser
 
 import tensortriage_worker
+from converted_engines import IMAGES, MODEL, check_inner_values
 from diagnosing import ask, step
 from tensortriage.engines.litert import LiteRtEngine
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
-from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
 
@@ -26,7 +25,6 @@ MADE = [environment for environment in environments() if environment.engine == "
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install litert")
 ENGINE = LiteRtEngine()
 OPTIONS = {"worker": MADE[0].python} if MADE else {}
-MODEL = Path(__file__).parents[2] / "examples" / "digits_cnn.onnx"
 EDIT = """
 import sys, tempfile, numpy as np
 from pathlib import Path
@@ -43,7 +41,6 @@ content[at:at + len(weight)] = (np.frombuffer(weight, "<f4") * np.float32(1.1)).
 Path(sys.argv[2]).write_bytes(content)
 """
 """Converts argv[1], multiplies one weight of the file by 1.1, and writes argv[2]."""
-IMAGES = np.load(MODEL.with_name("digits.npz"))["image"]
 
 
 def test_it_conforms():
@@ -52,23 +49,8 @@ def test_it_conforms():
 
 
 def test_inner_values_are_those_of_the_model(tmp_path):
-    loaded = Model.load(MODEL)
-    values = [value for node in loaded.graph.nodes for value in node.outputs]
-    marked = mark_outputs(loaded, values).save(tmp_path / "marked.onnx")
-    right = OnnxRuntimeEngine().compile(marked, {"optimization": "none"})
-    session = ENGINE.compile(MODEL, ENGINE.observing(OPTIONS))
-    try:
-        expected = right.run({"image": IMAGES[:3]})
-        found = dict(session.captured({"image": IMAGES[:3]}, values))
-        plan = session.plan()
-    finally:
-        session.close()
-        right.close()
-    assert len(found) >= 12
-    for name, array in found.items():  # both compute in float32; the largest value is about 6
-        assert array.shape == expected[name].shape, name
-        np.testing.assert_allclose(array, expected[name], atol=1e-4, err_msg=name)
-    assert {name for region in plan.regions for name in region.nodes} == {node.name for node in loaded.graph.nodes}
+    nodes, planned = check_inner_values(ENGINE, OPTIONS, tmp_path, fewest=12)
+    assert planned == nodes
 
 
 @pytest.mark.parametrize("op", ["MaxPool<kernel_shape = [2, 2], strides = [2, 2]>", "LRN<size = 1, alpha = 0.0>"])

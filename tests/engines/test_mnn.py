@@ -1,20 +1,17 @@
 """MNN behind its own converter, where its environment was made (``triage engines install mnn``)."""
 
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+from converted_engines import EXAMPLES, IMAGES, MODEL, check_inner_values
 from diagnosing import ask, step
 from tensortriage.engines.mnn import MnnEngine
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.errors import BuildFailed
-from tensortriage.model.model import Model
-from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
 
@@ -22,9 +19,6 @@ MADE = [environment for environment in environments() if environment.engine == "
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install mnn")
 ENGINE = MnnEngine()
 OPTIONS = {"worker": MADE[0].python} if MADE else {}
-EXAMPLES = Path(__file__).parents[2] / "examples"
-MODEL = EXAMPLES / "digits_cnn.onnx"
-IMAGES = np.load(EXAMPLES / "digits.npz")["image"]
 
 
 def test_it_conforms():
@@ -33,20 +27,8 @@ def test_it_conforms():
 
 
 def test_inner_values_are_those_of_the_model(tmp_path):
-    loaded = Model.load(MODEL)
-    values = [value for node in loaded.graph.nodes for value in node.outputs]
-    right = OnnxRuntimeEngine().compile(
-        mark_outputs(loaded, values).save(tmp_path / "marked.onnx"), {"optimization": "none"}
-    )
-    session = ENGINE.compile(MODEL, ENGINE.observing(OPTIONS))
-    with closing(right), closing(session):
-        expected = right.run({"image": IMAGES[:3]})
-        found = dict(session.captured({"image": IMAGES[:3]}, values))
-        plan = session.plan()
-    assert len(found) >= 15
-    for name, array in found.items():  # both compute in float32; the largest value is about 6
-        np.testing.assert_allclose(array, expected[name], atol=1e-4, err_msg=name)
-    assert {name for region in plan.regions for name in region.nodes} == {node.name for node in loaded.graph.nodes}
+    nodes, planned = check_inner_values(ENGINE, OPTIONS, tmp_path, fewest=15)
+    assert planned == nodes
 
 
 def test_large_convolutions_are_computed_by_winograd_in_large_tiles(tmp_path):

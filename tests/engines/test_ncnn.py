@@ -2,20 +2,18 @@
 
 import json
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+from converted_engines import IMAGES, MODEL, check_inner_values
 from diagnosing import ask
 from tensortriage.engines.ncnn import NcnnEngine
-from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.errors import BuildFailed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.annotate import with_input_shapes
-from tensortriage.model.transforms.mark_outputs import mark_outputs
 from tensortriage.testing import check_engine_conformance
 from tensortriage.workflows.engines.environments import environments
 
@@ -23,9 +21,6 @@ MADE = [environment for environment in environments() if environment.engine == "
 pytestmark = pytest.mark.skipif(not MADE, reason="no environment: triage engines install ncnn")
 ENGINE = NcnnEngine()
 OPTIONS = {"worker": MADE[0].python} if MADE else {}
-EXAMPLES = Path(__file__).parents[2] / "examples"
-MODEL = EXAMPLES / "digits_cnn.onnx"
-IMAGES = np.load(EXAMPLES / "digits.npz")["image"]
 
 
 def test_what_it_cannot_do_is_refused_with_a_reason():
@@ -38,21 +33,8 @@ def test_what_it_cannot_do_is_refused_with_a_reason():
 
 
 def test_inner_values_are_those_of_the_model(tmp_path):
-    loaded = Model.load(MODEL)
-    values = [value for node in loaded.graph.nodes for value in node.outputs]
-    right = OnnxRuntimeEngine().compile(
-        mark_outputs(loaded, values).save(tmp_path / "marked.onnx"), {"optimization": "none"}
-    )
-    session = ENGINE.compile(MODEL, ENGINE.observing(OPTIONS))
-    with closing(right), closing(session):
-        expected = right.run({"image": IMAGES[:3]})
-        found = dict(session.captured({"image": IMAGES[:3]}, values))
-        plan = session.plan()
-    assert len(found) >= 15
-    for name, array in found.items():  # both compute in float32; the largest value is about 6
-        np.testing.assert_allclose(array, expected[name], atol=1e-4, err_msg=name)
-    named = {name for region in plan.regions for name in region.nodes}
-    assert {"/block1/conv2/Conv", "/fc/Gemm"} <= named
+    _, planned = check_inner_values(ENGINE, OPTIONS, tmp_path, fewest=15)
+    assert {"/block1/conv2/Conv", "/fc/Gemm"} <= planned
 
 
 @pytest.mark.parametrize(("precision", "bound"), [("fp16", 2e-3), ("bf16", 2e-2)])

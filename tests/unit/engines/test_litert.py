@@ -1,4 +1,4 @@
-"""What onnx2tf 2.6.9 reported of the bundled model (tests/data/litert), and options of the engine."""
+"""What onnx2tf 2.6.9 reported of the bundled model (tests/data/litert), and the ladder of the engine."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tensortriage.engines.litert import LiteRtEngine, holders, laid_out
-from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.model.model import Model
 
 ROOT = Path(__file__).parents[3]
@@ -30,28 +29,6 @@ def test_the_ladder_begins_with_the_built_in_kernels():
         "precision=fp32",
         "as given",
     ]
-
-
-@pytest.mark.parametrize(
-    ("options", "slug"),
-    [
-        ({"delegate": "gpu"}, "engine-option-value"),
-        ({"precision": "bf16"}, "engine-option-value"),
-        ({"file": "/no/such.tflite"}, "engine-option-file"),
-        ({"quantize": "1"}, "engine-option-unknown"),
-    ],
-)
-def test_wrong_options_are_refused(options, slug):
-    with pytest.raises(UsageError) as caught:
-        ENGINE.check(options)
-    assert caught.value.slug == slug
-
-
-def test_without_its_environment_it_is_missing_and_says_how_to_get_it():
-    assert ENGINE.availability().cure == "triage engines install litert"
-    with pytest.raises(EngineMissing) as caught:
-        ENGINE.check({})
-    assert caught.value.cure == "triage engines install litert"
 
 
 @pytest.mark.parametrize(
