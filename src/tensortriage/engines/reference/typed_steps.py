@@ -15,7 +15,7 @@ import onnx_ir as ir
 from tensortriage.engines.reference.arithmetic import EXACT, RESULTS_ROUNDED, Arithmetic
 from tensortriage.engines.reference.function_accuracy import FunctionError
 from tensortriage.engines.reference.kernels import ELEMENTWISE
-from tensortriage.engines.reference.number_rounding import Rounding, rounded
+from tensortriage.engines.reference.number_rounding import Rounding, in_blocks, rounded
 from tensortriage.model.ir.attributes import bodies
 from tensortriage.model.mixed_precision.composite_ops import with_bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
@@ -57,11 +57,17 @@ class Finish:
             y: What the kernel gave under the arithmetic of the step.
             exact: What it gives when nothing is rounded inside, for `amplify`; ``y`` where that is the same.
         """
+        if y.dtype != np.float64 or (self.error is None and self.amplify == 1):
+            return y if self.rounding is None else self.rounding(y)
+        return in_blocks(self._of_block, y, y if exact is None else exact)
+
+    def _of_block(self, y: np.ndarray, exact: np.ndarray) -> np.ndarray:
         stored = y if self.error is None else self.error(y)
-        if self.amplify != 1 and y.dtype == np.float64:
-            base, moved = y if exact is None else exact, rounded(stored, DType.FLOAT)
+        if self.amplify != 1:
+            moved = rounded(stored, DType.FLOAT)
             with np.errstate(invalid="ignore"):
-                stored = np.where(np.isfinite(base) & np.isfinite(moved), base + self.amplify * (moved - base), moved)
+                louder = exact + self.amplify * (moved - exact)
+                stored = np.where(np.isfinite(exact) & np.isfinite(moved), louder, moved)
         return stored if self.rounding is None else self.rounding(stored)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortriage.engines.reference.number_rounding import Rounding, rounded
+from tensortriage.engines.reference.number_rounding import BLOCK, Rounding, in_blocks, rounded
 from tensortriage.values.dtype import DType
 
 TYPES = (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16)
@@ -88,3 +88,15 @@ def test_scalars_and_strided_arrays():
 def test_other_arrays_stay_as_they_are():
     numbers = np.arange(3)
     assert Rounding((DType.FLOAT16,))(numbers) is numbers
+
+
+@pytest.mark.parametrize("shape", [(3, BLOCK), (BLOCK + 1,), (7,)])
+def test_blocks_of_an_array_are_changed_as_the_whole_of_it(shape):
+    x = np.random.default_rng(2).standard_normal(shape) * 1e-3
+    x.reshape(-1)[-1] = np.nan
+    for rounding in (Rounding((DType.FLOAT, DType.BFLOAT16)), Rounding((DType.FLOAT16,), cut=True)):
+        np.testing.assert_array_equal(rounding(x), rounding.of_block(x))
+        np.testing.assert_array_equal(rounding(x.T), rounding.of_block(x.T))
+    total = in_blocks(np.add, x, x[::-1].copy())
+    np.testing.assert_array_equal(total, x + x[::-1])
+    np.testing.assert_array_equal(in_blocks(np.add, x.T, x.T), x.T + x.T)
