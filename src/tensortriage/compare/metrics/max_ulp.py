@@ -1,11 +1,11 @@
 """The largest distance in representable numbers within a block, mostly without computing that of every element.
 
-Let a format have m bits of mantissa after the point. With a relative error of at most 1/2, an element is at most
-``relative * 2**(m + 2)`` numbers from its reference, for the numbers around both are at least ``|r| * 2**-(m + 2)``
-apart (subnormal ones further). With opposite signs r and t are ``b(|r|) + b(|t|)`` apart, b being the bit pattern, and
-``b(x) <= (log2 x + bias) * 2**m`` for normal x, since the mantissa f of x = 2**e (1 + f) is at most log2(1 + f). So a
-threshold on the relative error leaves the few runs of elements that can hold one farther than what is known already,
-and a threshold on r * t shows, mostly, that they do not. Where it does not, they are computed.
+Let a format have m bits of mantissa after the point. Around x its numbers are at least ``|x| * 2**-(m + 1)`` apart
+(subnormal ones further), so that with a relative error of at most 1/2 an element is at most ``-ln(1 - relative) *
+2**(m + 1)`` numbers from its reference. With opposite signs r and t are ``b(|r|) + b(|t|)`` apart, b being the bit
+pattern, and ``b(x) <= (log2 x + bias) * 2**m`` for normal x, since the mantissa f of x = 2**e (1 + f) is at most
+log2(1 + f). So a threshold on the relative error leaves the few runs of elements that can hold one farther than what is
+known already, and a threshold on r * t shows, mostly, that they do not. Where it does not, they are computed.
 """
 
 import dataclasses
@@ -70,8 +70,8 @@ def distance(block: Block, known: float) -> float:
     if block.zero_error_max > 0.0:  # Relative errors say nothing there, but the largest error is the farthest.
         at_zero = np.array([0.0, block.zero_error_max], block.reference.dtype)
         known = max(known, ulp.max_distance(at_zero[:1], at_zero[1:], unit))
-    scale = _MARGIN * 4.0 * _format(unit)[0]
-    enough = min((known - _SLACK) / scale, 0.5)
+    numbers = _MARGIN * 2.0 * _format(unit)[0]
+    enough = min(-math.expm1((_SLACK - known) / numbers), 0.5)
     if block.relative_max <= enough:
         return known
     least = max(min(block.relative_max, 0.5) / 8, enough)
@@ -79,11 +79,20 @@ def distance(block: Block, known: float) -> float:
     if runs is not None:
         sides = gathered(block.reference, runs), gathered(block.target, runs)
         found = known if _none_beyond(block, sides, known, unit) else max(known, ulp.max_distance(*sides, unit))
-        if found >= least * scale + _SLACK:  # What all the others are at most.
+        if found >= _farthest(least, numbers):  # What all the others are at most.
             return found
     if _none_beyond(block, _of_opposite_signs(block), known, unit):
         return known
     return _of_all(block)
+
+
+def _farthest(relative: float, numbers: float) -> float:
+    """Return what the distance of two numbers of one sign is at most, by their relative error of up to one half.
+
+    Near x there are fewer than ``numbers / x`` numbers per unit, ``numbers`` being those between 1 and 4, so between t
+    and r lie fewer than ``numbers * |ln(t / r)|``, and |ln(t / r)| <= -ln(1 - |t - r| / |r|).
+    """
+    return -numbers * math.log1p(-relative) + _SLACK
 
 
 def _of_opposite_signs(block: Block) -> tuple[np.ndarray, np.ndarray]:
