@@ -40,6 +40,7 @@ def pairs(count: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     reference = np.random.default_rng(0).standard_normal(count, dtype=np.float32)
     yield "float32, equal", reference, reference.copy()
     yield "float32, noise 1e-4", reference, reference + noise(count, 1e-4)
+    yield "float32, in proportion", reference, reference * (1 + noise(count, 1e-4))
     yield "float32, unrelated", reference, noise(count, 1)
     yield "float32, half zeros", np.maximum(reference, 0), np.maximum(reference + noise(count, 1e-4), 0)
     masks = reference.copy(), reference + noise(count, 1e-4)
