@@ -5,10 +5,12 @@
 Each MODEL.onnx comes with MODEL.npz. A build and a run of the target are timed in this process before the diagnosis and
 after it, so that a machine whose speed drifts counts for both; the diagnosis is timed as a command, from start to end.
 The bar is 60 runs and 3 builds, and no step above a third of the whole.
+CPU seconds are those of all processes together.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,8 +33,8 @@ def main() -> None:
     parser.add_argument("--targets", nargs="+", default=TARGETS)
     parser.add_argument("--steps", action="store_true", help="print the seconds of each step")
     arguments = parser.parse_args()
-    print("| model | target | verdict | run s | build s | diagnosis s | of 60 runs + 3 builds | largest step |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| model | target | verdict | run s | build s | diagnosis s | CPU s | of 60 runs + 3 builds | largest step |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for model in arguments.models:
         for target in arguments.targets:
             told(model, target, steps=arguments.steps)
@@ -41,21 +43,27 @@ def main() -> None:
 def told(model: Path, target: str, *, steps: bool) -> None:
     """Print the row of a model on a target."""
     before = build_and_run(model, target)
-    started = time.perf_counter()
+    started, spent = time.perf_counter(), processor_seconds()
     found = diagnosed(model, target)
-    seconds = time.perf_counter() - started
+    seconds, spent = time.perf_counter() - started, processor_seconds() - spent
     build, run = np.mean([before, build_and_run(model, target)], axis=0)
     longest = max(found["steps"], key=lambda step: step["seconds"])
     largest = longest["seconds"] / seconds
     print(
         f"| {model.stem} | {target} | {found['verdict']} | {run:.3f} | {build:.2f} | {seconds:.1f} | "
-        f"{seconds / (RUNS * run + BUILDS * build):.2f} | {largest:.0%}: {longest['question']} |",
+        f"{spent:.1f} | {seconds / (RUNS * run + BUILDS * build):.2f} | {largest:.0%}: {longest['question']} |",
         flush=True,
     )
     if steps:
         for step in found["steps"]:
             print(f"    {step['seconds']:7.2f} s  {step['checks']:3} runs  {step['question']}")
         print(f"    {seconds - sum(step['seconds'] for step in found['steps']):7.2f} s  start and end")
+
+
+def processor_seconds() -> float:
+    """Return what the processes that have ended took of the processors, with those that they started."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def build_and_run(model: Path, target: str) -> tuple[float, float]:

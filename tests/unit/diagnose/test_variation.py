@@ -126,3 +126,9 @@ def test_a_healthy_target_is_run_often_and_built_no_more(tmp_path):
     # One run was the deployed one; together they exclude a race of one run in twenty at 95 %, if time allows.
     assert 3 <= runs <= runs_needed(0.05, 0.05, limit=60) - 1
     assert not [each for each in verdict.steps if each.question.startswith("are the outputs equal from build")]
+
+
+def test_nor_is_one_whose_error_its_format_explains_and_whose_builds_are_the_same(tmp_path):
+    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, "emulate:precision=fp16", random_too=False)
+    assert verdict.verdict == "rounding"
+    assert not [each for each in verdict.steps if each.question.startswith("are the outputs equal from build")]

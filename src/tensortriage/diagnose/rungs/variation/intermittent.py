@@ -1,8 +1,9 @@
 """Is it equal from build to build? Engines choose kernels by timing them, so a wrong one may be in some builds only.
 
 A target that fails is built again, whatever it says of itself, and every build is judged as the first was. So is one
-that passes, unless its engine says that builds are the same. If some fail and others do not, that is the verdict; what
-the failing builds run differently is named (see `tensortriage.search.statistics.association`), and why that is bad.
+that passes, or fails by no more than its format explains, unless its engine says that builds are the same. If some
+fail and others do not, that is the verdict; what the failing builds run differently is named (see
+`tensortriage.search.statistics.association`), and why that is bad.
 Later answers that contradict the deployed run (right when instrumented, every op right alone) are a reason to build
 more often before they are believed.
 """
@@ -15,6 +16,7 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
+from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent_cause import cause_of
 from tensortriage.diagnose.rungs.variation.rebuilds import Build, Features, bad_ones, first_build, rebuilds
@@ -123,7 +125,7 @@ def _seconds_left(inv: Investigation) -> float:
 
 
 def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
-    """Build as often as the user asks; else where the target fails, or its builds may differ, as often as is cheap.
+    """Build as often as the user asks; else where the target is wrong, or its builds may differ, as often as is cheap.
 
     An engine that does not say whether builds differ may be one whose builds do.
 
@@ -133,7 +135,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     if inv.question.builds is not None:
         return rebuilds(inv, evidence, inv.question.builds)
     passes, vary = evidence.worst.passes, _builds_vary(inv)
-    if passes and vary is False:
+    if vary is False and not any(beyond_format(inv, result) for result in evidence.results):
         return []
     before = time.perf_counter() - inv.budget.started
     allowed = max(CHEAP_SECONDS, SHARE * before)
