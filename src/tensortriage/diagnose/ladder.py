@@ -19,6 +19,7 @@ from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
 from tensortriage.diagnose.rungs.number_format.sensitivity import ill_conditioned
 from tensortriage.diagnose.rungs.number_format.typed_file import typed_file, unexplained_format
+from tensortriage.diagnose.rungs.number_format.whole_model_freedom import whole_model_freedom
 from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elements
 from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
@@ -92,6 +93,7 @@ RUNGS: tuple[Rung, ...] = (
     own_run,
     deciding_elements,
     freedoms_taken,
+    whole_model_freedom,
     contradicted,
     layout,
     fusion_fault,

@@ -177,6 +177,11 @@ def is_habit(taken: int, shows: int) -> bool:
     return taken >= FREEDOM_SHARE * shows
 
 
+def is_nearer(error: float, chosen: float, plain: float) -> bool:
+    """Whether an error is nearer to its prediction with a freedom than to that without, by their ratios."""
+    return error * error > chosen * plain
+
+
 # -- a whole output ----------------------------------------------------------------------------------------------------
 
 

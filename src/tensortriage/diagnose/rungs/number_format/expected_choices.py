@@ -39,10 +39,11 @@ FUSED = "is it, with functions fused into the ops that feed them?"
 @rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved"), gives=("wrong_together",))
 def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Does what engines of the target's class choose explain the outputs and every value that was seen inside?"""
-    freedoms, figures, floors = expected_freedoms(inv), evidence.in_context, evidence.floors
-    if not freedoms or not figures or floors is None or not inv.question.trusts_float64 or inv.question.kept:
+    freedoms, inside = expected_freedoms(inv), seen_inside(evidence)
+    if not freedoms or not evidence.in_context or evidence.floors is None:
         return None
-    inside = {value: figure for value, figure in figures.items() if value in floors.fp32 and not figure.exact}
+    if not inv.question.trusts_float64 or inv.question.kept:
+        return None
     values = [value for value in inv.values if value in inside or value in evidence.worst.errors]
     chosen, predicted, beyond = freedoms, dict[str, float](), ""
     for chosen in dict.fromkeys((freedoms[:1], freedoms, (*freedoms, *_seldom(inv)))):
@@ -51,9 +52,9 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
         except (EngineError, UsageError) as problem:
             inv.answered(QUESTION, f"unknown: the model cannot be evaluated that way: {problem.message}")
             return None
-        if not (beyond := _first_beyond(inv, evidence, inside, predicted)):
+        if not (beyond := first_beyond(inv, evidence, inside, predicted)):
             break
-    told = "; ".join(_in_words(inv, freedom) for freedom in chosen)
+    told = "; ".join(freedoms_in_words(inv, freedom) for freedom in chosen)
     worst = evidence.worst
     name, error, _ = worst.worst
     gap = prediction_gap_db(worst.metrics[name], error, predicted.get(name, 0.0))
@@ -82,7 +83,15 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     )
 
 
-def _first_beyond(
+def seen_inside(evidence: Evidence) -> Mapping[str, Metrics]:
+    """Return the figures of inner values of the target's full run that have a floor and are no exact types."""
+    if evidence.floors is None:
+        return {}
+    figures = (evidence.in_context or {}).items()
+    return {value: figure for value, figure in figures if value in evidence.floors.fp32 and not figure.exact}
+
+
+def first_beyond(
     inv: Investigation, evidence: Evidence, inside: Mapping[str, Metrics], predicted: Mapping[str, float]
 ) -> str:
     """Return in words the first value that is farther off than predicted, inside before outputs; empty if none is."""
@@ -112,7 +121,7 @@ def _seldom(inv: Investigation) -> tuple[Freedom, ...]:
     return tuple(each for each in (FP16_RESULTS_CUT,) if each in here and each.concerns(op_types))
 
 
-def _in_words(inv: Investigation, freedom: Freedom) -> str:
+def freedoms_in_words(inv: Investigation, freedom: Freedom) -> str:
     """Return a choice with the operators it concerns: ``2 Conv and Gemm: sums kept in fp16, usual on GPUs``."""
     kinds = Counter(node.op_type for node in inv.model.graph.nodes if node.op_type in freedom.operators)
     ops: Sequence[str] = [kind if count == 1 else f"{count} {kind}" for kind, count in kinds.most_common()]
