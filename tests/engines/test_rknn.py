@@ -66,6 +66,7 @@ def test_a_refusal_is_told_in_the_words_of_the_converter(tmp_path):
         ENGINE.compile(tmp_path / "m.onnx", OPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
 def test_a_healthy_model_rounds(tmp_path, precision):
     target = f"rknn:worker={MADE[0].python},precision={precision}"
@@ -75,6 +76,7 @@ def test_a_healthy_model_rounds(tmp_path, precision):
     assert step(verdict, "do equal rows get equal results?").answer.startswith("yes")
 
 
+@pytest.mark.slow
 def test_a_weight_edited_in_what_the_toolkit_saved_is_found(tmp_path):
     """The ONNX model is right, op by op: only the run of the edited quantization shows the fault."""
     np.save(tmp_path / "images.npy", IMAGES[:4])

@@ -1,7 +1,7 @@
 """RKNN: rknn-toolkit2 converts the model for a board of Rockchip's, and its simulator runs it.
 
 Seen with rknn-toolkit2 2.5.0: the simulator runs what was built in the same process, and no .rknn file; it computes in
-fp16, or in int8 with ranges from a calibration feed; it has no fp32. A model with quantizers runs in int8 as they say.
+fp16, or in int8 with ranges from a calibration feed; it has no fp32. A model with quantizers keeps their scales.
 What the toolkit saves between quantization and compilation (``NAME.model``, ``.data``, ``.quantization.cfg``) can be
 given instead of the model. ``accuracy_analysis`` runs the same graph, and leaves every layer's result in a file.
 """

@@ -40,7 +40,7 @@ class RknnEngine(ConvertedEngine):
     title: ClassVar[str] = "RKNN"
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP16, Precision.INT8)
     options: ClassVar[Mapping[str, str]] = {
-        "precision": "fp16 (default) or int8; models with quantizers run in int8 as they say",
+        "precision": "fp16 (default) or int8; models with quantizers keep their scales",
         "target": f"the board: {', '.join(BOARDS)} (default {BOARDS[0]})",
         "optimize": "level of the converter's optimizer, 0 to 3 (default 3)",
         "algorithm": "how ranges of int8 are chosen: normal (default), mmse or kl_divergence",
