@@ -19,7 +19,14 @@ from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent_cause import cause_of
-from tensortriage.diagnose.rungs.variation.rebuilds import Build, Features, bad_ones, first_build, rebuilds
+from tensortriage.diagnose.rungs.variation.rebuilds import (
+    CHEAP_SECONDS,
+    Build,
+    Features,
+    bad_ones,
+    first_build,
+    rebuilds,
+)
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.base import VariesBuilds
@@ -30,9 +37,6 @@ from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
 
 QUESTION = "are the outputs equal from build to build?"
 AGAIN = "does it fail in every build?"
-
-CHEAP_SECONDS = 5.0
-"""A build that takes no longer is made twice where once would do."""
 
 CHEAP_SHARE = 0.1
 """So is one that takes no more than this share of what is left of the budget."""

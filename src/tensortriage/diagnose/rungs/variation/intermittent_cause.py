@@ -6,6 +6,7 @@ region that goes with failure; and the op that is wrong on golden inputs in some
 
 import dataclasses
 import math
+import time
 from collections.abc import Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
@@ -14,7 +15,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.rung import Answer
-from tensortriage.diagnose.rungs.variation.rebuilds import Build, result_of
+from tensortriage.diagnose.rungs.variation.rebuilds import CHEAP_SECONDS, Build, result_of
 from tensortriage.diagnose.state.confidence import BUILDS_UNTOLD, Confidence, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict
@@ -108,11 +109,13 @@ def _culprit(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> Culprit |
 def _alone(inv: Investigation, evidence: Evidence, rate: float) -> tuple[Culprit, ...]:
     """Build the exploded model until an op is wrong on golden inputs, so often as the rate of failure demands."""
     question = "which op is wrong in some builds?"
-    times = runs_needed(rate, QUICK_RISK, limit=MOST_EXPLODED)
+    times, started = runs_needed(rate, QUICK_RISK, limit=MOST_EXPLODED), time.perf_counter()
     wrong: list[Culprit] = []
     builds = 0
     try:
-        while builds < times and not wrong:
+        while not wrong and builds < MOST_EXPLODED:  # a few builds tell their rate badly: more are made while cheap
+            if builds >= times and time.perf_counter() - started > CHEAP_SECONDS:
+                break
             local = local_errors(inv, evidence.feed, build=builds)
             builds += 1
             for value, words in local.misshapen.items():

@@ -29,6 +29,9 @@ from tensortriage.runs.single_build import build_once
 from tensortriage.runs.tactics import features
 from tensortriage.values.store import MemoryStore
 
+CHEAP_SECONDS = 5.0
+"""A build that takes no longer is made twice where once would do; further ones are made for so long together."""
+
 WORTHLESS = 0.1
 """Relative error above which a build among better ones is bad even where the format predicts anything at all (an
 emulated overflow): less than 20 dB of the signal are left."""
