@@ -4,6 +4,7 @@ from tensortriage.engines.base import ChecksOptions, Limits
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import PLAIN, EngineSpec
 from tensortriage.errors import EngineMissing
+from tensortriage.runs.environment_folder import installed_python
 from tensortriage.runs.runner import precision_of
 
 REFERENCE = str(PLAIN)
@@ -12,6 +13,9 @@ REFERENCE = str(PLAIN)
 
 def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
     """Parse an engine spec and make sure that the engine can be used here, as far as that shows without a model.
+
+    An engine that this Python lacks runs in the environment that ``triage engines install`` made for it, if there is
+    one; the spec names it from then on.
 
     Args:
         text: NAME[:key=value,...].
@@ -25,6 +29,8 @@ def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
     spec = EngineSpec.parse(text)
     engine = create(spec, limits=limits)
     available = engine.availability()
+    if not available.usable and "worker" in engine.options and (python := installed_python(spec.name)):
+        spec = spec.with_options({"worker": python, **spec.options})
     if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
         raise EngineMissing(
             f"engine '{spec.name}' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure

@@ -68,8 +68,8 @@ def run_and_show(model: Path | None, given: RunValues, *, as_json: bool) -> NoRe
     reference, targets = engines_of(given, saved)
     if as_there and not (given["reference"] or given["targets"]):
         reference, targets, saved = compatible.ordered([runner(name, given) for name in given["runners"]], saved)
-    for spec in [*([reference] if reference else []), *targets]:
-        usable(str(spec), limits=limits)
+    reference = usable(str(reference), limits=limits) if reference else None
+    targets = [usable(str(spec), limits=limits) for spec in targets]
     outputs = OutputChoice(
         (*given["mark"], *given["trt_outputs"], *given["mark_debug"]),
         (*given["exclude"], *given["trt_exclude_outputs"]),

@@ -83,7 +83,7 @@ def inspect_capability(
     spec = EngineSpec.parse(target)
     engine = create(spec, limits=limits)
     if not isinstance(engine, AsksParser):
-        usable(target, limits=limits)
+        spec = usable(target, limits=limits)
     model = load(path, external_data_dir)
     with Workspace() as workspace:
         prober = Prober(model, spec, workspace=workspace, limits=limits, say=say)

@@ -6,7 +6,6 @@ its note is written, which is last.
 """
 
 import dataclasses
-import os
 import re
 import shlex
 from collections.abc import Callable
@@ -16,11 +15,11 @@ from tensortriage.engines.base import Availability, ChecksOptions
 from tensortriage.engines.registry import availabilities, create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import StoreError, TriageError, UsageError
+from tensortriage.runs.environment_folder import NOTE, data_folder
 from tensortriage.values.serial import dump, load
 from tensortriage.workflows.engines.recipes import RECIPES
 from tensortriage.workflows.engines.virtual_environment import MARK, PYTHON, call, clear, failed, locked, make
 
-NOTE = "tensortriage-environment.json"
 ENVIRONMENT_FORMAT = "tensortriage.environment/1"
 _VERSION = re.compile(r"\d[\w.+!-]*")
 
@@ -80,24 +79,6 @@ class EngineList:
     engines: tuple[EngineRow, ...]
     folder: str
     format: str = "tensortriage.engines/1"
-
-
-def data_folder() -> Path:
-    """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8).
-
-    Raises:
-        UsageError: When the user has no home either (``home-missing``).
-    """
-    home = os.environ.get("XDG_DATA_HOME", "")
-    if not Path(home).is_absolute():
-        home = os.path.expanduser("~/.local/share")
-    if not Path(home).is_absolute():
-        raise UsageError(
-            "there is no data folder, because this user has no home directory",
-            slug="home-missing",
-            cure="set XDG_DATA_HOME to a folder",
-        )
-    return Path(home) / "tensortriage" / "engines"
 
 
 def list_engines() -> EngineList:

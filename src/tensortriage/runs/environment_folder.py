@@ -1,0 +1,40 @@
+"""Where environments of engines are, and which Python is in them: what ``triage engines install`` makes.
+
+An environment counts once its note is written, which is last.
+"""
+
+import os
+from pathlib import Path
+
+from tensortriage.errors import UsageError
+
+NOTE = "tensortriage-environment.json"
+"""The file that says what an environment is."""
+
+
+def data_folder() -> Path:
+    """Return where environments are: ``$XDG_DATA_HOME``, or ``~/.local/share`` (XDG base directories 0.8).
+
+    Raises:
+        UsageError: When the user has no home either (``home-missing``).
+    """
+    home = os.environ.get("XDG_DATA_HOME", "")
+    if not Path(home).is_absolute():
+        home = os.path.expanduser("~/.local/share")
+    if not Path(home).is_absolute():
+        raise UsageError(
+            "there is no data folder, because this user has no home directory",
+            slug="home-missing",
+            cure="set XDG_DATA_HOME to a folder",
+        )
+    return Path(home) / "tensortriage" / "engines"
+
+
+def installed_python(engine: str) -> str:
+    """Return the Python of the environment that was made for an engine's default version; empty without one."""
+    try:
+        folder = data_folder() / engine
+    except UsageError:
+        return ""
+    python = folder / "bin" / "python"
+    return str(python) if (folder / NOTE).is_file() and python.exists() else ""

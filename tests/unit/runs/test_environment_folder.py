@@ -1,0 +1,38 @@
+"""An engine that this Python lacks runs in the environment that was made for it, and the spec says so from then on."""
+
+import pytest
+
+from tensortriage.errors import EngineMissing, TriageError
+from tensortriage.runs.engine_specs import usable
+from tensortriage.runs.environment_folder import NOTE, installed_python
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder = tmp_path / "tensortriage" / "engines" / "mnn"
+    (folder / "bin").mkdir(parents=True)
+    python = folder / "bin" / "python"
+    python.write_text("#!/bin/sh\necho this is no worker\n")
+    python.chmod(0o755)
+    (folder / NOTE).write_text("{}")
+    return folder
+
+
+def test_an_environment_without_its_note_is_none(environment):
+    assert installed_python("mnn") == str(environment / "bin" / "python")
+    (environment / NOTE).unlink()
+    assert installed_python("mnn") == ""
+
+
+def test_its_python_is_asked(environment):
+    with pytest.raises(TriageError) as caught:  # it is started, and is none that answers
+        usable("mnn:precision=fp32")
+    assert str(environment) in f"{caught.value.message} {caught.value.cure}"
+
+
+def test_without_one_the_command_that_makes_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(EngineMissing) as caught:
+        usable("mnn")
+    assert caught.value.cure == "triage engines install mnn"
