@@ -32,9 +32,10 @@ from tensortriage.runs.budget import Budget
 from tensortriage.runs.case import Case
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import precision_of
-from tensortriage.values.dtype import Precision
+from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.spec import ValueSpec
 from tensortriage.values.store import TensorStore
+from tensortriage.values.typed_store import typed_as
 
 Source = tuple[str, str, str]
 """What golden values are of: the reference's spec, the model's fingerprint, and the name of the feed."""
@@ -227,7 +228,9 @@ class Investigation(Lab):
     def _recorded_by_reference(self, feed: Feed, values: Sequence[str]) -> TensorStore:
         store, seconds = self.recorded(self.question.reference, self.model, feed, values)
         self.tally.reference_run_seconds = max(self.tally.reference_run_seconds, seconds)
-        return store
+        if all(store.spec(name).dtype is not DType.DOUBLE for name in store.names()):
+            return store
+        return typed_as(store, value_specs(self.model))  # a reference may compute in float64
 
     def measured(
         self,
