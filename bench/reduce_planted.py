@@ -39,7 +39,7 @@ from tensortriage.reduce.failure import Failure
 from tensortriage.reduce.reduction_result import Reduction
 from tensortriage.reduce.repro.repro_case import ReproOracle
 from tensortriage.runs.commands.check import CheckSpec
-from tensortriage.runs.commands.process import Finished, Processes
+from tensortriage.runs.commands.process import CommandLine, Finished, Processes
 from tensortriage.runs.commands.transcript import Printed
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import Fault, FaultyEngine, save_model
@@ -118,9 +118,9 @@ class InProcessCheck:
     seed: str = ""
     asked: int = 0
 
-    def run(self, words: Sequence[str], **options: Any) -> Finished:
+    def run(self, command: CommandLine, /) -> Finished:
         """Take the place of `Processes.run`."""
-        names = node_names(Path(words[1]))
+        names = node_names(Path(command.words[1]))
         shows = self.needed <= names
         if shows and self.hiding and len(self.needed) < len(names):
             shows = self.asked < WHOLE or search.chance(self.seed, sorted(names)) >= self.hiding

@@ -23,9 +23,9 @@ def test_the_needed_nodes_are_left(graph, data):
     items = [node.name for node in graph.model.graph.nodes if node.op_type != "Constant"]
     needed = data.draw(st.sets(st.sampled_from(items), min_size=1, max_size=3))
 
-    def run(_, words, **options):
+    def run(_, command):
         """Take the place of the command: fail when all needed nodes are there."""
-        there = {node.name for node in onnx.load(words[1]).graph.node}
+        there = {node.name for node in onnx.load(command.words[1]).graph.node}
         return Finished(int(needed <= there), Printed(), 0.0)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), mock.patch.object(Processes, "run", run):

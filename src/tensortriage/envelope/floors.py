@@ -23,6 +23,7 @@ from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import fp32_floor_of, loud_limit
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.freedoms import Freedom
+from tensortriage.envelope.member_errors import MemberError
 from tensortriage.envelope.members import CENTRE, WITNESS, member, spread
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.traversal import all_nodes
@@ -76,9 +77,9 @@ class Floors:
 
     fp32: Mapping[str, float]
     target: Mapping[str, float]
-    emulated: Mapping[str, ErrorFigures]
+    emulated: Mapping[str, MemberError]
     source: str
-    reference: Mapping[str, ErrorFigures] = dataclasses.field(default_factory=dict)
+    reference: Mapping[str, MemberError] = dataclasses.field(default_factory=dict)
     taken: Mapping[str, Freedom] = dataclasses.field(default_factory=dict)
 
 

@@ -8,12 +8,13 @@ sweeps over finite float32 or float64 numbers in the place of some sixteen; any 
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
 
 import numpy as np
 
 from tensortriage.compare.metrics.blocks import BLOCK, inner_products
 from tensortriage.compare.metrics.dtype_pairs import SAFE
-from tensortriage.compare.metrics.tensor_metrics import measure, sample_stride
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure, sample_stride
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class MemberError:
     nonfinite_mismatch: int
     mismatches: int
     exact: bool
+
+    @classmethod
+    def of(cls, metrics: Metrics) -> Self:
+        """Return what is kept of a tensor's figures."""
+        return cls(**{field.name: getattr(metrics, field.name) for field in dataclasses.fields(cls)})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,11 +76,7 @@ def error_between(centre: np.ndarray, member: np.ndarray) -> MemberError:
             found = _finite(np.ascontiguousarray(centre).reshape(-1), np.ascontiguousarray(member).reshape(-1))
         if found is not None:
             return found
-    whole = measure(centre, member)
-    return MemberError(**{name: getattr(whole, name) for name in _NAMES})
-
-
-_NAMES = tuple(field.name for field in dataclasses.fields(MemberError))
+    return MemberError.of(measure(centre, member))
 
 
 def _finite(centre: np.ndarray, member: np.ndarray) -> MemberError | None:

@@ -13,6 +13,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import PLAIN
 from tensortriage.envelope.floors import ROUNDED, Floors, envelope_floors, jitter
+from tensortriage.envelope.member_errors import MemberError
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.mixed_precision.emulate_rounding import round_results
@@ -67,7 +68,8 @@ def floors_of(
     target = dict(fp32)
     for name, metrics in emulated.items():
         target[name] = max(error_of(metrics), fp32.get(name, 0.0), 0.0 if metrics.exact else least)
-    return Floors(fp32, target, emulated, "input jitter")
+    figures = {name: MemberError.of(metrics) for name, metrics in emulated.items()}
+    return Floors(fp32, target, figures, "input jitter")
 
 
 def emulate(

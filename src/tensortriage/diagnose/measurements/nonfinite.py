@@ -15,6 +15,7 @@ from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED, Floors
+from tensortriage.envelope.member_errors import MemberError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.values.dtype import Precision
@@ -126,4 +127,6 @@ def floors_in_range(inv: Investigation, feed: Feed, floors: Floors, nodes: Colle
         name: max(error_of(figure), floors.fp32.get(name, 0.0), 0.0 if figure.exact else least)
         for name, figure in figures.items()
     }
-    return Floors(floors.fp32, target, figures, floors.source)
+    return Floors(
+        floors.fp32, target, {name: MemberError.of(figure) for name, figure in figures.items()}, floors.source
+    )

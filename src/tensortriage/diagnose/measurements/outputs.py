@@ -9,7 +9,6 @@ from tensortriage.compare.judgement.judgement import Judgement
 from tensortriage.compare.judgement.relative_error import (
     RELATIVE_RMS,
     UNEQUAL,
-    ErrorFigures,
     error_of,
     measure_of,
     ratio_of,
@@ -28,6 +27,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import PREDICTED, Floors
+from tensortriage.envelope.member_errors import MemberError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
@@ -149,7 +149,7 @@ def output_floors(inv: Investigation) -> Floors:
         found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, what=what))
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
-    judged: dict[str, ErrorFigures] = {}
+    judged: dict[str, MemberError] = {}
     for floors in found:
         for name, figure in floors.reference.items():
             if name not in judged or error_of(figure) > error_of(judged[name]):
