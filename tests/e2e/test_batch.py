@@ -51,7 +51,8 @@ def outcomes(done):
     return {cell["name"]: (cell["outcome"], cell["kept"]) for cell in json.loads(done.stdout)["cells"]}
 
 
-def test_a_batch_that_was_killed_goes_on_and_runs_only_what_has_changed(tmp_path):
+def test_a_batch_that_was_killed_goes_on_and_runs_only_what_has_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nothing"))  # no environment of LiteRT
     folder = tmp_path / "made"
     folder.mkdir()
     laid_out(folder)

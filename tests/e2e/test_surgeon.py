@@ -241,7 +241,7 @@ def test_without_its_data_files_the_structure_of_a_model_is_edited(inside, tmp_p
 
 def test_a_model_too_large_to_embed_says_where_its_weights_went(inside, tmp_path, monkeypatch):
     monkeypatch.setattr("tensortriage.workflows.edits.edit_pipeline.EMBED_LIMIT_BYTES", 1000)
-    monkeypatch.setattr("tensortriage.model.io.save.save_model.__kwdefaults__", {"embed_limit_bytes": 1000})
+    monkeypatch.setattr("tensortriage.model.io.save.save_model.__wrapped__.__kwdefaults__", {"embed_limit_bytes": 1000})
     found = document(inside("convert", VIT, "--embed-weights", "-o", "out.onnx", "--json", cwd=tmp_path))
     assert found["notices"] == [
         "weights beyond 1.5 GiB do not fit into a model file; they are in out.onnx.data beside it"

@@ -26,11 +26,9 @@ def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
         EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
         EngineError: When it crashes or hangs while it is asked.
     """
-    spec = EngineSpec.parse(text)
+    spec = in_its_environment(EngineSpec.parse(text))
     engine = create(spec, limits=limits)
     available = engine.availability()
-    if not available.usable and "worker" in engine.options and (python := installed_python(spec.name)):
-        spec = spec.with_options({"worker": python, **spec.options})
     if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
         raise EngineMissing(
             f"engine '{spec.name}' cannot be used here: {available.reason}", slug="engine-missing", cure=available.cure
@@ -39,3 +37,17 @@ def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
         engine.check(spec.options)
     precision_of(spec)
     return spec
+
+
+def in_its_environment(spec: EngineSpec) -> EngineSpec:
+    """Return the spec of an engine that this Python lacks with the worker that was installed for it, if there is one.
+
+    Raises:
+        UsageError: When no engine is called so.
+        EngineMissing: When its package is broken.
+    """
+    engine = create(spec)
+    if "worker" not in engine.options or "worker" in spec.options or engine.availability().usable:
+        return spec
+    python = installed_python(spec.name)
+    return spec.with_options({"worker": python, **spec.options}) if python else spec

@@ -15,7 +15,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.case import versions
 from tensortriage.runs.check_cache import digest
 from tensortriage.runs.commands.command_fingerprint import file_digests
-from tensortriage.runs.engine_specs import REFERENCE
+from tensortriage.runs.engine_specs import REFERENCE, in_its_environment
 from tensortriage.runs.runner import engine_identity
 from tensortriage.workflows.batch.cells import Cell
 
@@ -68,7 +68,7 @@ class CellKeys:
     def _engine(self, text: str) -> str:
         if text not in self._engines:
             try:
-                spec = EngineSpec.parse(text)
+                spec = in_its_environment(EngineSpec.parse(text))
                 if "file" in spec.options:
                     spec = spec.with_options({**spec.options, "file": str(self._place / spec.options["file"])})
                 self._engines[text] = engine_identity(spec)
