@@ -20,9 +20,11 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import REFERENCE_CONTRADICTED, REFERENCE_OUTSIDE
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.envelope.floors import ROUNDED
 from tensortriage.envelope.reference import outside_envelope
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
+from tensortriage.runs.runner import precision_of
 from tensortriage.values.text import enumeration
 
 QUESTION = "is the reference what the model computes?"
@@ -128,9 +130,11 @@ def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: s
     """Record that the reference stands alone, and return the verdict."""
     culprits = [culprit_of(inv, opinion) for opinion in wrong]
     first = culprits[0]
+    precision = precision_of(inv.question.reference)
+    narrow = f"; it computes in {precision.value}, which a reference should not" if precision in ROUNDED else ""
     inv.answered(
         question,
-        f"no: the reference is wrong at {first.op_type} '{first.node}'",
+        f"no: the reference is wrong at {first.op_type} '{first.node}'{narrow}",
         values=[opinion.value for opinion in wrong],
         errors={
             opinion.value: {name: opinion.error(REFERENCE, name) for name in opinion.results if name != REFERENCE}
@@ -141,7 +145,7 @@ def reference_is_wrong(inv: Investigation, wrong: Sequence[Opinion], question: s
     return inv.verdict(
         VerdictKind.COMPARISON_UNSOUND,
         REFERENCE_CONTRADICTED.on(inv.inputs_word),
-        f"the reference {inv.question.reference} is wrong at {first.op_type} '{first.node}': {first.reason}",
+        f"the reference {inv.question.reference} is wrong at {first.op_type} '{first.node}': {first.reason}{narrow}",
         culprits=culprits,
         next=[inv.command("diagnose", "--reference", better_than(inv, wrong[0]), "--target", str(inv.question.target))],
     )

@@ -52,6 +52,13 @@ def test_a_wrong_reference_is_found_although_its_floor_hides_it(asked):
     assert "float64" in verdict.summary
 
 
+def test_a_reference_in_a_narrow_format_is_said_to_be_one(asked):
+    verdict = asked("emulate:precision=bf16", PLAIN)
+    assert verdict.verdict == "comparison-unsound"
+    assert "it computes in bf16, which a reference should not" in verdict.summary
+    assert "which a reference should not" not in asked("wrong", "onnxruntime").summary
+
+
 def test_a_wrong_target_is_blamed_and_the_others_are_named(asked):
     verdict = asked(PLAIN, "wrong")
     assert verdict.verdict == "local-fault"
