@@ -91,6 +91,9 @@ def list_engines() -> EngineList:
     rows = []
     for name, found in availabilities().items():
         own = tuple(environment for environment in made if environment.engine == name)
+        default = next((environment for environment in own if environment.name == name), None)
+        if not found.usable and default is not None:  # where it runs without being told
+            found = Availability(usable=True, version=default.version, device="its own environment")
         command = "" if found.usable else _command(name, found, own)
         rows.append(EngineRow(name, found.usable, found.version, found.device, found.reason, command, own))
     for name, recipe in RECIPES.items():

@@ -179,11 +179,14 @@ def test_every_engine_is_listed_with_the_command_that_makes_it_usable(data, monk
         "nv_tensorrt_rtx": "triage engines install nv_tensorrt_rtx",
         "qnn": "triage engines install qnn",
     }
-    (data / "openvino").mkdir(parents=True)
-    dump(Environment("openvino", "openvino", "/there/bin/python", ("openvino==1",), "1"), data / "openvino" / NOTE)
-    rows = {row.name: row for row in list_engines().engines}
-    assert rows["openvino"].command == "--target openvino:worker=/there/bin/python"
-    assert rows["openvino"].environments[0].version == "1"
+    for name in ("openvino-1", "openvino"):
+        (data / name).mkdir(parents=True)
+        dump(Environment("openvino", name, f"/{name}/bin/python", ("openvino==1",), "1"), data / name / NOTE)
+        row = next(row for row in list_engines().engines if row.name == "openvino")
+        if name == "openvino-1":  # another version is used when its Python is named
+            assert (row.usable, row.command) == (False, "--target openvino:worker=/openvino-1/bin/python")
+        else:
+            assert (row.usable, row.version, row.command) == (True, "1", "")
 
 
 @pytest.mark.parametrize("kind", ["{}", "[" * 2000, "fifo", "folder"])
