@@ -18,6 +18,7 @@ from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.output_limits import expected_freedoms
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
+    FUSED,
     facts_of_wrong,
     function_pieces,
     words_of_wrong,
@@ -33,14 +34,15 @@ from tensortriage.envelope.hardware import Hardware
 from tensortriage.errors import EngineError, UsageError
 
 QUESTION = "is the error what this class of hardware is expected to make?"
-FUSED = "is it, with functions fused into the ops that feed them?"
 
 
-@rung(QUESTION, reads=("results", "floors", "in_context", "in_context_moved"), gives=("wrong_together",))
+@rung(
+    QUESTION, reads=("results", "floors", "in_context", "in_context_moved", "wrong_together"), gives=("wrong_together",)
+)
 def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
     """Does what engines of the target's class choose explain the outputs and every value that was seen inside?"""
     freedoms, inside = expected_freedoms(inv), seen_inside(evidence)
-    if not freedoms or not evidence.in_context or evidence.floors is None:
+    if not freedoms or not evidence.in_context or evidence.floors is None or evidence.wrong_together:
         return None
     if not inv.question.trusts_float64 or inv.question.kept:
         return None

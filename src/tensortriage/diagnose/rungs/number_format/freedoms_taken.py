@@ -24,6 +24,9 @@ from tensortriage.errors import EngineError, ModelError, UsageError
 
 QUESTION = "is the error a freedom of the hardware?"
 
+FUSED = "is it, with functions fused into the ops that feed them?"
+"""Asked of NPUs, whose compilers fuse on behind the plan that they tell."""
+
 MOST_NAMED = 8
 """Operators of a piece that are named."""
 

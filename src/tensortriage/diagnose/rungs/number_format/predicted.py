@@ -7,18 +7,26 @@ from tensortriage.compare.judgement.within import is_too_coarse, near_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
+from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
+    FUSED,
+    facts_of_wrong,
+    function_pieces,
+    words_of_pieces,
+    words_of_wrong,
+)
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.envelope.floors import PREDICTED
+from tensortriage.envelope.hardware import Hardware
 from tensortriage.values.dtype import Precision
 
 
 @rung(
     "does rounding explain the error?",
     reads=("results", "floors", "ranges", "in_context", "in_context_moved"),
-    gives=("rounded",),
+    gives=("rounded", "wrong_together"),
 )
 def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     """Does rounding to the requested format alone explain the error at the outputs?"""
@@ -47,6 +55,14 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     )
     if unexplained:
         return Answer()
+    told = ""
+    if inside is None and Hardware.of(inv.question.target) is Hardware.NPU:  # whose compilers fuse behind their plans
+        pieces = function_pieces(inv, evidence)
+        if wrong := [piece for piece in pieces if piece.wrong]:
+            inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
+            return Answer(findings=Findings(wrong_together=tuple(wrong)))
+        taken = [piece for piece in pieces if piece.taken]
+        told = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
     name, _, _ = result.worst
     look = [inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all")]
     coarse = any(is_too_coarse(error_of(result.metrics[name])) for name in gaps)
@@ -55,7 +71,7 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         ROUNDING_EXPLAINS,
         f"rounding to {inv.precision.value} explains the error: output '{name}' "
         f"{result.in_words(name, noise_of(inv))}{against(result, name, predictions[name], gaps[name])}; "
-        "no op is to blame" + (too_coarse(inv, evidence) if coarse else ""),
+        "no op is to blame" + told + (too_coarse(inv, evidence) if coarse else ""),
         next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
     return Answer(verdict) if inside is None else Answer(findings=Findings(rounded=verdict))
