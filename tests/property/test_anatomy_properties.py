@@ -75,6 +75,11 @@ def test_a_fault_shows_through_the_noise_of_bfloat16(kind):
     assert "scale" in dissect(reference, target).slugs
 
 
+def test_a_signalling_nan_is_survived():
+    reference = np.array([0, 0, 0x7C01], np.uint16).view(np.float16)  # the quiet bit is not set (IEEE 754-2008, 6.2.1)
+    assert {*dissect(reference, np.ones(3, np.float32)).slugs} <= {*SLUGS}
+
+
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_any_pair_of_arrays_is_survived(data):

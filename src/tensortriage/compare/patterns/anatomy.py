@@ -105,7 +105,8 @@ def dissect(
     if reference.size == 0:
         return Anatomy(())
     specimen = lay_out(reference, target, floor=floor)
-    broken, found = nonfinite(specimen), list(_finite(specimen, others or {}))
+    with np.errstate(all="ignore"):  # a signalling NaN warns wherever it is read
+        broken, found = nonfinite(specimen), list(_finite(specimen, others or {}))
     if broken:  # Then noise in the rest is no news.
         found = [finding for finding in found if finding.slug != "noise"]
     found = [*broken, *found]
