@@ -45,6 +45,7 @@ QUESTION = "is the target's model the reference's in another number format?"
         "in_context_moved",
         "in_context_judged",
         "rounded",
+        "wrong_together",
         "kept",
     ),
 )
