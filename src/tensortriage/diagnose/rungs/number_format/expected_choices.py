@@ -15,13 +15,11 @@ from collections.abc import Mapping, Sequence
 from tensortriage.compare.judgement.relative_error import error_of, say, say_gap
 from tensortriage.compare.judgement.within import healthy_limit, prediction_gap_db, within_healthy, within_prediction
 from tensortriage.compare.metrics.tensor_metrics import Metrics
-from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.output_limits import expected_freedoms
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
-    FUSED,
-    facts_of_wrong,
     function_pieces,
-    words_of_wrong,
+    wrong_when_fused,
 )
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import FREEDOMS_EXPLAIN
@@ -71,9 +69,8 @@ def expected_choices(inv: Investigation, evidence: Evidence) -> Answer | Verdict
     if beyond:
         return None
     fuses = evidence.in_context_moved and Hardware.of(inv.question.target) is Hardware.NPU
-    if fuses and (wrong := [piece for piece in function_pieces(inv, evidence) if piece.wrong]):
-        inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
-        return Answer(findings=Findings(wrong_together=tuple(wrong)))
+    if fuses and (answer := wrong_when_fused(inv, function_pieces(inv, evidence))):
+        return answer
     avoided = sorted({freedom.avoided for freedom in chosen if freedom.avoided})
     return inv.verdict(
         VerdictKind.ROUNDING,

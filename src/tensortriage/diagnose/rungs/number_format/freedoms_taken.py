@@ -72,6 +72,15 @@ def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:
         return []  # the target does not build them alone: nothing is known of them
 
 
+def wrong_when_fused(inv: Investigation, pieces: Sequence[Wired]) -> Answer | None:
+    """Record which pieces around a function no freedom explains, and return them as a finding; None without any."""
+    wrong = tuple(piece for piece in pieces if piece.wrong)
+    if not wrong:
+        return None
+    inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
+    return Answer(findings=Findings(wrong_together=wrong))
+
+
 def explained(inv: Investigation, evidence: Evidence, freedoms: Sequence[Freedom], chosen: str) -> Verdict | None:
     """Predict the error that freedoms cost in the whole model, and return the verdict where that explains it."""
     try:

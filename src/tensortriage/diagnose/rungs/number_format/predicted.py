@@ -9,10 +9,9 @@ from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
 from tensortriage.diagnose.rungs.number_format.format_range import described
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import (
     FUSED,
-    facts_of_wrong,
     function_pieces,
     words_of_pieces,
-    words_of_wrong,
+    wrong_when_fused,
 )
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import ROUNDING_EXPLAINS
@@ -20,6 +19,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.envelope.floors import PREDICTED
 from tensortriage.envelope.hardware import Hardware
+from tensortriage.runs.budget import BudgetSpent
 from tensortriage.values.dtype import Precision
 
 
@@ -57,10 +57,13 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         return Answer()
     told = ""
     if inside is None and Hardware.of(inv.question.target) is Hardware.NPU:  # whose compilers fuse behind their plans
-        pieces = function_pieces(inv, evidence)
-        if wrong := [piece for piece in pieces if piece.wrong]:
-            inv.answered(FUSED, f"no: {words_of_wrong(inv, wrong)}", **facts_of_wrong(wrong))
-            return Answer(findings=Findings(wrong_together=tuple(wrong)))
+        try:
+            pieces = function_pieces(inv, evidence)
+        except BudgetSpent:  # what is known stands
+            inv.unasked(FUSED)
+            pieces = []
+        if answer := wrong_when_fused(inv, pieces):
+            return answer
         taken = [piece for piece in pieces if piece.taken]
         told = f"; within that, {words_of_pieces(inv, taken)}" if taken else ""
     name, _, _ = result.worst
