@@ -116,3 +116,32 @@ def test_bad_input_is_refused_before_anything_runs(tmp_path):
     assert "error[batch-file-key]" in done.stderr
     assert "did you mean 'commands'?" in done.stderr
     assert not (tmp_path / "triage-batch").exists()
+
+
+ACCELERATORS = """
+import os, time
+from tensortriage.testing import SimulatedAccelerator
+
+class Accelerator(SimulatedAccelerator):
+    def _open(self, *parts):
+        own = os.environ["CUDA_VISIBLE_DEVICES"]
+        open(f"used {own}", "w").close()
+        while sum(name.startswith("used ") for name in os.listdir()) < 2:  # two cells at once, on one GPU each
+            time.sleep(0.02)
+        return super()._open(*parts)
+"""
+
+
+def test_cells_side_by_side_have_a_gpu_each(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+    laid_out(tmp_path)
+    (tmp_path / "accelerators.py").write_text(ACCELERATORS)
+    (tmp_path / "batch.toml").write_text("""
+        commands = ["run"]
+        models = {one = "net.onnx", other = "net.onnx"}
+        feeds = {ones = "ones.npz"}
+        targets = {accelerator = "script:accelerators.py:Accelerator,precision=fp16,hardware=gpu"}
+    """)
+    done = triage("batch", "batch.toml", "--jobs", "2", "--timeout", "100", "--json", cwd=tmp_path)
+    assert {name for name in os.listdir(tmp_path) if name.startswith("used ")} == {"used GPU-a", "used GPU-b"}
+    assert set(outcomes(done).values()) == {("as-expected", False)}, done.stderr

@@ -1,9 +1,10 @@
-"""Checks that wait for other processes need no processes of their own: several at once, a thread for each."""
+"""Checks that wait for other processes need no processes of their own: several at once, a thread and a GPU for each."""
 
 import concurrent.futures
 import time
 from typing import Generic
 
+from tensortriage.engines.process.gpus import Gpus, visible_gpus
 from tensortriage.search.execution.executors import OracleAnswer, OracleQuestion
 from tensortriage.search.problem import Oracle, T
 
@@ -20,6 +21,7 @@ class Threads(Generic[T]):
         self._oracle = oracle
         self._jobs = jobs
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="check")
+        self._gpus = Gpus(visible_gpus())
         self._running: dict[concurrent.futures.Future[OracleAnswer], OracleQuestion[T]] = {}
 
     def submit(self, question: OracleQuestion[T], /) -> None:
@@ -42,7 +44,8 @@ class Threads(Generic[T]):
     def _answer(self, question: OracleQuestion[T]) -> OracleAnswer:
         started = time.perf_counter()
         try:
-            verdict = self._oracle(question.candidate, question.attempt)
+            with self._gpus.taken():
+                verdict = self._oracle(question.candidate, question.attempt)
         except Exception as error:  # handed to the search, which raises it where the answer is wanted
             return OracleAnswer(None, time.perf_counter() - started, error=error)
         return OracleAnswer(verdict, time.perf_counter() - started)

@@ -19,6 +19,7 @@ from tensortriage.engines.base import Choice, Limits, Plan, Region
 from tensortriage.engines.feed_checks import checked_feed, closed
 from tensortriage.engines.input_names import matched_inputs
 from tensortriage.engines.process.conversation import Conversation, wrong_outputs
+from tensortriage.engines.process.gpus import own_gpus
 from tensortriage.engines.process.workers import check_interpreter, lease
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -147,7 +148,7 @@ class IsolatedEngine:
     def _begin(self, options: Mapping[str, str], *, affinity: str) -> tuple[Conversation, dict[str, str]]:
         rest = dict(options)
         word = rest.pop("worker", "")
-        worker = lease(check_interpreter(word) if word else sys.executable, f"{self.adapter} {affinity}")
+        worker = lease(check_interpreter(word) if word else sys.executable, f"{self.adapter} {affinity} {own_gpus()}")
         return Conversation(worker, self.title, self.limits), rest
 
 

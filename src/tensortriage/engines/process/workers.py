@@ -22,6 +22,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from tensortriage.engines.process.answers import fault_of
+from tensortriage.engines.process.gpus import VARIABLE, own_gpus, visible_gpus
 from tensortriage.engines.process.transport import SharedFolder, Transport, Wire
 from tensortriage.errors import EngineMissing, StoreError, UsageError
 
@@ -287,12 +288,12 @@ def lease(interpreter: str, affinity: str) -> Worker:
 
 
 def give_back(worker: Worker) -> None:
-    """Keep a worker for the next `lease`; the oldest idle one is ended when there are more than `MAX_IDLE`."""
+    """Keep a worker for the next `lease`; the oldest idle one is ended when there are more than `MAX_IDLE`, or GPUs."""
     if worker.closed:
         return
     with _lock:
         _idle.append(worker)
-        surplus = [_idle.pop(0) for _ in range(len(_idle) - MAX_IDLE)]
+        surplus = [_idle.pop(0) for _ in range(len(_idle) - max(MAX_IDLE, len(visible_gpus())))]
     for old in surplus:
         old.close()
 
@@ -354,7 +355,8 @@ def _execnet_spec(interpreter: str) -> str:
     if interpreter.startswith(REMOTE):
         return "ssh={}//python=cd / && exec {}".format(*_behind_ssh(interpreter))
     # A Ctrl-C in the terminal is the host's to answer: a supervisor that has just been started would tell a traceback.
-    return f"""popen//python=/bin/sh -c 'trap "" INT; cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
+    setting = f"export {VARIABLE}={own_gpus()}; " if own_gpus() else ""
+    return f"""popen//python=/bin/sh -c '{setting}trap "" INT; cd / && exec "$0" "$@"' {shlex.quote(interpreter)}"""
 
 
 def _behind_ssh(word: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol, Self
 
+from tensortriage.engines.process.gpus import with_own_gpus
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.transcript import Printed, Transcript
 from tensortriage.runs.commands.watchdog import Watchdog, kill_group
@@ -138,6 +139,7 @@ class Processes:
                 process = subprocess.Popen(
                     list(words),
                     cwd=folder,
+                    env=with_own_gpus(),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE if output is None else output,
                     stderr=subprocess.STDOUT if output is None else subprocess.PIPE,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tensortriage.cluster.cluster_spec import ClusterSpec, TaskNeeds
 from tensortriage.cluster.ray_cluster import open_cluster
+from tensortriage.engines.process.gpus import Gpus, visible_gpus
 from tensortriage.report.batch.batch_result import BatchResult, CellEnding, CellOutcome, CellResult
 from tensortriage.report.batch.junit import junit
 from tensortriage.report.batch.overview import render_overview
@@ -109,17 +110,22 @@ def _pool(request: BatchRequest, tasks: Collection[CellTask], entered: contextli
     """Return where cells run, until the stack is left."""
     if request.cluster is None:
         here = Processes()
-        return entered.enter_context(CellPool(request.jobs, lambda task: here))
+        return entered.enter_context(CellPool(request.jobs, lambda task: here, Gpus(visible_gpus())))
     cluster = entered.enter_context(open_cluster(request.cluster))
     asked = request.cluster.needs
+    there = int(cluster.offered().get("GPU", 0))
     kinds = {
-        (task.gpus, task.tags): TaskNeeds(max(asked.gpus, task.gpus), tuple(dict.fromkeys((*asked.tags, *task.tags))))
+        (task.gpus, task.on_gpu, task.tags): TaskNeeds(
+            max(asked.gpus, task.gpus, min(there, int(task.on_gpu))), tuple(dict.fromkeys((*asked.tags, *task.tags)))
+        )
         for task in tasks
     }
     slots = {kind: cluster.slots(needs) for kind, needs in kinds.items()}
     commands = {kind: ClusterCommands(cluster, needs) for kind, needs in kinds.items()}
     jobs = max(sum(slots.values()), 1)
-    return entered.enter_context(CellPool(jobs, lambda task: commands[task.gpus, task.tags]))
+    return entered.enter_context(
+        CellPool(jobs, lambda task: commands[task.gpus, task.on_gpu, task.tags], Gpus(()))  # Ray shares its own out
+    )
 
 
 class _Batch:
@@ -156,6 +162,7 @@ class _Batch:
                 limit,
                 cell.tags,
                 cell.gpus,
+                cell.on_gpu,
             )
 
     @property

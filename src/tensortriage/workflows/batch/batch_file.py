@@ -62,7 +62,7 @@ class BatchTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         options: More words for every command on it.
         optional: Leave its cells out where it cannot be used.
         tags: Resources of a node that its cells need, such as ``tensorrt``; only a cluster looks at them.
-        gpus: Number of GPUs that a cell needs; only a cluster looks at it.
+        gpus: Number of GPUs that a cell needs; one, where its engine is known to compute on one.
     """
 
     engine: str

@@ -1,10 +1,11 @@
-"""Where cells run: threads that wait for commands, on this machine or on a cluster."""
+"""Where cells run: threads that wait for commands, on this machine with its GPUs or on a cluster."""
 
 import concurrent.futures
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from tensortriage.engines.process.gpus import Gpus
 from tensortriage.report.batch.batch_result import CellEnding
 from tensortriage.runs.commands.process import RunsCommands
 from tensortriage.workflows.batch.run_cell import CellTask, run_cell
@@ -16,11 +17,13 @@ class CellPool:
     Args:
         jobs: Cells at once.
         commands: Gives where the command of a cell runs.
+        gpus: Those of this machine, where it runs here.
     """
 
-    def __init__(self, jobs: int, commands: Callable[[CellTask], RunsCommands]) -> None:
+    def __init__(self, jobs: int, commands: Callable[[CellTask], RunsCommands], gpus: Gpus) -> None:
         self._jobs = jobs
         self._commands = commands
+        self._gpus = gpus
         self._used: list[RunsCommands] = []
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs, thread_name_prefix="cell")
         self._tasks: dict[concurrent.futures.Future[CellEnding], CellTask] = {}
@@ -30,7 +33,11 @@ class CellPool:
         where = self._commands(task)
         if where not in self._used:
             self._used.append(where)
-        self._tasks[self._pool.submit(run_cell, task, where)] = task
+        self._tasks[self._pool.submit(self._run, task, where)] = task
+
+    def _run(self, task: CellTask, where: RunsCommands) -> CellEnding:
+        with self._gpus.taken(max(task.gpus, int(task.on_gpu))):
+            return run_cell(task, where)
 
     def running(self) -> int:
         """Return how many cells run side by side."""

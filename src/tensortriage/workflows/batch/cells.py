@@ -5,7 +5,9 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tensortriage.errors import DataError, did_you_mean
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.envelope.hardware import Hardware
+from tensortriage.errors import DataError, TriageError, did_you_mean
 from tensortriage.workflows.batch.batch_file import (
     BatchCommand,
     BatchFeed,
@@ -66,7 +68,8 @@ class Cell:
         rule: What is expected; None for nothing wrong.
         optional: Whether its target may be missing.
         tags: Resources that it needs of a node of a cluster.
-        gpus: Number of GPUs that it needs.
+        gpus: Number of GPUs that it is said to need.
+        on_gpu: Whether its target is known to compute on one.
     """
 
     model: str
@@ -79,6 +82,7 @@ class Cell:
     optional: bool = False
     tags: tuple[str, ...] = ()
     gpus: int = 0
+    on_gpu: bool = False
 
     @property
     def name(self) -> str:
@@ -177,7 +181,15 @@ def _crossed(batch: BatchFile, source: Path) -> Iterator[Cell]:
                         optional=target.optional if target else False,
                         tags=target.tags if target else (),
                         gpus=target.gpus if target else 0,
+                        on_gpu=_on_gpu(target) if target else False,
                     )
+
+
+def _on_gpu(target: BatchTarget) -> bool:
+    try:
+        return Hardware.of(EngineSpec.parse(target.engine)) is Hardware.GPU
+    except TriageError:
+        return False  # told by the cell
 
 
 def _words(

@@ -30,7 +30,8 @@ class CellTask:
         output: File that it writes; empty for none.
         timeout_seconds: Longest run; None for no limit.
         tags: Resources that it needs of a node of a cluster.
-        gpus: Number of GPUs that it needs.
+        gpus: Number of GPUs that it is said to need.
+        on_gpu: Whether its target is known to compute on one.
     """
 
     key: str
@@ -42,6 +43,7 @@ class CellTask:
     timeout_seconds: float | None = None
     tags: tuple[str, ...] = ()
     gpus: int = 0
+    on_gpu: bool = False
 
     def command(self) -> list[str]:
         """Return program and arguments; ``-P`` keeps modules of the folder out, as for the program ``triage``."""
