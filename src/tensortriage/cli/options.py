@@ -58,11 +58,14 @@ class GuideCommand(click.Command):
         ctx.meta["words"] = list(args)
         try:
             rest = super().parse_args(ctx, rewrite(args, self._value_lists))
+            check_written(ctx, self.get_params(ctx))
+            check_output(given_to(ctx)["file"], *read_places(ctx, self.get_params(ctx)))
+            begin(ctx, args)
         except click.NoSuchOption as error:
             raise _refused(ctx, error) or error from None
-        check_written(ctx, self.get_params(ctx))
-        check_output(given_to(ctx)["file"], *read_places(ctx, self.get_params(ctx)))
-        begin(ctx, args)
+        except BaseException:
+            ctx.close()  # click closes those of commands that begin; a default may have made a folder by now
+            raise
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

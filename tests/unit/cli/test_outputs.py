@@ -1,12 +1,13 @@
 """Places that a command is to write are looked at before anything is read or run, whatever the command."""
 
+import tempfile
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from tensortriage.cli import cli
+from tensortriage.cli import cli, exit_code_of
 from tensortriage.cli.options import READ, Written, check_written
 from tensortriage.errors import UsageError
 from tensortriage.values.output_files import Place
@@ -96,3 +97,15 @@ def test_inputs_are_not_overwritten_and_outputs_lie_apart(tmp_path):
 
 def test_devices_are_no_files(tmp_path):
     assert refused(tmp_path, model="model", first=Path("/dev/null")) == "output-is-device"
+
+
+@pytest.mark.parametrize("command", ["reduce", "precision", "build"])
+def test_a_refused_command_line_leaves_no_temporary_case(tmp_path, monkeypatch, command):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    model = tmp_path / "m.onnx"
+    model.touch()
+    with pytest.raises(UsageError) as found:
+        exit_code_of(["polygraphy", "debug", command, str(model), "-o", str(model), "--check", "true"])
+    assert found.value.slug == "output-is-input"
+    assert list((tmp_path / "temporary").iterdir()) == []
