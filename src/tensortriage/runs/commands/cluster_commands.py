@@ -17,7 +17,6 @@ from tensortriage.errors import UsageError
 from tensortriage.runs.commands.process import CommandLine, Finished, Processes, search_is_ending
 
 R = TypeVar("R")
-STDOUT = "stdout"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,11 +110,11 @@ def run_whole_there(words: Sequence[str], folder: str) -> WholeRun:
         UsageError: When the node has no such folder.
     """
     _see(Path(folder))
-    with tempfile.TemporaryDirectory(prefix="triage-") as scratch, Processes() as processes:
-        stdout = Path(scratch) / STDOUT
-        finished = processes.run(CommandLine(words, folder=Path(folder), stdout=stdout))
+    with tempfile.TemporaryFile() as stdout, Processes() as processes:  # without a name: a cancelled task is killed
+        finished = processes.run(CommandLine(words, folder=Path(folder)), stdout=stdout)
         assert finished.code is not None  # it has no time limit
-        return WholeRun(finished.code, stdout.read_bytes(), finished.printed.text)
+        stdout.seek(0)
+        return WholeRun(finished.code, stdout.read(), finished.printed.text)
 
 
 def _see(folder: Path) -> None:

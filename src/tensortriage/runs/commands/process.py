@@ -91,8 +91,12 @@ class Processes:
         self._lock = threading.Lock()
         self._closed = False
 
-    def run(self, command: CommandLine, /) -> Finished:
+    def run(self, command: CommandLine, /, *, stdout: BinaryIO | None = None) -> Finished:
         """Run a command to its end.
+
+        Args:
+            command: The command.
+            stdout: An open file for its stdout, where the command names none.
 
         Raises:
             OSError: When the file for its stdout cannot be written.
@@ -100,7 +104,7 @@ class Processes:
         """
         started = time.monotonic()
         deadline = None if command.timeout_seconds is None else started + command.timeout_seconds
-        with contextlib.nullcontext() if command.stdout is None else command.stdout.open("wb") as output:
+        with contextlib.nullcontext(stdout) if command.stdout is None else command.stdout.open("wb") as output:
             process = self._start(command.words, command.folder, output)
         transcript = Transcript(command.patterns)
         try:
