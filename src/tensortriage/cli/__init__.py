@@ -184,7 +184,7 @@ def memory_limit_of(words: Sequence[str]) -> int | None:
     for place, word in enumerate(words):
         option, _, value = word.partition("=")
         if option == "--memory-limit":
-            from tensortriage.cli.options import parse_bytes
+            from tensortriage.values.text import parse_bytes
 
             with contextlib.suppress(TriageError, IndexError):
                 return parse_bytes(value or words[place + 1])

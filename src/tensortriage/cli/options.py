@@ -382,21 +382,3 @@ data_options = together(
     made_up_options("Inputs"),
 )  # fmt: skip
 """What says where feeds come from."""
-
-
-def parse_bytes(text: str) -> int | None:
-    """Return a byte count: ``512``, ``1.5G``, ``300M``, ``1e9``; None for an empty text.
-
-    Raises:
-        UsageError: For anything else.
-    """
-    if not text:
-        return None
-    match = re.fullmatch(r"([\d.]+(?:[eE][+-]?\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
-    try:
-        number = float(match[1]) if match else -1.0
-    except ValueError:
-        number = -1.0
-    if match is None or number <= 0:
-        raise UsageError(f"'{text}' is not a size in bytes", slug="size-malformed", cure="write e.g. 512M or 8G")
-    return int(number * {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}[match[2].upper()])

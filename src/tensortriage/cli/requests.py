@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from tensortriage.cli import guard
 from tensortriage.cli.option_values import DataValues, ToleranceValues
-from tensortriage.cli.options import parse_bytes
 from tensortriage.cluster.cluster_spec import ClusterSpec
 from tensortriage.compare.judgement.tolerance import PolygraphyTolerance
 from tensortriage.engines.base import Limits
@@ -14,6 +13,7 @@ from tensortriage.inputs.syntax import parse_named, parse_number, parse_ranges, 
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.runs.scripts import METRIC, Arrays, ScriptFunction
 from tensortriage.search.statistics.stop_rule import Until
+from tensortriage.values.text import parse_bytes
 
 LOW_MEMORY_BATCH_BYTES = 64 << 20
 """Captured tensors held at once with ``--low-memory``."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import click
 
 from tensortriage.cli.option_values import TensorrtValues
-from tensortriage.cli.options import READ, WRITTEN_FILE, Written, option, parse_bytes, together
+from tensortriage.cli.options import READ, WRITTEN_FILE, Written, option, together
 from tensortriage.errors import UsageError
+from tensortriage.values.text import parse_bytes
 
 LISTS = (
     "--trt-min-shapes", "--trt-opt-shapes", "--trt-max-shapes", "--trt-outputs", "--trt-exclude-outputs",

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensortriage.errors import UsageError
 from tensortriage.values import text
+from tensortriage.values.text import parse_bytes
 
 
 @given(st.text(), st.integers(0, 40))
@@ -62,3 +64,18 @@ def test_ratios_levels_counts_and_shapes() -> None:
 )
 def test_a_list_in_a_sentence(words, expected):
     assert text.enumeration(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [("", None), ("512", 512), ("1.5G", 3 << 29), ("300 MiB", 300 << 20), ("1e9", 10**9), ("2kB", 2048)],
+)
+def test_sizes_are_read_in_powers_of_1024(size, expected):
+    assert parse_bytes(size) == expected
+
+
+@pytest.mark.parametrize("size", ["0", "-1G", "many", "1.2.3M", "5X"])
+def test_what_is_no_size_is_refused(size):
+    with pytest.raises(UsageError) as found:
+        parse_bytes(size)
+    assert found.value.slug == "size-malformed"

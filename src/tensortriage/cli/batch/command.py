@@ -10,7 +10,7 @@ import click
 from tensortriage.cli.cluster.option import cluster_option
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import BatchValues
-from tensortriage.cli.options import READ, WRITTEN_CASE, WRITTEN_FILE, GuideCommand, common, option, parse_bytes
+from tensortriage.cli.options import READ, WRITTEN_CASE, WRITTEN_FILE, GuideCommand, common, option
 
 EPILOG = """\b
 Examples:
@@ -51,7 +51,7 @@ def batch(file: Path, as_json: bool, **given: Unpack[BatchValues]) -> None:
     from tensortriage.report.terminal.batch_text import cell_line, closing_lines
     from tensortriage.values.printable import printable
     from tensortriage.values.serial import to_json
-    from tensortriage.values.text import duration
+    from tensortriage.values.text import duration, parse_bytes
     from tensortriage.workflows.batch.batch import BatchProgress, BatchRequest, run_batch
 
     parse_bytes(given["memory_limit"])

@@ -15,11 +15,11 @@ from tensortriage.cli.options import (
     model_type_option,
     option,
     own_inference,
-    parse_bytes,
     together,
 )
 from tensortriage.cli.surgeon.edit_values import FileValues
 from tensortriage.errors import UsageError
+from tensortriage.values.text import parse_bytes
 
 if TYPE_CHECKING:
     from tensortriage.model.model import ExternalData, ExternalLayout

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from tensortriage.cli.compatible import KEY as COMPATIBLE
-from tensortriage.cli.options import READ, GuideCommand, common, option, parse_bytes, shapes_option, together
+from tensortriage.cli.options import READ, GuideCommand, common, option, shapes_option, together
 from tensortriage.cli.surgeon.edit_values import FoldValues, SanitizeValues
 from tensortriage.cli.surgeon.options import (
     FEED_LISTS,
@@ -21,6 +21,7 @@ from tensortriage.cli.surgeon.options import (
     verify_of,
 )
 from tensortriage.errors import UsageError
+from tensortriage.values.text import parse_bytes
 
 if TYPE_CHECKING:
     from tensortriage.model.transforms.constant_folding import FoldOptions
