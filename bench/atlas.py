@@ -6,9 +6,11 @@
 
 Every case runs on the reference (`onnxruntime:optimization=none`) and on the target; what is beyond ten times the fp32
 floor is a divergence. ONNX ships expected data with its tests: a divergence counts as *wrong* only where the reference
-is with these data and the target is not, and for narrow formats only beyond rounding. Divergences are diagnosed, each
-within a budget. One line of JSON per case is appended to the file, and cases that it has are not run again. With
---verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz beside it.
+is with these data and the target is not, and for narrow formats only beyond rounding; where nothing is shipped, as with
+networks, float64 stands for it. Divergences are diagnosed, each within a budget; where that ends without a culprit, a
+network is *undecided*. One line of JSON per case is appended to the file, and cases that it has are not run again. With
+--verify every kept repro runs once more, and must fail again. --networks takes NAME.onnx with NAME.npz beside it, as
+`atlas_networks.py` writes them, and asks every target about one before the next.
 """
 
 import argparse
@@ -38,6 +40,8 @@ NEARER = 10.0
 """The reference is with ONNX's expected data where the target is so many times farther from them. So many times the
 error of rounding every result to its format is no rounding, either: Attention as one op has a dozen inside."""
 BENIGN = ("match", "rounding", "input-sensitive")
+UNSURE = ("inconclusive", "comparison-unsound")
+"""Verdicts that name no culprit: without expected data, nothing but a culprit says that an engine is wrong."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,15 +81,13 @@ def main() -> None:
     random.Random(arguments.seed).shuffle(chosen)
     chosen = [case for case in chosen[:: arguments.share] if re.search(arguments.match, case.name)]
     with arguments.out.open("a") as out, tempfile.TemporaryDirectory() as name:
-        for label, spec in targets.items():
-            todo = backend(chosen, Path(name)) if not arguments.networks else networks(arguments.networks)
-            for case, path, feed, shipped in todo:
-                if (label, case) in known:
-                    continue
-                row = judged(label, spec, case, path, feed, shipped, arguments.budget, Path(name))
-                if row is not None:
-                    out.write(json.dumps(dataclasses.asdict(row)) + "\n")
-                    out.flush()
+        for case in networks(arguments.networks) if arguments.networks else backend(chosen, Path(name)):
+            asked = {label: spec for label, spec in targets.items() if (label, case.name) not in known}
+            truth = truth_of(case) if asked else None
+            for label, spec in asked.items() if truth else ():
+                row = judged(label, spec, case, truth, arguments.budget, Path(name))
+                out.write(json.dumps(dataclasses.asdict(row)) + "\n")
+                out.flush()
 
 
 def rows_of(path: Path) -> list[dict]:
@@ -93,7 +95,27 @@ def rows_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-Case = tuple[str, Path, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A model with its inputs and, where ONNX ships them, the outputs that are expected."""
+
+    name: str
+    path: Path
+    feed: Arrays
+    shipped: Arrays
+
+
+@dataclasses.dataclass(frozen=True)
+class Truth:
+    """What a case is judged by: the reference's outputs, and those in float64 where they can be had."""
+
+    model: Model
+    right: Arrays
+    exact: Arrays
+
+    def expected(self, case: Case) -> Arrays:
+        """Return what says who is off: what ONNX ships, else float64."""
+        return case.shipped or self.exact
 
 
 def backend(chosen: list, folder: Path) -> Iterator[Case]:
@@ -110,7 +132,7 @@ def backend(chosen: list, folder: Path) -> Iterator[Case]:
         except TriageError:
             continue  # nothing of ours reads it
         names = [value.name for value in case.model.graph.output]
-        yield case.name, path, feed, dict(zip(names, map(np.asarray, expected), strict=False))
+        yield Case(case.name, path, feed, dict(zip(names, map(np.asarray, expected), strict=False)))
 
 
 def frozen(path: Path, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
@@ -134,41 +156,47 @@ def networks(folder: Path) -> Iterator[Case]:
     """Yield the networks of a folder, for which nobody ships expected data."""
     for path in sorted(folder.glob("*.onnx")):
         with np.load(path.with_suffix(".npz")) as data:
-            yield f"network {path.stem}", path, dict(data), {}
+            yield Case(f"network {path.stem.lstrip('0123456789_')}", path, dict(data), {})
 
 
-def judged(
-    label: str, spec: str, case: str, path: Path, feed: Arrays, shipped: Arrays, budget: float, folder: Path
-) -> Row | None:
-    """Return what an engine makes of a case; None where the reference itself has nothing to say."""
+def truth_of(case: Case) -> Truth | None:
+    """Return what a case is judged by; None where the reference itself has nothing to say."""
     try:
-        model = Model.load(path)
-        right, again = (answer(REFERENCE, model, feed) for _ in range(2))
+        model = Model.load(case.path)
+        right, again = (answer(REFERENCE, model, case.feed) for _ in range(2))
     except TriageError:
         return None
     if any(off(right[name], again[name]) for name in right):
         return None  # random on purpose
-    ops = tuple(dict.fromkeys(node.op_type for node in model.graph.nodes))
     try:
-        found = answer(EngineSpec.parse(spec), model, feed)
+        return Truth(model, right, answer(FLOAT64, model, case.feed))
+    except (TriageError, KeyError):
+        return Truth(model, right, {})
+
+
+def judged(label: str, spec: str, case: Case, truth: Truth, budget: float, folder: Path) -> Row:
+    """Return what an engine makes of a case."""
+    ops = tuple(dict.fromkeys(node.op_type for node in truth.model.graph.nodes))
+    try:
+        found = answer(EngineSpec.parse(spec), truth.model, case.feed)
     except EngineError as error:
         kinds = {EngineCrashed: "crashed", EngineHung: "hung"}
-        return Row(label, case, ops, kinds.get(type(error), "refused"), error.message)
+        return Row(label, case.name, ops, kinds.get(type(error), "refused"), error.message)
     except TriageError as error:
-        return Row(label, case, ops, "refused", error.message)
-    try:
-        exact = answer(FLOAT64, model, feed)
-    except (TriageError, KeyError):
-        exact = {}
+        return Row(label, case.name, ops, "refused", error.message)
+    right, exact, expected = truth.right, truth.exact, truth.expected(case)
     worst = max(right, key=lambda name: over(right, found, exact, name))
     error = off(right[worst], found.get(worst))
     if not beyond_fp32(over(right, found, exact, worst)):
-        return Row(label, case, ops, "agrees", error=error)
-    theirs, ours = off(shipped.get(worst), found.get(worst)), off(shipped.get(worst), right[worst])
-    verdict, summary = diagnosed(path, feed, spec, budget, folder)
-    decided = (not shipped or theirs > NEARER * ours) and error > NEARER * rounding(spec, model, feed, right, worst)
+        return Row(label, case.name, ops, "agrees", error=error)
+    theirs, ours = off(expected.get(worst), found.get(worst)), off(expected.get(worst), right[worst])
+    verdict, summary = diagnosed(case.path, case.feed, spec, budget, folder)
+    decided = (not expected or theirs > NEARER * ours) and error > NEARER * rounding(
+        spec, truth.model, case.feed, right, worst
+    )
+    decided = decided and (bool(case.shipped) or verdict not in UNSURE)
     outcome = "approximated" if verdict in BENIGN else "wrong" if decided else "undecided"
-    return Row(label, case, ops, outcome, f"output '{worst}'", error, theirs, verdict, summary)
+    return Row(label, case.name, ops, outcome, f"output '{worst}'", error, theirs, verdict, summary)
 
 
 def rounding(spec: str, model: Model, feed: Arrays, right: Arrays, name: str) -> float:

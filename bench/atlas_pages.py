@@ -71,13 +71,13 @@ def write_repros(kept: dict[str, Rows], folder: Path) -> None:
     """Write model and inputs of every kept row."""
     wanted = {row["case"] for rows in kept.values() for row in rows}
     with tempfile.TemporaryDirectory() as name:
-        for case, path, feed, _ in backend([case for case in cases(1, "") if case.name in wanted], Path(name)):
+        for case in backend([case for case in cases(1, "") if case.name in wanted], Path(name)):
             for engine, rows in kept.items():
-                if any(row["case"] == case for row in rows):
-                    place = folder / engine / f"{case.removeprefix('test_')}.onnx"
+                if any(row["case"] == case.name for row in rows):
+                    place = folder / engine / f"{case.name.removeprefix('test_')}.onnx"
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    onnx.save(onnx.load(path), place)
-                    np.savez(place.with_suffix(".npz"), **feed)
+                    onnx.save(onnx.load(case.path), place)
+                    np.savez(place.with_suffix(".npz"), **case.feed)
 
 
 def page_of(engine: str, rows: Rows, repros: set[str], older: str, before: Rows) -> str:
