@@ -2,10 +2,10 @@
 
     python bench/atlas_networks.py DIR [NAME...]
 
-Sixteen exported networks (seven of `truth_networks` by the older exporter of PyTorch, seven of `pytorch_networks` by the
-newer one, and the two of examples/) and the light models of the onnx package with drawn weights. Names of files are in
-the order in which they are to be asked: small before large. Opset 17 or 18, which every converter here reads. Exporting
-needs PyTorch and transformers; what is in the folder is left as it is.
+Sixteen exported networks (seven of `truth_networks` by the older exporter of PyTorch, seven of `pytorch_networks` by
+the newer one, and the two of examples/) and the light models of the onnx package with drawn weights. Names of files are
+in the order in which they are to be asked: small before large. Opset 17 or 18, which every converter here reads.
+Exporting needs PyTorch and transformers; what is in the folder is left as it is.
 """
 
 import argparse

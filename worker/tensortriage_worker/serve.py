@@ -36,7 +36,7 @@ ADAPTERS = {
     "openvino": "tensortriage_worker.openvino_adapter",
     "rknn": "tensortriage_worker.rknn.adapter",
     "script": "tensortriage_worker.script_adapter",
-    "tvm": "tensortriage_worker.tvm_adapter",
+    "tvm": "tensortriage_worker.tvm.adapter",
     "torch": "tensortriage_worker.pytorch.adapter",
     "tensorrt": "tensortriage_worker.tensorrt.adapter",
 }
