@@ -8,7 +8,7 @@ sweeps over finite float32 or float64 numbers in the place of some sixteen; any 
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -73,7 +73,8 @@ def error_between(centre: np.ndarray, member: np.ndarray) -> MemberError:
     """
     if centre.dtype == member.dtype and centre.dtype in SAFE and centre.size:
         with np.errstate(all="ignore"):
-            found = _finite(np.ascontiguousarray(centre).reshape(-1), np.ascontiguousarray(member).reshape(-1))
+            order: Literal["C", "K"] = "K" if centre.strides == member.strides else "C"  # any order serves
+            found = _finite(centre.ravel(order), member.ravel(order))
         if found is not None:
             return found
     return MemberError.of(measure(centre, member))

@@ -67,9 +67,9 @@ class Accumulation:
         if x.dtype.kind != "f":
             return x
         if self.operand_blocks is not None:
-            x = self.operand_blocks.rounded(x, axis)
+            x = self.operand_blocks.rounded(x.astype(np.float64, copy=False), axis)
         if self.accumulator is None and self.operand_bits is None:
-            return x
+            return x.astype(np.float64, copy=False)
         narrow = _last_block_first(x, axis, self.block) if self._by_order else x.astype(np.float32)
         if self.operand_bits is not None:
             short = shortened(narrow, _FLOAT32_BITS - self.operand_bits, truncate=self.operand_truncate)
@@ -212,7 +212,7 @@ EXACT_SUMS = Accumulation()
 def _last_block_first(x: np.ndarray, axis: int, block: int) -> np.ndarray:
     """Return a float32 copy in which the blocks along an axis come from the last to the first."""
     source = np.moveaxis(x, axis, -1)
-    y = np.empty(x.shape, np.float32)
+    y = np.empty_like(x, np.float32)  # in the order in which x lies in memory
     target = np.moveaxis(y, axis, -1)
     rest = source.shape[-1] % block
     whole = source.shape[-1] - rest

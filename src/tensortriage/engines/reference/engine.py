@@ -141,10 +141,12 @@ class ReferenceSession:
             EngineOutOfMemory: When an allocation fails.
         """
         found = dict(self.stream(feed))
-        return {spec.name: found[spec.name] for spec in self.outputs}
+        return {spec.name: np.asarray(found[spec.name], order="C") for spec in self.outputs}
 
     def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Yield ``(output name, array)`` in execution order, so that no more than one output need be held at a time.
+
+        Arrays may be views in which axes are transposed, and are not to be written to.
 
         Raises:
             As `run`.
@@ -162,7 +164,7 @@ class ReferenceSession:
         with np.errstate(all="ignore"):
             finish = self._finish.get(name)
             value = value if finish is None else finish(value)
-            return value.astype(self._typed[name], copy=False) if name in self._typed else value
+            return value.astype(self._typed[name], copy=False) if name in self._typed else to_float64(value)
 
     def plan(self) -> Plan | None:
         """Return one region per node that outputs need, in execution order; computed in float64.
@@ -184,10 +186,10 @@ def _answered(spec: ValueSpec) -> ValueSpec:
 
 
 def _owned(value: Any, fed: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return a result as a contiguous array that shares no memory with the feed."""
+    """Return a result as an array that shares no memory with the feed."""
     if not isinstance(value, np.ndarray):
         raise NodeFailed("an output is a sequence or an absent optional, not a tensor")
-    if not value.flags.c_contiguous or any(np.may_share_memory(value, array) for array in fed.values()):
+    if any(np.may_share_memory(value, array) for array in fed.values()):
         return value.copy()
     return value
 
@@ -259,7 +261,11 @@ class _Builder:
 
 
 def _fetch(tensor: Any) -> Fetch:
-    return lambda: to_float64(_strings(tensor.numpy()))
+    def weight() -> np.ndarray:
+        array = _strings(tensor.numpy())
+        return array if array.dtype == np.float32 else to_float64(array)
+
+    return weight
 
 
 def _strings(array: np.ndarray) -> np.ndarray:

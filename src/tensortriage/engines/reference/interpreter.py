@@ -1,7 +1,9 @@
 """Runs a program of numpy kernels one step at a time, holding only what later steps still need.
 
 A program is what the engine ``reference`` makes of an ONNX graph: plain steps in execution order, weights that are
-fetched when first used, and a list of what each step uses last. Results are yielded as soon as they exist, so a model
+fetched when first used, and a list of what each step uses last. Every number that kernels compute with is float64; a
+float32 array is a weight as it is stored, or elements of one that were moved, and is converted where it is computed
+with: of a table of embeddings only what is picked. Results are yielded as soon as they exist, so a model
 with every value marked as output never has to be held whole.
 """
 
@@ -125,6 +127,14 @@ class NodeFailed(Exception):
     """A node could not be computed; the message names it."""
 
 
+READS_STORED = frozenset(
+    {
+        "Flatten", "Gather", "Gemm", "Identity", "MatMul", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
+        "Unsqueeze",
+    }
+)  # fmt: skip
+"""Operators whose kernels take weights in float32: they move elements of any type, or convert what they multiply."""
+
 _RESULT_ALONE = ELEMENTWISE - {"Div"}
 """Operators whose kernels are exact as on a CPU: what happens to their results is all of their error."""
 
@@ -138,6 +148,15 @@ class _Scope:
         self._outer = outer
 
     def __getitem__(self, name: str) -> Any:
+        """Return a value as kernels compute with it."""
+        value = self.stored(name)
+        if isinstance(value, np.ndarray) and value.dtype == np.float32:
+            value = value.astype(np.float64)
+            self._replace(name, value)
+        return value
+
+    def stored(self, name: str) -> Any:
+        """Return a value, weights as they are stored."""
         if name in self._values:
             return self._values[name]
         if name in self._weights:
@@ -145,7 +164,13 @@ class _Scope:
             return self._values[name]
         if self._outer is None:
             raise KeyError(name)
-        return self._outer[name]
+        return self._outer.stored(name)
+
+    def _replace(self, name: str, value: Any) -> None:
+        if name not in self._values and self._outer is not None:
+            self._outer._replace(name, value)
+        else:
+            self._values[name] = value
 
     def put(self, name: str, value: Any) -> None:
         self._values[name] = value
@@ -156,6 +181,8 @@ class _Scope:
 
 def run(program: Program, feed: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield ``(output name, value)`` in the order in which values come to exist; each output once.
+
+    What is moved of a weight in float32 without being computed with is float32, all other real numbers float64.
 
     Args:
         program: What to run.
@@ -180,18 +207,19 @@ def _run(program: Program, feed: Mapping[str, Any], outer: _Scope | None) -> Ite
         ready = [name for name in step.outputs if name in wanted]
         for name in ready:
             wanted.discard(name)
-            yield name, scope[name]
+            yield name, scope.stored(name)
         for name in step.releases:
             scope.release(name)
     for name in program.outputs:  # inputs, weights and captured values handed straight through
         if name in wanted:
             wanted.discard(name)
-            yield name, scope[name]
+            yield name, scope.stored(name)
 
 
 def _step(step: ProgramStep, scope: _Scope) -> Sequence[Any]:
     try:
-        inputs = tuple(scope[name] if name else None for name in step.inputs)
+        read = scope.stored if step.kernel is not None and step.op_type in READS_STORED else scope.__getitem__
+        inputs = tuple(read(name) if name else None for name in step.inputs)
         if step.kernel is None:
             return _control(step, inputs, scope)
         if step.operands:

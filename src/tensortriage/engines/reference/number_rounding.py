@@ -102,17 +102,17 @@ class Rounding:
     cut: bool = False
 
     def __call__(self, x: np.ndarray, exact: np.ndarray | None = None) -> np.ndarray:
-        """Return a float64 array rounded; any other array unchanged. ``exact`` is not looked at."""
-        return in_blocks(self.of_block, x) if x.dtype == np.float64 else x
+        """Return a float64 or float32 array rounded; any other array unchanged. ``exact`` is not looked at."""
+        return in_blocks(self.of_block, x) if x.dtype in (np.float64, np.float32) else x
 
     def of_block(self, x: np.ndarray) -> np.ndarray:
-        """Return a float64 array rounded, all of it at once."""
+        """Return a float64 or float32 array rounded, all of it at once."""
         y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for what follows
         for dtype in self.types:
             y = _cut_off(y) if self.cut and dtype is DType.FLOAT16 else rounded(y, dtype)
         if self.flush and self.types and self.types[-1] in FLUSHED:
             y = np.where(np.abs(y) < float(self.types[-1].finfo.smallest_normal), np.copysign(0, y), y)
-        return y.astype(np.float64, copy=False)
+        return y.astype(x.dtype, copy=False)
 
 
 def _cut_off(x: np.ndarray) -> np.ndarray:

@@ -94,6 +94,18 @@ def test_shapes_are_those_of_numpy(accumulator, left, right):
     assert np.all(found == 4)
 
 
+@pytest.mark.parametrize("options", [{}, {"operand_bits": 10}, {"accumulator": DType.FLOAT}])
+def test_operands_in_float32_are_taken_as_those_in_float64(options):
+    """Weights come as they are stored, and transposed ones in the order in which they lie in memory."""
+    sums, rng = Accumulation(**options), np.random.default_rng(3)
+    x, w = rng.standard_normal((5, 70)), rng.standard_normal((9, 70)).astype(np.float32).T
+    found = sums.matmul(x, w)
+    assert found.dtype == np.float64
+    assert np.allclose(
+        found, sums.matmul(x, np.ascontiguousarray(w, np.float64)), rtol=0, atol=1e-5 if options else 1e-13
+    )
+
+
 def test_products_without_terms_and_of_integers():
     assert Accumulation(DType.FLOAT16).matmul(np.ones((2, 0)), np.ones((0, 3))).tolist() == [[0] * 3] * 2
     whole = np.array([[3, 4]])

@@ -60,6 +60,39 @@ def test_a_weight_is_fetched_when_it_is_used_and_once():
     assert fetched == ["used"]
 
 
+def test_weights_in_float32_are_converted_where_they_are_computed_with():
+    """A table of which elements are picked stays as it is stored; whoever computes with it sees float64."""
+    seen = {}
+
+    def noted(kernel):
+        def call(call):
+            seen[call.op_type] = call[0].dtype
+            return kernel(call)
+
+        return call
+
+    made = program(
+        "x", "row moved y",
+        step("row", "w x", noted(lambda call: call[0][call[1]]), op_type="Gather"),
+        step("moved", "w", noted(lambda call: call[0].T), op_type="Transpose"),
+        step("y", "moved", noted(double), op_type="Mul"),
+        weights={"w": lambda: np.array([[1, 2], [3, 4]], np.float32)},
+    )  # fmt: skip
+    found = dict(run(made, {"x": np.array(1)}))
+    assert seen == {"Gather": np.float32, "Transpose": np.float32, "Mul": np.float64}
+    assert [found[name].dtype for name in ("row", "moved", "y")] == [np.float32, np.float32, np.float64]
+    assert found["y"].tolist() == [[2, 6], [4, 8]]
+
+
+def test_a_body_sees_weights_around_it_in_float64():
+    body = program("", "y", step("y", "w", double, op_type="Mul"))
+    made = program(
+        "x", "z", step("z", "x", None, op_type="If", bodies={"then_branch": body, "else_branch": body}),
+        weights={"w": lambda: np.array([1.5], np.float32)},
+    )  # fmt: skip
+    assert next(iter(dict(run(made, {"x": np.array(True)})).values())).dtype == np.float64
+
+
 def test_operands_and_results_are_changed_where_that_is_asked_for():
     made = program("a b", "y", step("y", "a b", add, operands=(lambda x: 10 * x, None), results=(lambda y: y + 1,)))
     assert results(made, a=1, b=2) == {"y": 13}

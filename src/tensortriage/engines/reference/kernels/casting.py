@@ -15,7 +15,7 @@ def to_float64(array: np.ndarray) -> np.ndarray:
         return array
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
-    return array.astype(np.float64) if DType.from_numpy(array.dtype) in WIDE else array
+    return array.astype(np.float64, copy=False) if DType.from_numpy(array.dtype) in WIDE else array
 
 
 def convert(array: np.ndarray, to: DType, *, saturate: bool = True, scale_rounding: str = "up") -> np.ndarray:

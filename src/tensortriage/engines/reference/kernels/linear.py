@@ -3,6 +3,7 @@
 import numpy as np
 
 from tensortriage.engines.reference.kernels.call import Call, Output, kernel
+from tensortriage.engines.reference.kernels.casting import to_float64
 
 
 @kernel("MatMul")
@@ -20,7 +21,7 @@ def _gemm(call: Call) -> Output:
     if call.get("alpha", 1.0) != 1.0:
         product = (product * call.get("alpha")).astype(product.dtype)
     if call[2] is not None:
-        product = product + (call[2] * call.get("beta", 1.0)).astype(product.dtype)
+        product = product + (to_float64(call[2]) * call.get("beta", 1.0)).astype(product.dtype)
     return product
 
 
