@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import one_line
 from tensortriage_worker.exchange import Item
 
 
@@ -34,7 +35,7 @@ class SessionByPlace:
         try:
             found = self.call(arrays)
         except (RuntimeError, ValueError, TypeError) as error:
-            raise AdapterError(AdapterFailure.RUN, " ".join(str(error).split())) from error
+            raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
         if len(found) != len(self.outputs or ()):
             message = "{} results came, for {} outputs of the model".format(len(found), len(self.outputs or ()))
             raise AdapterError(AdapterFailure.RUN, message)

@@ -10,7 +10,6 @@ model; a name that begins with a slash has ``wa`` in front of it there.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import convert, imported, missing, one_line, telling
 from tensortriage_worker.exchange import Item
 
 FILES = {"fp32": "float32", "fp16": "float16", "int8": "dynamic_range_quant"}
@@ -34,7 +34,7 @@ _CHANNELS_LAST = frozenset({
 })  # fmt: skip
 _LAYOUTS = frozenset({"TRANSPOSE", "RESHAPE", "FULLY_CONNECTED", "BATCH_MATMUL", "GATHER", "CONCATENATION", "PACK"})
 """Operators behind which channels are where the converter put them on purpose."""
-_INSTALL = "triage engines install litert"
+_LIBRARY = ("litert", "LiteRT", "ai_edge_litert.interpreter")
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -43,7 +43,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     Raises:
         AdapterError: When the runtime is not installed, or the converter is not and no converted file is given.
     """
-    _interpreter()
+    imported(*_LIBRARY)
     import importlib.metadata as metadata
 
     found = {}
@@ -52,15 +52,13 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
             found[key] = metadata.version(package)
         except metadata.PackageNotFoundError:
             if key == "converter" and not options.get("file"):
-                raise AdapterError(
-                    AdapterFailure.MISSING, "onnx2tf is not installed there", "converter-missing", _INSTALL
-                ) from None
+                raise missing("litert", "onnx2tf is not installed there") from None
     return found
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "ConvertedSession":
     """Convert an ONNX file, unless option ``file`` names a converted one, and load it."""
-    module = _interpreter()
+    (module,) = imported(*_LIBRARY)
     declared = json.loads(options["declared"])
     with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
         started = time.perf_counter()
@@ -186,7 +184,7 @@ class ConvertedSession:
                 self._interpreter.set_tensor(row["index"], array.astype(row["dtype"]))
             self._interpreter.invoke()
         except (RuntimeError, ValueError) as error:
-            raise AdapterError(AdapterFailure.RUN, " ".join(str(error).split())) from error
+            raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
 
     def _operators(self) -> List[Dict[str, Any]]:
         tell = getattr(self._interpreter, "_get_ops_details", None)  # there is no public way
@@ -197,17 +195,8 @@ def _converted(model: Path, folder: Path, precision: str, inputs: List[Dict[str,
     names = [spec["name"] for spec in inputs]
     command = [sys.executable, "-m", "onnx2tf", "-i", str(model), "-o", str(folder), "-n"]
     command += _SWITCHES.get(precision, []) + (["-kat", *names] if names else [])
-    done = subprocess.run(
-        command,
-        cwd=str(folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
     made = folder / "{}_{}.tflite".format(model.stem, FILES[precision])
-    if done.returncode or not made.is_file():
-        raise AdapterError(AdapterFailure.BUILD, "the converter onnx2tf failed: " + _last_words(done.stdout))
+    convert("the converter onnx2tf", command, folder, [made], _said)
     report = folder / (model.stem + _REPORT)
     return made.read_bytes(), json.loads(report.read_text()) if report.is_file() else {}
 
@@ -251,12 +240,9 @@ def _of_file(report: Dict[str, Any], interpreter: Any, converted: Any) -> Dict[s
     return {"records": kept}
 
 
-def _last_words(output: bytes) -> str:
-    """Return the last lines of what a converter said that are no progress bars."""
-    text = output.decode("utf-8", "replace").replace("\r", "\n")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and "it/s]" not in line]
-    errors = [line for line in lines if "error" in line.lower()]
-    return " | ".join((errors or lines)[-3:]) or "it said nothing"
+def _said(lines: List[str]) -> List[str]:
+    """Return the last lines that are no progress bars."""
+    return telling([line for line in lines if "it/s]" not in line])[-3:]
 
 
 def _loaded(module: Any, content: bytes, options: Mapping[str, str]) -> Any:
@@ -273,7 +259,7 @@ def _loaded(module: Any, content: bytes, options: Mapping[str, str]) -> Any:
             )
             interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
-            message = "the runtime refuses the converted file: " + " ".join(str(error).split())
+            message = "the runtime refuses the converted file: " + one_line(error)
             raise AdapterError(AdapterFailure.BUILD, message) from error
     return interpreter
 
@@ -308,12 +294,3 @@ def _may_hold(row: Mapping[str, Any], declared: Optional[List[Any]]) -> bool:
     if not known or any(size < 0 for size in signature):
         return True
     return int(np.prod(declared or [1], dtype=np.int64)) == int(np.prod(row["shape"], dtype=np.int64))
-
-
-def _interpreter() -> Any:
-    try:
-        from ai_edge_litert import interpreter
-    except ImportError as error:
-        message = "LiteRT cannot be imported: {}".format(" ".join(str(error).split()))
-        raise AdapterError(AdapterFailure.MISSING, message, "litert-missing", _INSTALL) from error
-    return interpreter

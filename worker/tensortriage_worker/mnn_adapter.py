@@ -8,7 +8,6 @@ the function behind it is called instead, in a process of its own: it may end th
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,25 +17,26 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import convert, imported, one_line
 from tensortriage_worker.exchange import Item
 
 _CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
 _SWITCHES = {"fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
 _RUNTIME = {"fp32": "high", "fp16": "low", "int8": "high"}
-_INSTALL = "triage engines install mnn"
 _SAID_LINES = 6
+_LIBRARY = ("mnn", "MNN", "MNN", "MNN.expr", "MNN.nn")
 _WHOLE = frozenset({"int64", "uint64", "uint32", "int16", "uint16", "int8", "uint8", "bool"})
 _REAL = frozenset({"float64", "float16"})
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the version of MNN, which has runtime and converter."""
-    return {"version": _library()[0].version()}
+    return {"version": imported(*_LIBRARY)[0].version()}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "MnnSession":
     """Convert an ONNX file, unless options ``file`` or ``converted`` name a converted one, and load it."""
-    libraries = _library()
+    libraries = imported(*_LIBRARY)
     declared = json.loads(options["declared"])
     given = options.get("converted") or options.get("file")
     started = time.perf_counter()
@@ -52,9 +52,9 @@ class MnnSession:
     """A loaded file; see `AdapterSession`."""
 
     def __init__(
-        self, libraries: Tuple[Any, Any, Any], content: bytes, declared: Mapping[str, Any], options: Mapping[str, str]
+        self, libraries: Tuple[Any, ...], content: bytes, declared: Mapping[str, Any], options: Mapping[str, str]
     ) -> None:
-        _, self._nn, self._expr = libraries
+        _, self._expr, self._nn = libraries
         self._folder = tempfile.TemporaryDirectory(prefix="triage-mnn-")
         self._path = str(Path(self._folder.name) / "model.mnn")
         Path(self._path).write_bytes(content)
@@ -142,7 +142,7 @@ class MnnSession:
         try:
             found = module.forward(constants)
         except Exception as error:
-            raise AdapterError(AdapterFailure.RUN, " ".join(str(error).split())) from error
+            raise AdapterError(AdapterFailure.RUN, one_line(error)) from error
         if not found:
             raise AdapterError(AdapterFailure.RUN, "MNN gave no result")
         for variable in found if isinstance(found, (list, tuple)) else [found]:
@@ -171,25 +171,13 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         made = Path(folder) / "model.mnn"
         words = ["-f", "ONNX", "--modelFile", str(model), "--MNNModel", str(made), "--bizCode", "triage"]
         words += ["--optimizeLevel", options["optimize"], "--useGeluApproximation", options["gelu"]]
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _CONVERT, *words, *_SWITCHES.get(options["precision"], [])],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        if not made.is_file() or done.returncode:
-            ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
-            message = "the converter mnnconvert failed: {}{}".format(ending, _last_words(done.stdout))
-            raise AdapterError(AdapterFailure.BUILD, message)
+        command = [sys.executable, "-I", "-c", _CONVERT, *words, *_SWITCHES.get(options["precision"], [])]
+        convert("the converter mnnconvert", command, Path(folder), [made], _said)
         return made.read_bytes()
 
 
-def _last_words(output: bytes) -> str:
-    lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("The device supports")]
-    return " | ".join(lines[-_SAID_LINES:]) or "it said nothing"
+def _said(lines: List[str]) -> List[str]:
+    return [line for line in lines if not line.startswith("The device supports")][-_SAID_LINES:]
 
 
 def _narrowed(name: str, array: np.ndarray) -> np.ndarray:
@@ -198,14 +186,3 @@ def _narrowed(name: str, array: np.ndarray) -> np.ndarray:
         message = "input '{}' has values beyond int32, and MNN knows no wider whole numbers".format(name)
         raise AdapterError(AdapterFailure.RUN, message)
     return array.astype(np.int32)
-
-
-def _library() -> Tuple[Any, Any, Any]:
-    try:
-        import MNN
-        import MNN.expr as expr
-        import MNN.nn as nn
-    except ImportError as error:
-        message = "MNN cannot be imported: {}".format(" ".join(str(error).split()))
-        raise AdapterError(AdapterFailure.MISSING, message, "mnn-missing", _INSTALL) from error
-    return MNN, nn, expr

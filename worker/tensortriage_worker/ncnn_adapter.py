@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,9 +18,10 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import convert, imported, missing, telling
 from tensortriage_worker.exchange import Item
 
-_INSTALL = "triage engines install ncnn"
+_LIBRARY = ("ncnn", "ncnn", "ncnn")
 _INPUT = re.compile(r'ex\.input\("(\w+)", ncnn\.Mat\(\w+(?:\.squeeze\((\d+)\))?\.numpy\(\)(?:, batch_index=(\d+))?\)')
 _OUTPUT = re.compile(r"from_numpy\((\w+)\.numpy\((?:batch_index=(\d+))?\)\)(?:\.unsqueeze\((\d+)\))?")
 _TYPES = {
@@ -40,7 +40,7 @@ _NO_BATCH = 233
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the version of the runtime, and see that the converter is there."""
     _converter()
-    return {"version": _runtime().__version__}
+    return {"version": imported(*_LIBRARY)[0].__version__}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "LoadedNetwork":
@@ -48,7 +48,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "LoadedNetwork":
 
     With options ``file`` and ``weights``, a .param and a .bin, these run; the conversion tells what goes in and out.
     """
-    runtime = _runtime()
+    (runtime,) = imported(*_LIBRARY)
     declared = json.loads(options["declared"])
     started = time.perf_counter()
     packed = Path(options["converted"]).read_bytes() if options.get("converted") else _converted(model, options)
@@ -197,16 +197,8 @@ def _converted(model: Path, options: Mapping[str, str]) -> bytes:
         words += ["inputshape={}".format(",".join(shapes))] if shapes else []
         beside = Path(folder) / "m.onnx"  # files that have no option of their own are written beside the model
         beside.write_bytes(model.read_bytes())
-        done = subprocess.run(
-            [str(_converter()), str(beside), *words],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        if done.returncode or not all(files[name].is_file() for name in ("ncnnparam", "ncnnbin", "ncnnpy")):
-            raise AdapterError(AdapterFailure.BUILD, "the converter pnnx failed: " + _last_words(done))
+        made = [files[name] for name in ("ncnnparam", "ncnnbin", "ncnnpy")]
+        convert("the converter pnnx", [str(_converter()), str(beside), *words], Path(folder), made, _said)
         script = files["ncnnpy"].read_text(encoding="utf-8")
         param = files["ncnnparam"].read_text(encoding="utf-8")
         told = {"param": param, "inputs": _places(_INPUT, script, (2, 3)), "outputs": _places(_OUTPUT, script, (3, 2))}
@@ -223,12 +215,8 @@ def _places(pattern: "re.Pattern[str]", script: str, groups: Tuple[int, int]) ->
     return found
 
 
-def _last_words(done: "subprocess.CompletedProcess[bytes]") -> str:
-    text = re.sub(r"\x1b\[[\d;]*m", "", done.stdout.decode("utf-8", "replace"))
-    lines = [line.strip() for line in text.splitlines() if line.strip() and "Unknown CPU" not in line]
-    telling = [line for line in lines if any(word in line.lower() for word in _ERRORS)]
-    ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
-    return ending + (" | ".join((telling or lines)[-_SAID_LINES:]) or "it said nothing")
+def _said(lines: List[str]) -> List[str]:
+    return telling([line for line in lines if "Unknown CPU" not in line], _ERRORS)[-_SAID_LINES:]
 
 
 def _converter() -> Path:
@@ -236,13 +224,4 @@ def _converter() -> Path:
     for path in found:
         if path.is_file():
             return path
-    raise AdapterError(AdapterFailure.MISSING, "pnnx is not installed there", "converter-missing", _INSTALL)
-
-
-def _runtime() -> Any:
-    try:
-        import ncnn
-    except ImportError as error:
-        message = "ncnn cannot be imported: {}".format(" ".join(str(error).split()))
-        raise AdapterError(AdapterFailure.MISSING, message, "ncnn-missing", _INSTALL) from error
-    return ncnn
+    raise missing("ncnn", "pnnx is not installed there")

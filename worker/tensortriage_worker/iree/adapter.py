@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,10 +18,11 @@ import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.by_place import SessionByPlace, check_types
+from tensortriage_worker.converters import convert, imported, missing, telling
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.iree.imported_text import ImportedModel
 
-_INSTALL = "triage engines install iree"
+_LIBRARY = ("iree", "IREE", "iree.runtime")
 _BACKEND = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 _SAID_LINES = 3
 _PLACE = re.compile(r"^\S*?\.mlir:\d+:\d+: ")
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"^\S*?\.mlir:\d+:\d+: ")
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the versions of runtime and compiler."""
-    _runtime()
+    imported(*_LIBRARY)
     import importlib.metadata as metadata
 
     for program in ("iree-import-onnx", "iree-compile"):
@@ -43,7 +43,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "IreeSession":
 
     With option ``file``, what the importer wrote, that is compiled instead.
     """
-    runtime = _runtime()
+    (runtime,) = imported(*_LIBRARY)
     declared = json.loads(options["declared"])
     check_types(declared, "IREE")
     started = time.perf_counter()
@@ -155,34 +155,15 @@ def _compiled_file(source: Path, options: Mapping[str, str], folder: str) -> byt
 
 
 def _called(command: List[str], folder: str, made: Path) -> None:
-    done = subprocess.run(
-        [str(_program(command[0])), *command[1:]],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode or not made.is_file():
-        text = done.stdout.decode("utf-8", "replace")
-        lines = [_PLACE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
-        telling = [line for line in lines if "error" in line.lower()] or lines
-        ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
-        said = " | ".join(telling[:_SAID_LINES]) or "it said nothing"
-        raise AdapterError(AdapterFailure.BUILD, "{} failed: {}{}".format(command[0], ending, said))
+    convert(command[0], [str(_program(command[0])), *command[1:]], Path(folder), [made], _said)
+
+
+def _said(lines: List[str]) -> List[str]:
+    return telling([_PLACE.sub("", line) for line in lines])[:_SAID_LINES]
 
 
 def _program(name: str) -> Path:
     path = Path(sys.executable).with_name(name)
     if not path.is_file():
-        raise AdapterError(AdapterFailure.MISSING, "{} is not installed there".format(name), "iree-missing", _INSTALL)
+        raise missing("iree", "{} is not installed there".format(name), "iree-missing")
     return path
-
-
-def _runtime() -> Any:
-    try:
-        import iree.runtime as runtime
-    except ImportError as error:
-        message = "IREE cannot be imported: {}".format(" ".join(str(error).split()))
-        raise AdapterError(AdapterFailure.MISSING, message, "iree-missing", _INSTALL) from error
-    return runtime

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.converters import imported
 
-_INSTALL = "triage engines install rknn"
 _SAID_LINES = 3
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
@@ -31,13 +31,8 @@ def toolkit() -> Any:
     Raises:
         AdapterError: When the package is not installed here.
     """
-    try:
-        with _names_of_torch():
-            from rknn.api import RKNN
-    except ImportError as error:
-        message = "rknn-toolkit2 cannot be imported: {}".format(" ".join(str(error).split()))
-        raise AdapterError(AdapterFailure.MISSING, message, "rknn-missing", _INSTALL) from error
-    return RKNN
+    with _names_of_torch():
+        return imported("rknn", "rknn-toolkit2", "rknn.api")[0].RKNN
 
 
 @contextlib.contextmanager

@@ -17,15 +17,16 @@ import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.by_place import SessionByPlace, check_types
+from tensortriage_worker.converters import imported
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.tvm.saved_module import SavedModule
 
-_INSTALL = "triage engines install tvm"
+_LIBRARY = ("tvm", "TVM", "tvm", "tvm.relax")
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the version of TVM."""
-    return {"version": _library().__version__}
+    return {"version": imported(*_LIBRARY)[0].__version__}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "TvmSession":
@@ -34,7 +35,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "TvmSession":
     Raises:
         AdapterError: When TVM is not installed, does not import or compile the model, or the file is another model's.
     """
-    tvm = _library()
+    tvm = imported(*_LIBRARY)[0]
     declared = json.loads(options["declared"])
     check_types(declared, "TVM")
     started = time.perf_counter()
@@ -186,13 +187,3 @@ def _refusal(error: Exception) -> AdapterError:
 def _array(result: Any) -> np.ndarray:
     """Return a result as an array; what TVM takes for a shape is a tuple of its own."""
     return np.array(result.numpy() if hasattr(result, "numpy") else [int(size) for size in result])
-
-
-def _library() -> Any:
-    try:
-        import tvm
-        import tvm.relax
-    except ImportError as error:
-        message = "TVM cannot be imported: {}".format(" ".join(str(error).split()))
-        raise AdapterError(AdapterFailure.MISSING, message, "tvm-missing", _INSTALL) from error
-    return tvm

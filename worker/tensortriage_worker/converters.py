@@ -1,0 +1,79 @@
+"""What adapters need of the environment they run in: packages to import, and programs that convert models."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Callable, Iterable, List, Tuple
+
+from tensortriage_worker.adapter import AdapterError, AdapterFailure
+
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+
+
+def one_line(error: BaseException) -> str:
+    """Return the words of an error on one line."""
+    return " ".join(str(error).split())
+
+
+def imported(engine: str, title: str, *names: str) -> Tuple[Any, ...]:
+    """Import modules.
+
+    Args:
+        engine: The engine's word in specs, which an environment can be made for.
+        title: What messages call the package.
+        names: Whole names of the modules.
+
+    Raises:
+        AdapterError: When one cannot be imported (``ENGINE-missing``).
+    """
+    try:
+        return tuple(importlib.import_module(name) for name in names)
+    except ImportError as error:
+        message = "{} cannot be imported: {}".format(title, one_line(error))
+        raise missing(engine, message, engine + "-missing") from error
+
+
+def missing(engine: str, message: str, slug: str = "converter-missing") -> AdapterError:
+    """Return the error for a package or program that an environment of the engine would have."""
+    return AdapterError(AdapterFailure.MISSING, message, slug, "triage engines install " + engine)
+
+
+def convert(
+    title: str, command: List[str], folder: Path, made: Iterable[Path], said: Callable[[List[str]], List[str]]
+) -> None:
+    """Run a program that converts a model.
+
+    Args:
+        title: What messages call it.
+        command: Program and arguments.
+        folder: Where it runs.
+        made: Files that are there afterwards, or it has failed.
+        said: Of the lines that it printed, stripped and without empty ones, those that tell why it failed.
+
+    Raises:
+        AdapterError: When it fails, with what it said and the signal that ended it.
+    """
+    done = subprocess.run(
+        command,
+        cwd=str(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if not done.returncode and all(path.is_file() for path in made):
+        return
+    text = _COLOURS.sub("", done.stdout.decode("utf-8", "replace")).replace("\r", "\n")
+    lines = said([line.strip() for line in text.splitlines() if line.strip()])
+    ending = "" if done.returncode >= 0 else "signal {}: ".format(-done.returncode)
+    words = " | ".join(lines) or "it said nothing"
+    raise AdapterError(AdapterFailure.BUILD, "{} failed: {}{}".format(title, ending, words))
+
+
+def telling(lines: List[str], words: Iterable[str] = ("error",)) -> List[str]:
+    """Return the lines that hold one of the words, in any case; all where none does."""
+    words = tuple(words)
+    return [line for line in lines if any(word in line.lower() for word in words)] or lines
