@@ -5,29 +5,24 @@ the file that runs, without marking them as outputs. Files have fixed shapes: on
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tensortriage.engines.base import Availability, Limits, Plan
+from tensortriage.engines.base import Plan
 from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.by_shape import Build, SessionByShape
-from tensortriage.engines.process.conversions import Conversions
-from tensortriage.engines.process.converted import by_values, declared, opened
-from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedEngine, IsolatedSession
-from tensortriage.errors import UsageError
+from tensortriage.engines.process.converted import ConvertedEngine, by_values, declared, opened
+from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedSession
 from tensortriage.values.dtype import Precision
 
 if TYPE_CHECKING:
     from tensortriage.model.ir.graph import Graph
     from tensortriage.model.model import Model
 
-TITLE = "LiteRT"
-PRECISIONS = (Precision.FP32, Precision.FP16, Precision.INT8)
 DELEGATES = {"xnnpack": "xnnpack", "none": "none"}
 PRESERVED = "preserved"
 """How inner values are seen: the interpreter keeps the memory of every tensor."""
@@ -36,10 +31,12 @@ _SLASHED = "wa"
 """What the converter puts in front of a name that begins with a slash."""
 
 
-class LiteRtEngine:
+class LiteRtEngine(ConvertedEngine):
     """The engine ``litert``."""
 
     name: ClassVar[str] = "litert"
+    title: ClassVar[str] = "LiteRT"
+    precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32, Precision.FP16, Precision.INT8)
     options: ClassVar[Mapping[str, str]] = {
         "precision": "fp32 (default); fp16 and int8 (weights) are the converter's files of these formats",
         "delegate": "xnnpack (default) or none: the built-in kernels",
@@ -49,43 +46,18 @@ class LiteRtEngine:
         "worker": WORKER_OPTION,
     }
 
-    def __init__(self, *, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
-        self._isolated = IsolatedEngine("litert", title=TITLE, limits=self.limits)
-        self._conversions = Conversions(self._isolated, ("precision", "declared"))
-
-    def availability(self) -> Availability:
-        """Say that it needs an environment of its own: the converter pins what this package needs newer."""
-        return Availability(
-            usable=False, reason="LiteRT runs in an environment of its own", cure="triage engines install litert"
-        )
-
-    def precision(self, options: Mapping[str, str]) -> str:
-        """Return the format that the options ask for; fp32 without.
-
-        Raises:
-            UsageError: For an unknown option or option value.
-        """
-        return read_options(options, self.options).precision("precision", PRECISIONS, Precision.FP32).value
-
-    def check(self, options: Mapping[str, str]) -> None:
-        """Ask the worker whether it has runtime and converter; see `ChecksOptions`."""
-        self._isolated.probe(_words(read_options(options, self.options)))
-
-    def tells_plan(self, options: Mapping[str, str]) -> bool:
-        """Say that sessions tell their plan at once: it is in the file."""
-        return True
-
-    def builds_vary(self, options: Mapping[str, str]) -> bool:
-        """Say that two builds are the same: converter and kernels choose nothing by timing."""
-        return False
+    def words(self, given: Options) -> dict[str, str]:
+        """Return the options of the runtime."""
+        words = {"delegate": given.choice("delegate", DELEGATES, DELEGATES["xnnpack"])}
+        if "observe" in given:
+            words["observe"] = given.choice("observe", {PRESERVED: PRESERVED}, PRESERVED)
+        return words
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
         """Return fp32 on the built-in kernels first, then the delegate, then the options as they are."""
         wide = {**options, "precision": Precision.FP32.value}
         rungs = [("precision=fp32,delegate=none", {**wide, "delegate": "none"}), ("precision=fp32", wide)]
-        given = read_options(options, self.options)
-        if given.precision("precision", PRECISIONS, Precision.FP32) is Precision.FP32:
+        if self.precision(options) == Precision.FP32.value:
             rungs.pop()
         return [*(rung for rung in rungs if rung[1] != dict(options)), ("as given", dict(options))]
 
@@ -93,26 +65,14 @@ class LiteRtEngine:
         """Return options with which the interpreter keeps every tensor."""
         return {**options, "observe": PRESERVED}
 
-    def compile(self, model: Path, options: Mapping[str, str]) -> "LiteRtSession":
-        """Convert and load an ONNX file in a worker.
+    def compile(self, model: Path, options: Mapping[str, str]) -> "LiteRtSession":  # type: ignore[override] # one that builds for shapes
+        """Convert and load an ONNX file in a worker; see `ConvertedEngine.compile`."""
+        words = self._all_words(read_options(options, self.options))
 
-        Raises:
-            UsageError: For an unknown option or option value.
-            EngineMissing: When runtime or converter are not to be had there.
-            EngineError: When the build fails, crashes, hangs or runs out of memory.
-        """
-        words = _words(read_options(options, self.options))
-        return LiteRtSession(
-            opened(TITLE, model), functools.partial(self._built, words=words), words.get("observe", "")
-        )
+        def built(path: Path, shaped: "Model") -> IsolatedSession:
+            return self._conversions.compile(path, shaped, {**words, "declared": declared(shaped)})
 
-    def keep_in(self, folder: Path, *, engines: bool) -> None:
-        """Keep conversions in a folder; see `tensortriage.engines.base.KeepsEngines`."""
-        if engines:
-            self._conversions.keep_in(folder)
-
-    def _built(self, path: Path, model: "Model", *, words: Mapping[str, str]) -> IsolatedSession:
-        return self._conversions.compile(path, model, {**words, "declared": declared(model)})
+        return LiteRtSession(opened(self.title, model), built, words.get("observe", ""))
 
 
 class LiteRtSession(SessionByShape):
@@ -126,7 +86,7 @@ class LiteRtSession(SessionByShape):
 
     def __init__(self, model: "Model", build: Build, observation: str) -> None:
         self.observation = observation
-        super().__init__(model, build, title=TITLE, fixed_shapes=True)
+        super().__init__(model, build, title=LiteRtEngine.title, fixed_shapes=True)
 
     def plan(self) -> Plan | None:
         """Return the operators of the file and the ONNX nodes that each executes; None for a file without a report."""
@@ -207,21 +167,3 @@ def _fits(found: tuple[int, ...], declared: Sequence[int | str | None]) -> bool:
 def _in_model(value: str, graph: "Graph") -> str:
     plain = value.removeprefix(_SLASHED)
     return plain if value not in graph.values and plain in graph.values else value
-
-
-def _words(given: Options) -> dict[str, str]:
-    """Return the options in the words of the adapter."""
-    words = {
-        "precision": given.precision("precision", PRECISIONS, Precision.FP32).value,
-        "delegate": given.choice("delegate", DELEGATES, DELEGATES["xnnpack"]),
-    }
-    words |= {key: given.text(key) for key in ("worker", "file") if key in given}
-    if "observe" in given:
-        words["observe"] = given.choice("observe", {PRESERVED: PRESERVED}, PRESERVED)
-    if "threads" in given:
-        words["threads"] = str(given.integer("threads", 1, minimum=1))
-    if "file" in words and not Path(words["file"]).is_file():
-        raise UsageError(
-            f"{words['file']} does not exist", slug="engine-option-file", cure="give the path of a .tflite file"
-        )
-    return words
