@@ -162,12 +162,8 @@ def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
     if label == "bool" and (data > 1).any():
         raise ValueError("a bool that is neither 0 nor 1")
     found = memory_type(label)
-    if form.packed_bits:
-        data = unpack(data, form.packed_bits)[: math.prod(shape)]
-        if found == np.int8:  # ml_dtypes leaves the upper bits zero; a plain int8 needs its sign there.
-            shift = 8 - form.packed_bits
-            data <<= shift
-            data.view(np.int8)[:] >>= shift
+    if form.packed_bits:  # ml_dtypes leaves the upper bits zero; a plain int8 needs its sign there.
+        data = unpack(data, form.packed_bits, math.prod(shape), signed=found == np.int8)
     return data.view(found).reshape(shape)
 
 
@@ -192,10 +188,22 @@ def pack(items: np.ndarray, bits: int) -> np.ndarray:
     return packed
 
 
-def unpack(packed: np.ndarray, bits: int) -> np.ndarray:
-    """Return one byte per element, its upper bits zero."""
+def unpack(packed: np.ndarray, bits: int, count: int, *, signed: bool) -> np.ndarray:
+    """Return one byte per element.
+
+    Args:
+        packed: Flat uint8, as `pack` makes it.
+        bits: Bits of an element.
+        count: How many elements there are.
+        signed: Whether they are whole numbers with a sign: int8 then; else uint8, the upper bits zero.
+    """
     per_byte = 8 // bits
     items = np.empty(packed.size * per_byte, np.uint8)
     for place in range(per_byte):
         items[place::per_byte] = (packed >> (bits * place)) & ((1 << bits) - 1)
-    return items
+    items = items[:count]
+    if not signed:
+        return items
+    whole = (items << (8 - bits)).view(np.int8)
+    whole >>= 8 - bits
+    return whole

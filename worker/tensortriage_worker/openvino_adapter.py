@@ -13,6 +13,7 @@ of it, and drop inputs that nothing uses; the host finds the model's inputs by a
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -20,6 +21,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
+from tensortriage_worker.encoding import pack, unpack
 from tensortriage_worker.exchange import Item
 
 RESULT_SUFFIX = "/sink_port_"
@@ -110,7 +112,8 @@ class OpenVinoSession:
             if label == "string":
                 yield Item(_name(port), np.asarray(tensor.str_data, dtype=object).reshape(shape), label)
             elif bits:
-                yield Item(_name(port), _unpack4(tensor.data.reshape(-1), shape, signed=label == "int4"), label)
+                items = unpack(tensor.data.reshape(-1).view(np.uint8), bits, math.prod(shape), signed=label == "int4")
+                yield Item(_name(port), items.reshape(shape), label)
             else:
                 data = tensor.data
                 raw = data.view("u{}".format(data.itemsize)) if label not in _NATIVE else data
@@ -150,7 +153,7 @@ class OpenVinoSession:
         if item.array.size == 0:
             return self._openvino.Tensor(port.element_type, shape)
         flat = np.ascontiguousarray(item.array).reshape(-1).view(np.uint8)
-        kept.append(_pack4(flat) if bits else flat)
+        kept.append(pack(flat, bits) if bits else flat)
         return self._openvino.Tensor(kept[-1], shape, port.element_type)
 
 
@@ -251,15 +254,3 @@ def _spec(port: Any) -> Spec:
 
 def _input_spec(port: Any) -> Spec:
     return dict(_spec(port), names=sorted(port.get_names()))
-
-
-def _pack4(items: np.ndarray) -> np.ndarray:
-    even = np.append(items, np.zeros(items.size % 2, np.uint8)) & 15
-    packed = even[0::2] | (even[1::2] << 4)
-    return packed.astype(np.uint8)
-
-
-def _unpack4(packed: np.ndarray, shape: Tuple[int, ...], *, signed: bool) -> np.ndarray:
-    nibbles = np.stack([packed.view(np.uint8) & 15, packed.view(np.uint8) >> 4], axis=1).reshape(-1)
-    items = nibbles[: int(np.prod(shape))].reshape(shape)
-    return ((items ^ 8).astype(np.int8) - 8).astype(np.int8) if signed else items

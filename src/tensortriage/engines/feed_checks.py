@@ -1,4 +1,4 @@
-"""What the in-process engines share around a run: checking a feed, naming failures, packing sub-byte elements."""
+"""What the in-process engines share around a run: checking a feed, naming failures."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -65,36 +65,6 @@ def closed(engine: str) -> RunFailed:
 def without_source_place(text: str) -> str:
     """Return a C++ library's message without source file, line and function signature."""
     return _SOURCE_PLACE.sub("", text)
-
-
-def pack(array: np.ndarray, dtype: DType) -> np.ndarray:
-    """Return sub-byte elements as ONNX packs them: flat uint8, the first element in the lowest bits, zero padded.
-
-    Args:
-        array: Elements of 4 or 2 bits, one a byte, of any shape.
-        dtype: Their type.
-    """
-    per_byte = 8 // dtype.bits
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & np.uint8((1 << dtype.bits) - 1)
-    padded = np.zeros(-(-codes.size // per_byte) * per_byte, np.uint8)
-    padded[: codes.size] = codes
-    shifts = (np.arange(per_byte) * dtype.bits).astype(np.uint8)
-    packed: np.ndarray = np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1, dtype=np.uint8)
-    return packed
-
-
-def unpack(packed: np.ndarray, dtype: DType, shape: Sequence[int]) -> np.ndarray:
-    """Return the elements of a packed flat uint8 array, one ml_dtypes element each; the inverse of `pack`.
-
-    Args:
-        packed: Flat, uint8.
-        dtype: Type of the elements.
-        shape: Of the result.
-    """
-    shifts = (np.arange(8 // dtype.bits) * dtype.bits).astype(np.uint8)
-    codes = (packed[:, None] >> shifts).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
-    codes = codes & np.uint8((1 << dtype.bits) - 1)  # ml_dtypes wants the element in the low bits, the others zero
-    return codes.view(dtype.numpy).reshape(shape)
 
 
 def _checked(array: np.ndarray, spec: ValueSpec) -> np.ndarray:

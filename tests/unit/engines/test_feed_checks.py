@@ -1,18 +1,13 @@
 import ml_dtypes
 import numpy as np
-import onnx_ir as ir
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tensortriage.engines.feed_checks import (
     MAX_REASON,
     build_failed,
     checked_feed,
     one_line,
-    pack,
     run_failed,
-    unpack,
     without_source_place,
 )
 from tensortriage.errors import DataError
@@ -20,7 +15,6 @@ from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
 X = ValueSpec("x", DType.FLOAT, ("n", 3))
-SUB_BYTE = [DType.INT4, DType.UINT4, DType.FLOAT4E2M1, DType.INT2, DType.UINT2]
 
 
 def test_arrays_that_fit_are_passed_on_without_a_copy():
@@ -76,26 +70,6 @@ def test_many_names_are_cut_short():
     with pytest.raises(DataError) as caught:
         checked_feed({}, [ValueSpec(f"i{k}", DType.FLOAT, ()) for k in range(12)])
     assert "'i9' and 2 more" in caught.value.message
-
-
-@given(st.sampled_from(SUB_BYTE), st.lists(st.integers(0, 255), max_size=17))
-def test_packing_is_the_one_of_onnx_and_inverts(dtype, codes):
-    # Expected bytes: onnx_ir's own writer of ONNX raw data.
-    array = np.array([code % (1 << dtype.bits) for code in codes], np.float64)
-    if dtype.name.startswith("INT"):
-        array -= 1 << (dtype.bits - 1)
-    array = array.astype(dtype.numpy)
-    packed = pack(array, dtype)
-    assert packed.tobytes() == ir.tensor(array, dtype=ir.DataType(dtype.value)).tobytes()
-    back = unpack(packed, dtype, array.shape)
-    assert back.dtype == array.dtype
-    assert (back == array).all()
-
-
-def test_unpack_restores_rank_and_sign():
-    # 0xF is -1 in two's complement of 4 bits, 0x8 is -8, 0x7 is 7 (low element first).
-    array = unpack(np.array([0x8F, 0x07], np.uint8), DType.INT4, (3, 1))
-    assert array.astype(np.int8).tolist() == [[-1], [-8], [7]]
 
 
 def test_reasons_are_one_line_and_bounded():

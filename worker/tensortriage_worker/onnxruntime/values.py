@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure, Spec
+from tensortriage_worker.encoding import pack, unpack
 from tensortriage_worker.exchange import Item
 
 # ONNX Runtime's words for element types: label here, number in ONNX (onnx.TensorProto.DataType), bits if packed.
@@ -65,7 +66,7 @@ def to_ort_value(ort: Any, item: Item, label: str) -> Any:
     if not _BITS[label]:
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _NUMBER[label])
     value = ort.OrtValue.ortvalue_from_shape_and_type(list(array.shape), _NUMBER[label])
-    packed = _pack4(array.reshape(-1).view(np.uint8))
+    packed = pack(array.reshape(-1).view(np.uint8), _BITS[label])
     ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
     return value
 
@@ -79,9 +80,7 @@ def to_item(name: str, value: Any, label: str) -> Item:
     raw = np.zeros((count * bits + 7) // 8 if bits else count * (2 if label == "bfloat16" else 1), np.uint8)
     ctypes.memmove(raw.ctypes.data, value.data_ptr(), raw.nbytes)
     if bits:
-        nibbles = np.stack([raw & 15, raw >> 4], axis=1).reshape(-1)[:count].reshape(shape)
-        signed = ((nibbles ^ 8).astype(np.int8) - 8).astype(np.int8)
-        return Item(name, signed if label == "int4" else nibbles, label)
+        return Item(name, unpack(raw, bits, count, signed=label == "int4").reshape(shape), label)
     return Item(name, raw.view(np.uint16 if label == "bfloat16" else np.uint8).reshape(shape), label)
 
 
@@ -95,8 +94,3 @@ def reason(error: BaseException) -> str:
     """Return an error of ONNX Runtime on one line, without its number and the place in its sources."""
     text = re.sub(r"^(\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : )?(Load model from .*? failed:)?", "", str(error))
     return " ".join(_SOURCE_PLACE.sub("", text).split())
-
-
-def _pack4(items: np.ndarray) -> np.ndarray:
-    even = np.append(items, np.zeros(items.size % 2, np.uint8)) & 15
-    return (even[0::2] | (even[1::2] << 4)).astype(np.uint8)

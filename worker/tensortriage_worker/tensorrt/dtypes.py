@@ -7,6 +7,7 @@ that numpy lacks travel as raw integers beside their label, as everywhere in thi
 
 from __future__ import annotations
 
+import math
 from typing import Any, Sequence, Tuple
 
 import numpy as np
@@ -74,11 +75,5 @@ def from_bytes(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarr
     """Return an array on (or, for elements of four bits, decoded from) flat bytes that TensorRT wrote."""
     form = FORMATS[label]
     if form.packed_bits:
-        count = 1
-        for size in shape:
-            count *= size
-        items = unpack(data, form.packed_bits)[:count]
-        if form.raw == "|i1":
-            items = ((items ^ 8).astype(np.int8) - 8).astype(np.int8)
-        return items.reshape(shape)
+        return unpack(data, form.packed_bits, math.prod(shape), signed=form.raw == "|i1").reshape(shape)
     return data.view(form.raw).reshape(shape)

@@ -6,13 +6,14 @@ the array. That also makes every ONNX element type work, those that ONNX Runtime
 """
 
 import ctypes
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tensortriage.engines.feed_checks import pack, unpack
 from tensortriage.values.dtype import DType
+from tensortriage_worker.encoding import pack, unpack
 
 _BRIDGED = frozenset(d for d in DType if d.numpy.isbuiltin == 1 and d is not DType.STRING)
 _NOTHING = ctypes.c_uint8()
@@ -32,7 +33,7 @@ def to_ort_value(ort: Any, array: np.ndarray) -> Any:
     if dtype.bits >= 8:
         return values.ortvalue_from_numpy_with_onnx_type(array, dtype.value)
     value = values.ortvalue_from_shape_and_type(list(array.shape), dtype.value)
-    packed = pack(array, dtype)
+    packed = pack(np.ascontiguousarray(array).reshape(-1).view(np.uint8), dtype.bits)
     ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
     return value
 
@@ -53,7 +54,9 @@ def to_array(value: Any, fed: set[int]) -> np.ndarray:
     else:
         raw = np.asarray(_Memory(value))
         shape = tuple(value.shape())
-        array = unpack(raw, dtype, shape) if dtype.bits < 8 else raw.view(dtype.numpy).reshape(shape)
+        if dtype.bits < 8:  # ml_dtypes wants the element in the low bits, the others zero
+            raw = unpack(raw, dtype.bits, math.prod(shape), signed=False)
+        array = raw.view(dtype.numpy).reshape(shape)
     return array.copy() if dtype is not DType.STRING and value.data_ptr() in fed else array
 
 
