@@ -100,7 +100,7 @@ class SearchProblem(Generic[T]):
     def __post_init__(self) -> None:
         if not self.items:
             raise _invalid("there is nothing to search in")
-        if len(self.position) != len(self.items):
+        if len(self.whole) != len(self.items):
             raise _invalid("an item is given twice")
         for item, weight in self.weights.items():
             if not (0.0 < weight < math.inf):
@@ -118,6 +118,11 @@ class SearchProblem(Generic[T]):
     def whole(self) -> frozenset[T]:
         """All items."""
         return frozenset(self.items)
+
+    @functools.cached_property
+    def walks(self) -> dict[T, dict[T, int]]:
+        """Steps to the items around the last few that were walked from; see `tensortriage.search.passes.ranking`."""
+        return {}
 
     def weight(self, item: T) -> float:
         """Return the weight of an item."""

@@ -51,6 +51,8 @@ class Node:
     @property
     def uses(self) -> tuple[str, ...]:
         """Every value the node needs: the inputs that are not omitted, then the captures."""
+        if not self.captures and "" not in self.inputs:
+            return self.inputs
         return (*(name for name in self.inputs if name), *self.captures)
 
 

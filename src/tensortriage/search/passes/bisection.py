@@ -11,7 +11,7 @@ is the better explanation, and the search goes back by itself.
 
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 DOUBT_PASSES = 50
 """Passes taken as seen before the first one, one of them false: a hiding cut is thought possible, not likely."""
@@ -52,7 +52,8 @@ class PrefixSearch:
     """
 
     def __init__(self, chances: Sequence[float], *, trust: Trust, known: Sequence[int] = ()) -> None:
-        self._chances = list(chances)
+        self._sums = [0.0, *itertools.accumulate(chances)]  # of the first 0, 1, ... of them
+        self._ends, self._factors = [len(chances)], [1.0]  # runs of lengths that passes have divided by as much
         self._trust = trust
         self._passed = set(known)
         self.end = len(chances) - 1
@@ -61,10 +62,12 @@ class PrefixSearch:
         """Return the length to ask about, shorter than `end`; None when `end` is the answer."""
         if self.end == 0:
             return None
-        sums = list(itertools.accumulate(self._chances[: self.end]))
-        total = sums[-1] + self._chances[self.end]
-        settled = self.end - 1 in self._passed and 2.0 * self._chances[self.end] >= total
-        return None if settled else self._nearest_unasked(_quantile(sums, total / 2.0))
+        total = sum(factor * (self._sums[end] - self._sums[begin]) for begin, end, factor in self._runs(self.end + 1))
+        last = self._factors[bisect.bisect_right(self._ends, self.end)] * (
+            self._sums[self.end + 1] - self._sums[self.end]
+        )
+        settled = self.end - 1 in self._passed and 2.0 * last >= total
+        return None if settled else self._nearest_unasked(self._quantile(total / 2.0))
 
     def fails(self, cut: int) -> None:
         """Take in that a prefix fails the same way: the answer is not longer."""
@@ -77,18 +80,37 @@ class PrefixSearch:
         """Take in that a prefix does not fail: the answer is probably longer."""
         self._trust.passed()
         self._passed.add(cut)
+        run = bisect.bisect_left(self._ends, cut + 1)
+        if self._ends[run] != cut + 1:
+            self._ends.insert(run, cut + 1)
+            self._factors.insert(run, self._factors[run])
         doubt = self._trust.doubt
-        self._chances[: cut + 1] = map(doubt.__mul__, self._chances[: cut + 1])
+        self._factors[: run + 1] = [doubt * factor for factor in self._factors[: run + 1]]
 
     def _nearest_unasked(self, cut: int) -> int | None:
         longer = (length for length in range(cut, self.end) if length not in self._passed)
         shorter = (length for length in range(cut, -1, -1) if length not in self._passed)
         return next(longer, next(shorter, None))
 
+    def _runs(self, count: int) -> Iterator[tuple[int, int, float]]:
+        """Yield where runs of the first lengths begin and end, and their factors."""
+        begin = 0
+        for end, factor in zip(self._ends, self._factors, strict=True):
+            if begin >= count:
+                return
+            yield begin, min(end, count), factor
+            begin = end
 
-def _quantile(sums: Sequence[float], target: float) -> int:
-    """Return the place of the sum, of those that never fall, that is closest to the target."""
-    place = bisect.bisect_left(sums, target)
-    if place == len(sums):
-        return place - 1
-    return place - 1 if place and target - sums[place - 1] < sums[place] - target else place
+    def _quantile(self, target: float) -> int:
+        """Return the length below `end` up to which the chances sum to what is closest to the target."""
+        reached = 0.0
+        for begin, end, factor in self._runs(self.end):
+            if target <= reached:
+                return begin
+            below = self._sums[begin]
+            if reached + factor * (self._sums[end] - below) >= target:
+                place = bisect.bisect_left(self._sums, below + (target - reached) / factor, begin + 1, end) - 1
+                before, here = (reached + factor * (self._sums[at] - below) for at in (place, place + 1))
+                return place - 1 if place and target - before < here - target else place
+            reached += factor * (self._sums[end] - below)
+        return self.end - 1

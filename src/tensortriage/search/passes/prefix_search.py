@@ -40,12 +40,19 @@ def narrow(state: SearchState[T]) -> Dialogue[T]:
         missing = _missing(len(state.believed), len(pool), gaps)
         if missing >= DENSE * len(pool) and len(pool) > SMALL:
             return
+        alone = bool(state.believed) and missing <= 1.0  # then half of the chance is that no more are needed
+        if alone:
+            state.checks_left = _checks(state, len(pool))
+            if (yield from state.shrinks_to(frozenset(state.believed))):
+                return
         ranking = rank(state.problem, pool, state.believed, shares)
         chances = _lengths(ranking, missing)
         known = () if state.believed else (0,)
         if known:
             chances[0] = 0.0  # nothing at all never fails
         search = PrefixSearch(chances, trust=trust, known=known)
+        if alone:
+            search.passes(0)
         yield from _shortest(state, ranking, search)
         if search.end == 0:
             return
@@ -58,11 +65,16 @@ def narrow(state: SearchState[T]) -> Dialogue[T]:
 def _shortest(state: SearchState[T], ranking: Ranking[T], search: PrefixSearch) -> Dialogue[T]:
     believed = frozenset(state.believed)
     while (cut := search.next_cut()) is not None:
-        state.checks_left = search.end.bit_length() + 2.0 * (len(believed) + 1)
+        state.checks_left = _checks(state, search.end)
         if (yield from state.shrinks_to(believed.union(ranking.items[:cut]))):
             search.fails(cut)
         else:
             search.passes(cut)
+
+
+def _checks(state: SearchState[T], end: int) -> float:
+    """Return about how many checks are still to come, while the needed item is among the first so many."""
+    return end.bit_length() + 2.0 * (len(state.believed) + 1)
 
 
 def _lengths(ranking: Ranking[T], missing: float) -> list[float]:

@@ -7,8 +7,10 @@ checks, whatever the number of items; mixing costs a check or so more than knowi
 found tells which reading holds, by Bayes' rule.
 """
 
+import collections
 import dataclasses
 import enum
+import functools
 import itertools
 import math
 import operator
@@ -94,8 +96,36 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
     )
 
 
-def distances(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
+def distances(problem: SearchProblem[T], sources: Sequence[T]) -> Mapping[T, int]:
     """Return the number of steps from the nearest source, for the nearest `NEAREST` items that can be reached."""
+    return _walked(problem, sources) if len(sources) > LATEST else _merged(_walks(problem, sources))
+
+
+def _walks(problem: SearchProblem[T], sources: Sequence[T]) -> list[dict[T, int]]:
+    """Return the steps from each of some sources; those asked for last are remembered."""
+    known = problem.walks
+    found = {source: known.get(source) or _walked(problem, [source]) for source in sources}
+    known.clear()
+    known.update(found)
+    return list(found.values())
+
+
+def _merged(walks: Sequence[dict[T, int]]) -> Mapping[T, int]:
+    """Return what `_walked` finds from several sources, of what it found from each."""
+    if len(walks) == 1:
+        return walks[0]
+    steps: dict[T, int] = {}
+    for walk in sorted(walks, key=len, reverse=True):
+        for item, count in walk.items():
+            if steps.setdefault(item, count) > count:
+                steps[item] = count
+    levels = collections.Counter(steps.values())
+    upto = dict(zip(sorted(levels), itertools.accumulate(levels[level] for level in sorted(levels)), strict=True))
+    farthest = next((level for level, count in upto.items() if count >= NEAREST), max(upto))
+    return {item: count for item, count in steps.items() if count <= farthest}
+
+
+def _walked(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
     steps = dict.fromkeys(sources, 0)
     edge = list(sources)
     while edge and len(steps) < NEAREST:
@@ -116,19 +146,17 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
     prefix is the farthest of several needed neighbours, so the others mostly lie on the way to it.
     """
     steps = distances(problem, found)
-    walks = [distances(problem, [item]) for item in found[-LATEST:]] if len(found) > 1 else []
+    walks = _walks(problem, found[-LATEST:]) if len(found) > 1 else []
     apart = _apart(len(problem.items), [problem.position[item] for item in found])
     beside = list(map(apart.__getitem__, map(problem.position.__getitem__, items)))
     reached = list(map(steps.__contains__, items))
 
-    def closeness(index: int) -> tuple[int, float, float, int, int]:
-        item = items[index]
-        detour = 0.0
-        for walk in walks:
-            detour += walk.get(item, math.inf)
-        return (steps[item], detour, -problem.suspected(item), beside[index], index)
-
-    near = sorted(itertools.compress(range(len(items)), reached), key=closeness)
+    near = list(itertools.compress(range(len(items)), reached))
+    chosen = list(map(items.__getitem__, near))
+    detours = [sum(walk.get(item, math.inf) for walk in walks) for item in chosen]
+    doubts = [-problem.suspected(item) for item in chosen]
+    keys = zip(map(steps.__getitem__, chosen), detours, doubts, map(beside.__getitem__, near), near, strict=True)
+    near = [key[-1] for key in sorted(keys)]
     far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=beside.__getitem__)
     if problem.suspicion:
         far.sort(key=lambda index: -problem.suspected(items[index]))
@@ -158,11 +186,16 @@ def _by_suspicion(amounts: Sequence[float]) -> list[float]:
 
 def _by_rank(order: Sequence[int]) -> list[float]:
     """Return chances that fall with the rank; ``order`` holds indices, the first rank first."""
-    falling = _normal([place**-FALL for place in range(1, len(order) + 1)])
+    falling = _normal(_falling(1 << (len(order) - 1).bit_length())[: len(order)])
     chances = [0.0] * len(order)
     for index, chance in zip(order, falling, strict=True):
         chances[index] = chance
     return chances
+
+
+@functools.lru_cache(maxsize=2)
+def _falling(count: int) -> list[float]:
+    return [place**-FALL for place in range(1, count + 1)]
 
 
 def _scaled(amounts: Sequence[float], factor: float) -> list[float]:

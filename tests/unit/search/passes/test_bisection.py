@@ -83,6 +83,10 @@ def test_any_answers_come_to_an_end():
 class PlainSearch(PrefixSearch):
     """The same rule, length by length, as the module's text says it."""
 
+    def __init__(self, chances, *, trust):
+        super().__init__(chances, trust=trust)
+        self._chances = list(chances)
+
     def next_cut(self):
         if self.end == 0:
             return None
