@@ -47,6 +47,7 @@ from tensortriage.diagnose.rungs.quantization.quantized_model import (
     quantized_model,
     sound_quantization,
 )
+from tensortriage.diagnose.rungs.quantization.run_time import activations_quantized
 from tensortriage.diagnose.rungs.rung import Rung
 from tensortriage.diagnose.rungs.variation.intermittent import build_to_build, contradicted
 from tensortriage.diagnose.rungs.variation.repeated import run_to_run
@@ -88,6 +89,7 @@ RUNGS: tuple[Rung, ...] = (
     saturating_sums,
     ill_conditioned,
     configurations,
+    activations_quantized,
     nonfinite,
     local_fault,
     own_run,

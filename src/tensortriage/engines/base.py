@@ -250,6 +250,15 @@ class Calibrates(Protocol):
 
 
 @runtime_checkable
+class QuantizesActivations(Protocol):
+    """Capability of an engine: it may meet weights of few bits with activations that it rounds to few bits itself."""
+
+    def quantizes_activations(self, options: Mapping[str, str]) -> bool:
+        """Say whether it may do so, unasked by the model, with these options."""
+        ...
+
+
+@runtime_checkable
 class PinsTactics(Protocol):
     """Capability of an engine: what it chose can be recorded, and forced upon another build."""
 

@@ -162,6 +162,7 @@ def _words() -> dict[str, DType]:
     words |= {"fp16": DType.FLOAT16, "f16": DType.FLOAT16, "half": DType.FLOAT16, "bf16": DType.BFLOAT16}
     words |= {"fp8e4m3": DType.FLOAT8E4M3FN, "fp8e5m2": DType.FLOAT8E5M2, "i8": DType.INT8, "i32": DType.INT32}
     words |= {"i64": DType.INT64, "u8": DType.UINT8, "boolean": DType.BOOL}
+    words |= {"i4": DType.INT4, "u4": DType.UINT4, "i2": DType.INT2, "u2": DType.UINT2}
     return words
 
 

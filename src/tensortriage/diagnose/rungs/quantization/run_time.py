@@ -1,0 +1,71 @@
+"""Does the target quantize activations while it runs, though neither model nor options ask for it?
+
+Engines meet products by weights of few bits with activations of few bits (dynamic quantization), which models whose
+weights alone are compressed do not mean. Errors of one such product depend on how all before it were rounded, so that
+they explain the output's error by their size, not by their direction: what proves it is that the outputs are right
+with this one setting off.
+"""
+
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.rungs.rung import rung
+from tensortriage.diagnose.state.confidence import CURED_BY_SETTING
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.base import Plan, QuantizesActivations
+from tensortriage.engines.registry import create
+from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError
+from tensortriage.values.dtype import DType
+
+QUESTION = "does the target quantize what the model does not?"
+_NAMED = 10
+_FEW_BITS = frozenset(dtype.label for dtype in DType if dtype.bits <= 8 and not dtype.is_float)
+"""Types of weights that are met with activations of few bits."""
+_PRODUCTS = frozenset({"Conv", "FusedMatMul", "Gemm", "MatMul", "MatMulNBits"})
+
+
+@rung(QUESTION, reads=("configuration",))
+def activations_quantized(inv: Investigation, evidence: Evidence) -> Verdict | None:
+    """Name the ops with compressed weights when run-time quantization alone makes the target wrong."""
+    config = evidence.configuration
+    engine = create(inv.question.target)
+    if config is None or not isinstance(engine, QuantizesActivations):
+        return None
+    if engine.quantizes_activations(config.works.options) or not engine.quantizes_activations(config.broken.options):
+        return None
+    graph = inv.model.graph
+    named = (name for name in _compressed(_plan(inv, config.broken)) if name in graph)
+    products = [node for node in map(graph.node, named) if node.op_type in _PRODUCTS]
+    inv.answered(
+        QUESTION,
+        f"yes: {config.works} is right; {len(products)} ops have weights of few bits" if products else
+        f"yes: {config.works} is right",
+        nodes=[node.name for node in products[:20]],
+        works=str(config.works),
+    )  # fmt: skip
+    culprits = [
+        Culprit(node.name, node.op_type, node.outputs[0], reason="its weights are of few bits")
+        for node in products[:_NAMED]
+    ]
+    where = f" of {len(products)} ops with compressed weights" if products else ""
+    return inv.verdict(
+        VerdictKind.QUANTIZATION,
+        CURED_BY_SETTING,
+        f"{inv.question.target} quantizes the activations{where} while it runs, which the model does not ask for; "
+        f"{config.works} is right",
+        culprits=culprits,
+    )
+
+
+def _plan(inv: Investigation, spec: EngineSpec) -> Plan | None:
+    try:
+        with inv.new_runner(spec, inv.model) as runner:
+            return runner.plan()
+    except EngineError:
+        return None
+
+
+def _compressed(plan: Plan | None) -> list[str]:
+    """Return the nodes of the regions that a plan shows in a type of few bits."""
+    regions = plan.regions if plan is not None else ()
+    return [name for region in regions if region.precision in _FEW_BITS for name in region.nodes]

@@ -1,0 +1,67 @@
+"""Activations that an engine quantizes unasked; the real engine, whose default it is."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.engines.openvino import OpenVinoEngine
+from tensortriage.runs.feeds.feed_request import FeedRequest
+from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest, diagnose
+
+pytest.importorskip("openvino")
+TERMS, COLUMNS, BLOCK = 256, 64, 32
+
+
+def compressed(path):
+    """Write a product by int4 weights with a scale for 32 of them, in standard operators, between two activations."""
+    random = np.random.default_rng(0)
+    whole = random.integers(-8, 8, (TERMS, COLUMNS))
+    weight = onnx.helper.make_tensor(
+        "w", onnx.TensorProto.INT4, whole.shape, whole.astype(ml_dtypes.int4).astype(np.int8).ravel().tolist()
+    )
+    scale = random.uniform(0.01, 0.02, (TERMS // BLOCK, COLUMNS)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("Tanh", ["x"], ["t"], name="before"),
+        onnx.helper.make_node("DequantizeLinear", ["w", "s"], ["d"], name="real", axis=0, block_size=BLOCK),
+        onnx.helper.make_node("MatMul", ["t", "d"], ["m"], name="product"),
+        onnx.helper.make_node("Sigmoid", ["m"], ["y"], name="after"),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes,
+        "g",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [16, TERMS])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [16, COLUMNS])],
+        [weight, onnx.numpy_helper.from_array(scale, "s")],
+    )
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10), path)
+    np.savez(path.with_suffix(".npz"), x=random.standard_normal((16, TERMS), np.float32))
+    return path
+
+
+def verdict_on(path, folder, target):
+    feeding = FeedRequest(paths=(str(path.with_suffix(".npz")),))
+    return diagnose(
+        DiagnoseRequest(
+            model=path, target=target, reference="onnxruntime:optimization=none", feeding=feeding, case=folder
+        )
+    )
+
+
+def test_products_by_compressed_weights_are_named_and_the_setting_that_cures_them(tmp_path):
+    path = compressed(tmp_path / "m.onnx")
+    found = verdict_on(path, tmp_path / "case", "openvino:precision=fp32")
+    assert found.kind is VerdictKind.QUANTIZATION
+    assert [culprit.node for culprit in found.culprits] == ["product"]
+    assert found.remedy is not None
+    assert found.remedy.target == "openvino:precision=fp32,config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0"
+    before, after = found.remedy.error_before, found.remedy.error_after
+    assert after < 1e-5 < 1e-4 < before  # int8 in groups of 32: half a step is 1/254 of the largest
+
+
+def test_it_is_known_which_options_switch_it_off():
+    engine = OpenVinoEngine()
+    assert engine.quantizes_activations({"precision": "fp32"})
+    assert not engine.quantizes_activations({"config.DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"})
+    assert not engine.quantizes_activations({"hint.execution": "ACCURACY"})
