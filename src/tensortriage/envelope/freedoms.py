@@ -12,7 +12,7 @@ from tensortriage.values.dtype import Precision
 
 _PRODUCTS = frozenset({
     "Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention", "MultiHeadAttention",
-    "FusedMatMul", "FusedConv", "FusedGemm", "DeformConv",
+    "FusedMatMul", "FusedConv", "FusedGemm", "DeformConv", "MatMulNBits",
 })  # fmt: skip
 """Operators that units for matrix products compute."""
 

@@ -17,10 +17,10 @@ from tensortriage.engines.reference.function_accuracy import FunctionError
 from tensortriage.engines.reference.kernels import ELEMENTWISE
 from tensortriage.engines.reference.number_rounding import Rounding, in_blocks, rounded
 from tensortriage.model.ir.attributes import bodies
-from tensortriage.model.mixed_precision.composite_ops import with_bodies
 from tensortriage.model.mixed_precision.lowerable_nodes import Lowering, decide
 from tensortriage.model.mixed_precision.rounding_nodes import MOVES_DATA, Rounder
 from tensortriage.model.model import Model
+from tensortriage.model.operator_bodies.replace_nodes import with_bodies, with_runtime_bodies
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 from tensortriage.values.dtype import DType
@@ -110,7 +110,7 @@ class ExactSteps:
     arithmetic = EXACT
 
     def __init__(self, model: Model) -> None:
-        self.model = model.ir
+        self.model = with_runtime_bodies(model).ir
 
     def step(self, node: ir.Node) -> StepArithmetic:
         """Return that nothing is rounded."""
@@ -137,7 +137,7 @@ class TypedSteps:
 
     def __init__(self, model: Model, arithmetic: Arithmetic) -> None:
         self.arithmetic = arithmetic
-        self._lowering = _lowering(model if arithmetic == RESULTS_ROUNDED else with_bodies(model))
+        self._lowering = _lowering(with_runtime_bodies(model) if arithmetic == RESULTS_ROUNDED else with_bodies(model))
         self.model = self._lowering.model
         self._rounder = Rounder(self._lowering, arithmetic.precision) if arithmetic.format is not None else None
         self._body_inputs = {v for node in self._lowering.lowered() for body in bodies(node) for v in body.inputs}

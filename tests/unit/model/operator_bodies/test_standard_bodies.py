@@ -5,8 +5,8 @@ import onnx
 from onnx import parser
 
 from tensortriage.engines.reference.engine import ReferenceEngine
-from tensortriage.model.mixed_precision.composite_ops import with_bodies
 from tensortriage.model.model import Model
+from tensortriage.model.operator_bodies.replace_nodes import with_bodies
 
 TYPES = "float[1,2,4,8]"
 TWO = f"""<ir_version: 10, opset_import: ["" : 23]>

@@ -1,0 +1,163 @@
+"""Attention as ONNX Runtime fuses it: heads split off, keys of the past put in front, masks added to the scores."""
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.operator_bodies.body import Body, Results, body_of, needed, unless
+
+_NEVER = float(np.finfo(np.float32).min)
+"""What is added to the score of a key that comes later than the query."""
+
+
+@body_of("MultiHeadAttention")
+def multi_head_attention(body: Body) -> Results:
+    """Write attention whose query, key and value were projected before; packed forms are refused."""
+    query, key, value = body.inputs(3)
+    unless(any(body.input(index) is not None for index in (8, 9)) or body.wants(3))
+    heads = int(body.attribute("num_heads", 0))
+    size = body.size(query, 2)
+    rows = [_with_bias(body, part, index, size) for index, part in enumerate((query, key, value))]
+    split = [_heads(body, part, heads) for part in rows]
+    keys, values = (_after(body, body.input(6 + index), split[1 + index]) for index in range(2))
+    scores = _masked(body, _scores(body, split[0], keys), body.input(4))
+    result = _result(body, scores, values, body.input(5), keys)
+    return (result, keys if body.wants(1) else None, values if body.wants(2) else None)
+
+
+@body_of("Attention")
+def attention(body: Body) -> Results:
+    """Write attention with its projection; heads of several sizes and rotary positions are refused."""
+    x, weight = body.inputs(2)
+    unless(bool(body.attribute("do_rotary", 0)) or body.input(6) is not None)
+    unless(body.attribute("qkv_hidden_sizes", None) is not None)
+    heads = int(body.attribute("num_heads", 0))
+    size = body.known_size(weight, 1) // 3
+    projected = body.op("MatMul", x, weight)
+    bias = body.input(2)
+    if bias is not None:
+        projected = body.op("Add", projected, bias)
+    split = [_heads(body, body.part(projected, k * size, (k + 1) * size, -1), heads) for k in range(3)]
+    past = body.input(4)
+    pasts = [None if past is None else body.squeeze(body.part(past, k, k + 1, 0), 0) for k in range(2)]
+    keys, values = (_after(body, pasts[k], split[1 + k]) for k in range(2))
+    scores = _masked(body, _scores(body, split[0], keys), body.input(3))
+    result = _result(body, scores, values, body.input(5), keys)
+    present = None
+    if body.wants(1):
+        present = body.op("Concat", body.unsqueeze(keys, 0), body.unsqueeze(values, 0), axis=0)
+    return (result, present)
+
+
+@body_of("RotaryEmbedding")
+def rotary_embedding(body: Body) -> Results:
+    """Write rotary positions on ``[batch, length, hidden]`` or ``[batch, heads, length, size]``.
+
+    Pairs are ``(i, i + size / 2)``, or neighbours where interleaved (Su et al., 2021). Rotation of a part of a head,
+    and one offset in the place of positions, are refused.
+    """
+    x, positions, cosines, sines = body.inputs(4)
+    unless(bool(body.attribute("rotary_embedding_dim", 0) or body.attribute("is_packed_batching", 0)))
+    unless(len(body.shape_of(positions)) != 2)
+    size = 2 * body.known_size(cosines, 1)
+    rank = body.rank(x, 3)
+    heads = x if rank == 4 else _by_size(body, x, size)
+    turned = rotated(
+        body,
+        heads,
+        body.unsqueeze(body.op("Gather", cosines, positions), 1),
+        body.unsqueeze(body.op("Gather", sines, positions), 1),
+        size=size,
+        interleaved=bool(body.attribute("interleaved", 0)),
+    )
+    return (turned if rank == 4 else joined(body, turned),)
+
+
+def rotated(body: Body, x: ir.Value, cosine: ir.Value, sine: ir.Value, *, size: int, interleaved: bool) -> ir.Value:
+    """Write the rotation of pairs of numbers.
+
+    Args:
+        body: Where it is written.
+        x: ``[batch, heads, length, size]``.
+        cosine: Of each position and pair, ``[batch, 1, length, size / 2]``.
+        sine: Likewise.
+        size: Size of a head.
+        interleaved: Whether pairs are neighbours.
+    """
+    if interleaved:
+        apart = body.op("Reshape", x, body.integers(0, 0, 0, size // 2, 2))  # exact: only a view
+        first, other = (body.squeeze(body.part(apart, k, k + 1, 4), 4) for k in range(2))
+    else:
+        first, other = body.part(x, 0, size // 2, 3), body.part(x, size // 2, size, 3)
+    real = body.op("Sub", body.op("Mul", first, cosine), body.op("Mul", other, sine))
+    imaginary = body.op("Add", body.op("Mul", first, sine), body.op("Mul", other, cosine))
+    if not interleaved:
+        return body.op("Concat", real, imaginary, axis=3)
+    pairs = body.op("Concat", body.unsqueeze(real, 4), body.unsqueeze(imaginary, 4), axis=4)
+    return body.op("Reshape", pairs, body.integers(0, 0, 0, -1))
+
+
+def joined(body: Body, x: ir.Value) -> ir.Value:
+    """Write ``[batch, heads, length, size]`` as ``[batch, length, heads * size]``."""
+    return body.op("Reshape", body.op("Transpose", x, perm=[0, 2, 1, 3]), body.integers(0, 0, -1))
+
+
+def _with_bias(body: Body, part: ir.Value, index: int, size: ir.Value) -> ir.Value:
+    """Write the sum with a third of the bias; that of the values may have another size than the other two."""
+    bias = body.input(3)
+    if bias is None:
+        return part
+    start = body.op("Mul", size, body.integers(index))
+    return body.op("Add", part, body.part(bias, start, body.op("Add", start, size) if index < 2 else 2**31, 0))
+
+
+def _heads(body: Body, x: ir.Value, heads: int) -> ir.Value:
+    """Write ``[batch, length, hidden]`` as ``[batch, heads, length, size]``; four axes stay."""
+    if body.rank(x, 3) == 4:
+        return x
+    return body.op("Transpose", body.op("Reshape", x, body.integers(0, 0, heads, -1)), perm=[0, 2, 1, 3])
+
+
+def _by_size(body: Body, x: ir.Value, size: int) -> ir.Value:
+    return body.op("Transpose", body.op("Reshape", x, body.integers(0, 0, -1, size)), perm=[0, 2, 1, 3])
+
+
+def _after(body: Body, past: ir.Value | None, now: ir.Value) -> ir.Value:
+    return now if past is None else body.op("Concat", past, now, axis=2)
+
+
+def _scores(body: Body, query: ir.Value, keys: ir.Value) -> ir.Value:
+    product = body.op("MatMul", query, body.op("Transpose", keys, perm=[0, 1, 3, 2]))
+    if scale := body.attribute("scale", 0.0):
+        return body.op("Mul", product, body.constant(scale))
+    size = body.op("Cast", body.size(query, 3), to=int(ir.DataType.FLOAT))
+    return body.op("Div", product, body.op("Sqrt", size))
+
+
+def _masked(body: Body, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """Write what a mask of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``, takes off the scores."""
+    if mask is None:
+        return scores
+    rank = len(body.shape_of(mask))
+    unless(rank not in (2, 3))
+    away = body.op("Sub", body.constant(1), body.op("Cast", mask, to=int(ir.DataType.FLOAT)))
+    off = body.op("Mul", away, body.constant(body.attribute("mask_filter_value", -10000.0)))
+    return body.op("Add", scores, body.unsqueeze(off, *((1, 2) if rank == 2 else (1,))))
+
+
+def _result(body: Body, scores: ir.Value, values: ir.Value, bias: ir.Value | None, keys: ir.Value) -> ir.Value:
+    if bias is not None:
+        scores = body.op("Add", scores, bias)
+    if body.attribute("unidirectional", 0):
+        scores = body.op("Add", scores, _later(body, scores, keys))
+    weights = body.op("Softmax", scores, axis=-1)
+    return joined(body, body.op("MatMul", weights, needed(values)))
+
+
+def _later(body: Body, scores: ir.Value, keys: ir.Value) -> ir.Value:
+    """Write a matrix ``[queries, keys]`` that is zero where the key is no later than the query, which is last."""
+    count, length = body.size(keys, 2), body.size(scores, 2)
+    zero, one = (body.constant(number, np.int64) for number in (0, 1))
+    columns = body.op("Range", zero, body.squeeze(count, 0), one)
+    rows = body.op("Range", body.squeeze(body.op("Sub", count, length), 0), body.squeeze(count, 0), one)
+    later = body.op("Greater", body.unsqueeze(columns, 0), body.unsqueeze(rows, 1))
+    return body.op("Where", later, body.constant(_NEVER), body.constant(0))

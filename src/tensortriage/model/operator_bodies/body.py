@@ -1,0 +1,202 @@
+"""The body of one node while it is written, and the table of what writes bodies."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.ir.attributes import constant_tensor
+from tensortriage.values.spec import ValueSpec
+
+Results = Sequence[ir.Value | None]
+"""The values in the place of a node's outputs, in order; None for one that the body does not compute."""
+
+
+class Body:
+    """Writes plain ONNX nodes that compute what one node does.
+
+    Args:
+        node: The node.
+        opset: Version of the standard operators in the model.
+        specs: Types and shapes of values, as far as they are known, by name.
+
+    Attributes:
+        nodes: What was written, in order.
+        weights: Initializers that the nodes read, made anew.
+    """
+
+    def __init__(self, node: ir.Node, opset: int, specs: Mapping[str, ValueSpec]) -> None:
+        self.node = node
+        self.opset = opset
+        self.nodes: list[ir.Node] = []
+        self.weights: list[ir.Value] = []
+        self._specs = specs
+
+    def input(self, index: int) -> ir.Value | None:
+        """Return an input of the node; None where it is omitted."""
+        return self.node.inputs[index] if index < len(self.node.inputs) else None
+
+    def inputs(self, count: int) -> list[ir.Value]:
+        """Return the first inputs of the node, which its operator requires.
+
+        Raises:
+            NoBody: When one is omitted.
+        """
+        found = [self.input(index) for index in range(count)]
+        return [needed(value) for value in found]
+
+    def wants(self, index: int) -> bool:
+        """Say whether an output of the node has a name."""
+        return index < len(self.node.outputs) and bool(self.node.outputs[index].name)
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """Return an attribute of the node as a plain value, or the default."""
+        attr = self.node.attributes.get(name)
+        if attr is None or attr.is_ref():
+            return default
+        return attr.value
+
+    def op(self, op_type: str, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
+        """Write a node and return its first result."""
+        return self.op_of(op_type, inputs, attributes)[0]
+
+    def op_of(
+        self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], outputs: int = 1
+    ) -> Sequence[ir.Value]:
+        """Write a node and return all of its results."""
+        node = ir.node(op_type, list(inputs), dict(attributes), num_outputs=outputs)
+        self.nodes.append(node)
+        return node.outputs
+
+    def constant(self, array: Any, dtype: type[np.generic] = np.float32) -> ir.Value:
+        """Return a constant; numbers are float32, as engines write them into their kernels."""
+        return self.op("Constant", value=ir.tensor(np.asarray(array, dtype)))
+
+    def integers(self, *numbers: int) -> ir.Value:
+        """Return a constant vector of int64."""
+        return self.constant(numbers, np.int64)
+
+    def weight(self, make: Callable[[], np.ndarray], shape: Sequence[int]) -> ir.Value:
+        """Return a float32 initializer whose array is computed whenever it is read."""
+        tensor = ir.LazyTensor(lambda: ir.tensor(make()), ir.DataType.FLOAT, ir.Shape(shape))
+        value = ir.Value(const_value=tensor, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape(shape))
+        self.weights.append(value)
+        return value
+
+    def mean(self, x: ir.Value) -> ir.Value:
+        """Return the mean over the last axis, which stays with size 1."""
+        if self.opset >= 18:
+            return self.op("ReduceMean", x, self.integers(-1))
+        return self.op("ReduceMean", x, axes=[-1])
+
+    def unsqueeze(self, x: ir.Value, *axes: int) -> ir.Value:
+        """Return a tensor with axes of size 1 put in."""
+        if self.opset >= 13:
+            return self.op("Unsqueeze", x, self.integers(*axes))
+        return self.op("Unsqueeze", x, axes=list(axes))
+
+    def squeeze(self, x: ir.Value, *axes: int) -> ir.Value:
+        """Return a tensor without some axes of size 1."""
+        if self.opset >= 13:
+            return self.op("Squeeze", x, self.integers(*axes))
+        return self.op("Squeeze", x, axes=list(axes))
+
+    def part(self, x: ir.Value, start: int | ir.Value, end: int | ir.Value, axis: int) -> ir.Value:
+        """Return a slice along one axis; bounds are numbers or int64 vectors of one element."""
+        first, last = (self.integers(bound) if isinstance(bound, int) else bound for bound in (start, end))
+        return self.op("Slice", x, first, last, self.integers(axis))
+
+    def size(self, x: ir.Value, axis: int) -> ir.Value:
+        """Return the size of an axis as an int64 vector of one element."""
+        return self.op("Gather", self.op("Shape", x), self.integers(axis))
+
+    def rank(self, value: ir.Value, usual: int) -> int:
+        """Return how many axes a value has; the usual count where nothing tells, as behind operators without schema."""
+        try:
+            return len(self.shape_of(value))
+        except NoBody:
+            return usual
+
+    def shape_of(self, value: ir.Value) -> tuple[int | str | None, ...]:
+        """Return the shape of a value, symbols where sizes are not known.
+
+        Raises:
+            NoBody: When not even its rank is known.
+        """
+        tensor = array_of(value)
+        if tensor is not None:
+            return tuple(tensor.shape)
+        spec = self._specs.get(value.name or "")
+        if spec is not None and spec.shape is not None:
+            return tuple(spec.shape)
+        raise NoBody
+
+    def type_of(self, name: str) -> int | None:
+        """Return the ONNX number of a value's element type; None where it is not known."""
+        spec = self._specs.get(name)
+        return spec.dtype.value if spec is not None and spec.dtype is not None else None
+
+    def known_size(self, value: ir.Value, axis: int) -> int:
+        """Return the size of one axis.
+
+        Raises:
+            NoBody: When it is not known.
+        """
+        size = self.shape_of(value)[axis]
+        if not isinstance(size, int):
+            raise NoBody
+        return size
+
+
+class NoBody(Exception):
+    """A node is of a form that has no body here."""
+
+
+def needed(value: ir.Value | None) -> ir.Value:
+    """Return a value that has to be there.
+
+    Raises:
+        NoBody: When it is not.
+    """
+    if value is None:
+        raise NoBody
+    return value
+
+
+def unless(asked: bool) -> None:
+    """Refuse a form of an operator that has no body here.
+
+    Raises:
+        NoBody: When it is asked for.
+    """
+    if asked:
+        raise NoBody
+
+
+def array_of(value: ir.Value | None) -> np.ndarray | None:
+    """Return the array of an initializer or Constant node; None for a value that is computed, and for no value."""
+    if value is None:
+        return None
+    if value.const_value is not None and value.is_initializer():
+        return np.asarray(value.const_value.numpy())
+    producer = value.producer()
+    tensor = None if producer is None else constant_tensor(producer)
+    return None if tensor is None else np.asarray(tensor.numpy())
+
+
+Writer = Callable[[Body], Results]
+"""Writes a body and returns what stands for the outputs; raises `NoBody` for a form that it does not know."""
+
+WRITERS: dict[str, Writer] = {}
+"""What writes the body of an operator of ONNX Runtime, by its name."""
+
+
+def body_of(*op_types: str) -> Callable[[Writer], Writer]:
+    """Enter a function into `WRITERS` for one or more operators."""
+
+    def enter(writer: Writer) -> Writer:
+        WRITERS.update(dict.fromkeys(op_types, writer))
+        return writer
+
+    return enter

@@ -1,0 +1,118 @@
+"""Products and convolutions with what ONNX Runtime fuses into them, and products by weights of a few bits."""
+
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from tensortriage.model.operator_bodies.body import Body, Results, array_of, body_of, needed, unless
+
+_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_WITHOUT_PARAMETERS = ("Relu", "Sigmoid", "Tanh")
+_INT8_ACTIVATIONS = 4
+"""``accuracy_level`` of MatMulNBits from which a kernel may round activations to int8."""
+
+
+@body_of("FusedMatMul", "TransposeMatMul")
+def fused_matmul(body: Body) -> Results:
+    """Write ``alpha * A' B'``, the last two axes of each exchanged where asked; batch axes stay, or it is refused."""
+    unless(bool(body.attribute("transBatchA", 0) or body.attribute("transBatchB", 0)))
+    first, other = (
+        _exchanged(body, value) if body.attribute(name, 0) else value
+        for value, name in zip(body.inputs(2), ("transA", "transB"), strict=True)
+    )
+    product = body.op("MatMul", first, other)
+    alpha = body.attribute("alpha", 1.0)
+    return (product if alpha == 1 else body.op("Mul", product, body.constant(alpha)),)
+
+
+@body_of("FusedConv")
+def fused_convolution(body: Body) -> Results:
+    """Write a convolution, what is added to it, and its activation."""
+    x, weight = body.inputs(2)
+    bias, added = body.input(2), body.input(3)
+    given = {name: body.attribute(name, None) for name in _CONVOLUTION}
+    attributes = {name: value for name, value in given.items() if value is not None}
+    y = body.op_of("Conv", [x, weight, *([bias] if bias is not None else [])], attributes)[0]
+    if added is not None:
+        y = body.op("Add", y, added)
+    return (_activated(body, y, list(body.attribute("activation_params", ()))),)
+
+
+@body_of("FusedGemm")
+def fused_gemm(body: Body) -> Results:
+    """Write Gemm and its activation."""
+    given = {name: body.attribute(name, None) for name in ("alpha", "beta", "transA", "transB")}
+    attributes = {name: value for name, value in given.items() if value is not None}
+    inputs = [value for index in range(3) if (value := body.input(index)) is not None]
+    names = ("activation_alpha", "activation_beta")
+    parameters = [value for name in names if (value := body.attribute(name, None)) is not None]
+    return (_activated(body, body.op_of("Gemm", inputs, attributes)[0], parameters),)
+
+
+@body_of("MatMulNBits")
+def matmul_of_few_bits(body: Body) -> Results:
+    """Write a product by a dequantized weight; blocks along its rows of K numbers have a scale and a zero point each.
+
+    The weight is kept packed until it is read. Kernels that may round activations to int8, reordered groups and
+    weights that are computed are refused.
+    """
+    unless(body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS or body.input(4) is not None)
+    x, packed, scales = body.inputs(3)
+    zeros, bias = body.input(3), body.input(5)
+    unless(array_of(packed) is None or array_of(scales) is None or (zeros is not None and array_of(zeros) is None))
+    terms, columns = int(body.attribute("K", 0)), int(body.attribute("N", 0))
+    bits, block = int(body.attribute("bits", 4)), int(body.attribute("block_size", 32))
+    weight = body.weight(partial(_dequantized, packed, scales, zeros, terms, columns, bits, block), (terms, columns))
+    product = body.op("MatMul", x, weight)
+    return (product if bias is None else body.op("Add", product, bias),)
+
+
+def _dequantized(
+    packed: ir.Value, scales: ir.Value, zeros: ir.Value | None, terms: int, columns: int, bits: int, block: int
+) -> np.ndarray:
+    """Return the float32 weight, ``[terms, columns]``: ``(number - zero) * scale``."""
+    blocks = -(-terms // block)
+    numbers = _unpacked(_array(packed).reshape(columns, blocks, -1), bits)[..., :block].astype(np.float32)
+    scale = _array(scales).astype(np.float32).reshape(columns, blocks, 1)
+    zero: np.ndarray | float = float(2 ** (bits - 1))
+    if zeros is not None and (stored := _array(zeros)).dtype == np.uint8:
+        zero = _unpacked(stored.reshape(columns, -1), bits)[:, :blocks, None].astype(np.float32)
+    elif zeros is not None:
+        zero = stored.astype(np.float32).reshape(columns, blocks, 1)
+    whole = ((numbers - zero) * scale).reshape(columns, blocks * block)
+    return np.ascontiguousarray(whole[:, :terms].T)
+
+
+def _unpacked(array: np.ndarray, bits: int) -> np.ndarray:
+    """Return the numbers in the bytes of the last axis, those in the low bits first."""
+    if bits == 8:
+        return array
+    places = np.arange(0, 8, bits, dtype=np.uint8)
+    numbers = (array[..., None] >> places) & np.uint8(2**bits - 1)
+    return numbers.reshape(*array.shape[:-1], -1)
+
+
+def _array(value: ir.Value) -> np.ndarray:
+    found = array_of(value)
+    assert found is not None
+    return found
+
+
+def _exchanged(body: Body, value: ir.Value) -> ir.Value:
+    axes = list(range(len(body.shape_of(value))))
+    unless(len(axes) < 2)
+    axes[-2:] = axes[-1], axes[-2]
+    return body.op("Transpose", value, perm=axes)
+
+
+def _activated(body: Body, y: ir.Value, parameters: list[float]) -> ir.Value:
+    kind = body.attribute("activation", "")
+    if not kind or kind in _WITHOUT_PARAMETERS:
+        return body.op(kind, y) if kind else y
+    if kind == "LeakyRelu":
+        return body.op(kind, y, alpha=parameters[0] if parameters else 0.01)
+    if kind == "HardSigmoid" and len(parameters) == 2:
+        return body.op(kind, y, alpha=parameters[0], beta=parameters[1])
+    unless(kind != "Clip" or len(parameters) != 2 or body.opset < 11)
+    return body.op(kind, y, *(needed(body.constant(bound)) for bound in parameters))

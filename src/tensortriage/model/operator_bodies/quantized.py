@@ -1,0 +1,124 @@
+"""Operators of ONNX Runtime on quantized numbers: operands dequantized, the plain operator, its result quantized.
+
+ONNX Runtime computes some of them with tables or in integers; both stay within one step of the result's scale of this.
+"""
+
+import onnx_ir as ir
+
+from tensortriage.model.operator_bodies.body import Body, Results, body_of, needed, unless
+
+
+@body_of("QuantizeLinear", "DequantizeLinear")
+def of_standard(body: Body) -> Results:
+    """Write the standard operator of the same name, which has the 16-bit types from operator set 21 on."""
+    inputs = [value for value in body.node.inputs if value is not None]
+    return (body.op_of(body.node.op_type, inputs, {"axis": body.attribute("axis", 1)})[0],)
+
+
+@body_of("QLinearAdd", "QLinearMul")
+def of_two(body: Body) -> Results:
+    """Write a sum or a product of two quantized tensors."""
+    result = body.op(body.node.op_type.removeprefix("QLinear"), _real(body, 0), _real(body, 3))
+    return (_stored(body, result, 6),)
+
+
+@body_of("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
+def of_one(body: Body) -> Results:
+    """Write a function of one quantized tensor."""
+    kind = body.node.op_type.removeprefix("QLinear")
+    attributes = {}
+    if kind == "LeakyRelu":
+        attributes = {"alpha": body.attribute("alpha", 0.01)}
+    elif kind == "Softmax":
+        attributes = {"axis": _softmax_axis(body)}
+    return (_stored(body, body.op_of(kind, [_real(body, 0)], attributes)[0], 3),)
+
+
+@body_of("QLinearGlobalAveragePool", "QLinearAveragePool")
+def of_pool(body: Body) -> Results:
+    """Write an average over windows; channels in the last place are refused."""
+    unless(bool(body.attribute("channels_last", 0)))
+    kind = body.node.op_type.removeprefix("QLinear")
+    names = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+    given = {name: body.attribute(name, None) for name in names}
+    attributes = {name: value for name, value in given.items() if value is not None}
+    return (_stored(body, body.op_of(kind, [_real(body, 0)], attributes)[0], 3),)
+
+
+@body_of("QLinearConcat")
+def of_many(body: Body) -> Results:
+    """Write quantized tensors one after the other, in one scale."""
+    starts = range(2, len(body.node.inputs), 3)
+    whole = body.op("Concat", *(_real(body, start) for start in starts), axis=body.attribute("axis", 0))
+    return (_stored(body, whole, 0),)
+
+
+@body_of("QGemm")
+def of_gemm(body: Body) -> Results:
+    """Write Gemm of quantized tensors, its bias in the scale of the products; scales for each column are refused."""
+    scale = needed(body.input(4))
+    unless(any(size != 1 for size in body.shape_of(scale)))
+    first, other = _real(body, 0), _real(body, 3)
+    inputs = [first, other]
+    if (bias := body.input(6)) is not None:
+        step = body.op("Mul", needed(body.input(1)), scale)
+        inputs.append(body.op("Mul", body.op("Cast", bias, to=int(ir.DataType.FLOAT)), step))
+    given = {name: body.attribute(name, 0) for name in ("transA", "transB")}
+    result = body.op_of("Gemm", inputs, {**given, "alpha": body.attribute("alpha", 1.0)})[0]
+    return (result if body.input(7) is None else _stored(body, result, 7),)
+
+
+@body_of("DynamicQuantizeMatMul")
+def of_dynamic(body: Body) -> Results:
+    """Write a product whose first operand is quantized to uint8 by its own range."""
+    x, weight, scale = body.inputs(3)
+    numbers, step, zero = body.op_of("DynamicQuantizeLinear", [x], {}, outputs=3)
+    return (_plus_bias(body, _integer_product(body, numbers, weight, step, scale, zero, body.input(3)), 4),)
+
+
+@body_of("MatMulIntegerToFloat")
+def of_integers(body: Body) -> Results:
+    """Write a product of integers, scaled."""
+    first, other, step, scale = body.inputs(4)
+    product = _integer_product(body, first, other, step, scale, body.input(4), body.input(5))
+    return (_plus_bias(body, product, 6),)
+
+
+def _integer_product(
+    body: Body,
+    first: ir.Value,
+    other: ir.Value,
+    step: ir.Value,
+    scale: ir.Value,
+    zero: ir.Value | None,
+    zeros: ir.Value | None,
+) -> ir.Value:
+    points = [zero, zeros] if zeros is not None else [zero] if zero is not None else []
+    whole = body.op("Cast", body.op("MatMulInteger", first, other, *points), to=int(ir.DataType.FLOAT))
+    return body.op("Mul", whole, body.op("Mul", step, scale))
+
+
+def _plus_bias(body: Body, product: ir.Value, index: int) -> ir.Value:
+    bias = body.input(index)
+    return product if bias is None else body.op("Add", product, bias)
+
+
+def _real(body: Body, start: int) -> ir.Value:
+    """Return the real numbers of the quantized tensor at an input, whose scale and zero point follow it."""
+    return body.op("DequantizeLinear", *_triple(body, needed(body.input(start)), start + 1))
+
+
+def _stored(body: Body, result: ir.Value, start: int) -> ir.Value:
+    """Return a result in the scale and zero point that are at two inputs."""
+    return body.op("QuantizeLinear", *_triple(body, result, start))
+
+
+def _triple(body: Body, value: ir.Value, start: int) -> list[ir.Value]:
+    zero = body.input(start + 1)
+    return [value, needed(body.input(start)), *([zero] if zero is not None else [])]
+
+
+def _softmax_axis(body: Body) -> int:
+    axis = int(body.attribute("axis", -1))
+    unless(body.attribute("opset", 13) < 13 and axis not in (-1, len(body.shape_of(needed(body.input(0)))) - 1))
+    return axis

@@ -1,0 +1,93 @@
+"""Put bodies in the place of composite nodes; values that the model names keep their names."""
+
+from collections.abc import Collection, Sequence
+
+import onnx_ir as ir
+
+from tensortriage.model.ir.traversal import all_nodes
+from tensortriage.model.model import Model
+from tensortriage.model.operator_bodies import attention, fused_layers, products, quantized
+from tensortriage.model.operator_bodies.body import WRITERS, Body, NoBody
+from tensortriage.model.operator_bodies.standard_bodies import COMPOSITE, write_standard
+from tensortriage.model.shape_inference.value_specs import value_specs
+from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
+
+SOURCES = (attention, fused_layers, products, quantized)
+"""The modules that fill the table of writers."""
+RUNTIME_DOMAIN = "com.microsoft"
+_RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})
+"""Operators of ONNX Runtime that it keeps in the standard domain."""
+
+
+def with_runtime_bodies(model: Model) -> Model:
+    """Return the model with bodies in the place of operators that are ONNX Runtime's own, where one is known."""
+    return _with_bodies(model, [node for node in all_nodes(model.ir) if _is_runtime(node)])
+
+
+def with_bodies(model: Model) -> Model:
+    """Return the model with bodies for ONNX's own composite operators as well.
+
+    A node stays when the types of its operands are not known, or nobody has a body for its form.
+    """
+    found = [node for node in all_nodes(model.ir) if _is_runtime(node) or is_standard(node, *COMPOSITE)]
+    return _with_bodies(model, found)
+
+
+def _is_runtime(node: ir.Node) -> bool:
+    if node.domain == RUNTIME_DOMAIN:
+        return node.op_type in WRITERS
+    return node.op_type in _RUNTIME_IN_STANDARD and node.domain in STANDARD_DOMAINS
+
+
+def _with_bodies(model: Model, wanted: Collection[ir.Node]) -> Model:
+    if not wanted:
+        return model
+    kinds = {node.op_identifier() for node in wanted}
+    left = len(wanted)
+    while True:  # what a body tells of its results may be what the next node lacked
+        model, before = _once(model, kinds), left
+        left = sum(node.op_identifier() in kinds for node in all_nodes(model.ir))
+        if left in (0, before):
+            return model
+
+
+def _once(model: Model, kinds: Collection[ir.OperatorIdentifier]) -> Model:
+    specs = value_specs(model)
+    clone = model.clone()
+    names = Names(clone.ir.graph)
+    opset = clone.ir.graph.opset_imports.get("", 1)
+    for node in [node for node in all_nodes(clone.ir) if node.op_identifier() in kinds]:
+        body = Body(node, opset, specs)
+        try:
+            results = WRITERS[node.op_type](body) if _is_runtime(node) else write_standard(body)
+        except NoBody:
+            continue
+        _put(body, results, names)
+    return Model.from_ir(clone.ir)
+
+
+def _put(body: Body, results: Sequence[ir.Value | None], names: Names) -> None:
+    node, graph = body.node, body.node.graph
+    if graph is None or any(body.wants(i) for i in range(len(results), len(node.outputs))):
+        return
+    pairs = [(value, made) for value, made in zip(node.outputs, results, strict=False) if value.name]
+    if any(made is None for _, made in pairs):
+        return
+    inner = {id(value) for step in body.nodes for value in step.outputs}
+    olds, news = [], []
+    for old, made in pairs:
+        assert made is not None
+        new = made if id(made) in inner and made not in news else body.op("Identity", made)
+        olds.append(old)
+        news.append(new)
+    for index, step in enumerate(body.nodes):
+        step.name = names.fresh(f"{node.name}/{index}")
+        for value in step.outputs:
+            if value not in news:
+                value.name = names.fresh(f"{node.name}/{index}:{step.op_type}")
+    holder = graph if isinstance(graph, ir.Graph) else None
+    for weight in body.weights:
+        weight.name = names.fresh(f"{node.name}/weight")
+        if holder is not None:
+            holder.register_initializer(weight)
+    ir.convenience.replace_nodes_and_values(graph, node, [node], body.nodes, olds, news)

@@ -1,0 +1,195 @@
+"""Bodies of ONNX Runtime's own operators; every expected value is what ONNX Runtime's CPU kernel gives."""
+
+import re
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
+from tensortriage.engines.reference.engine import ReferenceEngine
+from tensortriage.model.model import Model
+from tensortriage.model.operator_bodies.body import WRITERS
+from tensortriage.model.operator_bodies.replace_nodes import with_bodies
+
+HEADER = '<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>'
+X, S = "float[2,3,8] x", "float[2,3,8] s"
+QKV = "float[2,3,8] q, float[2,5,8] k, float[2,5,8] v"
+Q = "float xs, uint8 xz, float ys, uint8 yz"
+CASES = {
+    "Gelu": f"({X}) => (float[?] y) {{ y = com.microsoft.Gelu(x) }}",
+    "BiasGelu": f"({X}, float[8] b) => (float[?] y) {{ y = com.microsoft.BiasGelu(x, b) }}",
+    "FastGelu": f"({X}, float[8] b) => (float[?] y) {{ y = com.microsoft.FastGelu(x, b) }}",
+    "QuickGelu": f"({X}) => (float[?] y) {{ y = com.microsoft.QuickGelu <alpha = 1.5> (x) }}",
+    "SkipLayerNormalization": f"({X}, {S}, float[8] g, float[8] o, float[8] b) => (float[?] y, float[?] z) "
+    "{ y, , , z = com.microsoft.SkipLayerNormalization <epsilon = 0.001> (x, s, g, o, b) }",
+    "SkipSimplifiedLayerNormalization": f"({X}, {S}, float[8] g) => (float[?] y, float[?] z) "
+    "{ y, , , z = com.microsoft.SkipSimplifiedLayerNormalization <epsilon = 0.001> (x, s, g) }",
+    "SimplifiedLayerNormalization": f"({X}, float[8] g) => (float[?] y) "
+    "{ y = SimplifiedLayerNormalization <epsilon = 0.001> (x, g) }",
+    "EmbedLayerNormalization": "(int32[2,3] ids, int32[2,3] segments, float[9,8] w, float[5,8] p, float[2,8] t, "
+    "float[8] g, float[8] o, int32[2,3] mask) => (float[?] y, int32[?] m) "
+    "{ y, m = com.microsoft.EmbedLayerNormalization <epsilon = 0.001> (ids, segments, w, p, t, g, o, mask) }",
+    "FusedMatMul": "(float[2,5,3] x, float[2,4,5] s) => (float[?] y) "
+    "{ y = com.microsoft.FusedMatMul <transA = 1, transB = 1, alpha = 0.5> (x, s) }",
+    "FusedConv": "(float[1,3,6,6] x, float[4,3,3,3] w, float[4] b, float[1,4,4,4] z) => (float[?] y) { y = "
+    'com.microsoft.FusedConv <activation = "LeakyRelu", activation_params = [0.1], '
+    "kernel_shape = [3, 3]> (x, w, b, z) }",
+    "FusedGemm": "(float[2,3] x, float[4,3] w, float[4] b) => (float[?] y) "
+    '{ y = com.microsoft.FusedGemm <activation = "Relu", transB = 1, alpha = 0.5> (x, w, b) }',
+    "MultiHeadAttention": f"({QKV}, float[24] b, int32[2,5] mask, float[1,2,3,5] bias) => (float[?] y) "
+    "{ y = com.microsoft.MultiHeadAttention <num_heads = 2> (q, k, v, b, mask, bias) }",
+    "MultiHeadAttention, causal after a past": "(float[2,3,8] q, float[2,3,8] k, float[2,3,8] v, float[2,2,4,4] pk, "
+    "float[2,2,4,4] pv) => (float[?] y, float[?] ok, float[?] ov) { y, ok, ov = "
+    "com.microsoft.MultiHeadAttention <num_heads = 2, unidirectional = 1, scale = 0.3> (q, k, v, , , , pk, pv) }",
+    "Attention": "(float[2,3,8] x, int32[2,3] mask) => (float[?] y) <float[8,24] w = {@w}, float[24] b = {@b}> "
+    "{ y = com.microsoft.Attention <num_heads = 2> (x, w, b, mask) }",
+    "Attention, causal after a past": "(float[2,3,8] x, float[2,2,2,4,4] past) => (float[?] y, float[?] now) "
+    "<float[8,24] w = {@w}, float[24] b = {@b}> "
+    "{ y, now = com.microsoft.Attention <num_heads = 2, unidirectional = 1> (x, w, b, , past) }",
+    "RotaryEmbedding": "(float[2,3,8] x, int64[2,3] at) => (float[?] y) <float[7,2] c = {@c}, float[7,2] d = {@d}> "
+    "{ y = com.microsoft.RotaryEmbedding (x, at, c, d) }",
+    "RotaryEmbedding, neighbours": "(float[2,2,3,4] x, int64[2,3] at) => (float[?] y) "
+    "<float[7,2] c = {@c}, float[7,2] d = {@d}> { y = com.microsoft.RotaryEmbedding <interleaved = 1> (x, at, c, d) }",
+    "QuantizeLinear": f"({X}, float s, uint16 z) => (uint16[?] y) {{ y = com.microsoft.QuantizeLinear(x, s, z) }}",
+    "DequantizeLinear": "(uint16[2,3,8] x, float s, uint16 z) => (float[?] y) "
+    "{ y = com.microsoft.DequantizeLinear(x, s, z) }",
+    "QLinearAdd": f"(uint8[2,3,8] x, {Q}, uint8[2,3,8] t, float ts, uint8 tz) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearAdd(x, xs, xz, t, ts, tz, ys, yz) }",
+    "QLinearMul": f"(uint8[2,3,8] x, {Q}, uint8[2,3,8] t, float ts, uint8 tz) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearMul(x, xs, xz, t, ts, tz, ys, yz) }",
+    "QLinearSigmoid": f"(uint8[2,3,8] x, {Q}) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearSigmoid(x, xs, xz, ys, yz) }",
+    "QLinearLeakyRelu": f"(uint8[2,3,8] x, {Q}) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearLeakyRelu <alpha = 0.2> (x, xs, xz, ys, yz) }",
+    "QLinearSoftmax": "(uint8[2,3,8] x, float xs, uint8 xz) => (uint8[?] y) <float ps = {0.00390625}, uint8 pz = {0}> "
+    "{ y = com.microsoft.QLinearSoftmax <axis = -1, opset = 13> (x, xs, xz, ps, pz) }",
+    "QLinearGlobalAveragePool": f"(uint8[1,2,5,5] x, {Q}) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearGlobalAveragePool(x, xs, xz, ys, yz) }",
+    "QLinearAveragePool": f"(uint8[1,2,6,6] x, {Q}) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 2]> (x, xs, xz, ys, yz) }",
+    "QLinearConcat": f"(uint8[2,3] x, {Q}, uint8[2,4] t, float ts, uint8 tz) => (uint8[?] y) "
+    "{ y = com.microsoft.QLinearConcat <axis = 1> (ys, yz, x, xs, xz, t, ts, tz) }",
+    "QGemm": f"(uint8[2,6] x, {Q}, float ws) => (uint8[?] y) <uint8[6,4] w = {{@i}}, uint8 wz = {{128}}> "
+    "{ y = com.microsoft.QGemm(x, xs, xz, w, ws, wz, , ys, yz) }",
+    "DynamicQuantizeMatMul": "(float[2,6] x, float ws, float[4] b) => (float[?] y) "
+    "<uint8[6,4] w = {@i}, uint8 wz = {128}> { y = com.microsoft.DynamicQuantizeMatMul(x, w, ws, wz, b) }",
+    "MatMulIntegerToFloat": "(uint8[2,6] x, float xs, uint8 xz, float ws) => (float[?] y) "
+    "<uint8[6,4] w = {@i}, uint8 wz = {128}> { y = com.microsoft.MatMulIntegerToFloat(x, w, xs, ws, xz, wz) }",
+}  # fmt: skip
+SCALES = {"s": 0.001, "xs": 0.02, "ts": 0.03, "ys": 0.025, "ws": 0.01}
+
+
+def written(text, opset):
+    """Return the model of a text; ``{@x}`` stands for random numbers, as many as the type before it has."""
+    random = np.random.default_rng(1)
+
+    def numbers(found):
+        count = int(np.prod([int(size) for size in found[2].split(",")]))
+        values = random.integers(0, 256, count) if found[1] == "uint8" else random.uniform(-1, 1, count).round(4)
+        return f"{found[1]}[{found[2]}] {found[3]} = {{{', '.join(map(str, values))}}}"
+
+    body = re.sub(r"(float|uint8)\[([\d,]+)\] (\w+) = \{@\w\}", numbers, text)
+    model = parser.parse_model(HEADER.format(opset=opset) + f" g {body}".replace("[?]", ""))
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return model
+
+
+def fed(model):
+    random = np.random.default_rng(0)
+    feed = {}
+    for value in model.graph.input:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        if not shape:
+            given = SCALES.get(value.name, 120)
+            feed[value.name] = np.array(given, dtype)
+        elif dtype == np.float32:
+            feed[value.name] = random.standard_normal(shape, np.float32)
+        elif dtype in (np.uint8, np.uint16):
+            feed[value.name] = random.integers(0, 256, shape).astype(dtype)
+        else:
+            feed[value.name] = random.integers(0, 2, shape).astype(dtype)
+        if value.name == "mask":
+            feed[value.name][:, 0] = 1
+    return feed
+
+
+def answers(path, feed, **options):
+    truth = OnnxRuntimeEngine().compile(path, {"optimization": "none"}).run(feed)
+    return truth, ReferenceEngine().compile(path, options).run(feed)
+
+
+@pytest.mark.parametrize("opset", [11, 21])
+@pytest.mark.parametrize("case", CASES)
+def test_a_body_computes_what_the_kernel_does(case, opset, tmp_path):
+    model = written(CASES[case], opset)
+    onnx.save(model, tmp_path / "m.onnx")
+    truth, own = answers(tmp_path / "m.onnx", fed(model))
+    for name, expected in truth.items():
+        if expected.dtype.kind == "f":
+            np.testing.assert_allclose(own[name], expected, rtol=2e-5, atol=2e-6, err_msg=name)
+        else:  # a number that lies between two steps may go to either
+            assert np.abs(own[name].astype(int) - expected.astype(int)).max() <= (expected.dtype.itemsize < 4), name
+
+
+def test_every_writer_is_tried():
+    assert {case.partition(",")[0] for case in CASES} | {"MatMulNBits", "TransposeMatMul"} == {*WRITERS}
+
+
+@pytest.mark.parametrize(("bits", "zeros"), [(4, ""), (4, "packed"), (4, "real"), (8, ""), (8, "packed")])
+def test_weights_of_few_bits(bits, zeros, tmp_path):
+    terms, columns, block, blocks = 40, 3, 16, 3
+    random = np.random.default_rng(0)
+    packed = random.integers(0, 256, (columns, blocks, block * bits // 8), np.uint8)
+    arrays = {"w": packed, "scale": random.uniform(0.01, 0.1, columns * blocks).astype(np.float32)}
+    if zeros == "packed":
+        arrays["zero"] = random.integers(0, 256, (columns, -(-blocks * bits // 8)), np.uint8)
+    elif zeros:
+        arrays["zero"] = random.uniform(4, 9, columns * blocks).astype(np.float32)
+    node = onnx.helper.make_node(
+        "MatMulNBits", ["x", *arrays], ["y"], domain="com.microsoft", K=terms, N=columns, bits=bits, block_size=block
+    )
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, terms])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+    truth, own = answers(tmp_path / "m.onnx", {"x": random.standard_normal((2, terms), np.float32)})
+    np.testing.assert_allclose(own["y"], truth["y"], rtol=2e-5, atol=2e-6)
+
+
+CHAIN = f"""({X}, {S}, float[8] g, float[8] o) => (float[?] y) <float[8,24] w = {{@w}}, float[24] b = {{@b}}> {{
+    n = com.microsoft.SkipLayerNormalization(x, s, g, o)
+    h = com.microsoft.Attention <num_heads = 2> (n, w, b)
+    m = com.microsoft.SkipLayerNormalization(h, n, g, o)
+    f = com.microsoft.BiasGelu(m, o)
+    y = com.microsoft.FusedMatMul <transB = 1> (f, m)
+}}"""
+
+
+def test_a_chain_whose_shapes_only_bodies_tell_is_written_out_and_rounded_inside(tmp_path):
+    model = written(CHAIN, 17)
+    onnx.save(model, tmp_path / "m.onnx")
+    plain = with_bodies(Model.load(tmp_path / "m.onnx"))
+    assert {node.domain for node in plain.graph.nodes} == {""}
+    assert {"n", "h", "m", "f", "y"} <= {value for node in plain.graph.nodes for value in node.outputs}
+    feed = fed(model)
+    truth, own = answers(tmp_path / "m.onnx", feed)
+    np.testing.assert_allclose(own["y"], truth["y"], rtol=2e-5, atol=2e-5)
+    narrow = ReferenceEngine().compile(tmp_path / "m.onnx", {"format": "fp16", "rounding": "results"}).run(feed)["y"]
+    error = np.sqrt(np.mean((narrow - own["y"]) ** 2) / np.mean(own["y"] ** 2))
+    assert 2**-13 < error < 2**-8  # a few roundings of half a unit in fp16's last place, 2^-11
+
+
+def test_a_form_without_body_stays(tmp_path):
+    model = written(CASES["FusedMatMul"].replace("transA = 1", "transBatchA = 1"), 17)
+    onnx.save(model, tmp_path / "m.onnx")
+    loaded = Model.load(tmp_path / "m.onnx")
+    assert [node.op_type for node in with_bodies(loaded).graph.nodes] == ["FusedMatMul"]
