@@ -152,15 +152,12 @@ class Session(Protocol):
         Raises:
             EngineError: One of its kinds.
         """
-        ...
 
     def plan(self) -> Plan | None:
         """Return what the engine really runs, or None when it cannot tell."""
-        ...
 
     def close(self) -> None:
         """Release everything the session holds; calling it twice is harmless."""
-        ...
 
 
 class Engine(Protocol):
@@ -172,7 +169,6 @@ class Engine(Protocol):
 
     def availability(self) -> Availability:
         """Say whether the engine can be used here; cheap, never raises."""
-        ...
 
     def compile(self, model: Path, options: Mapping[str, str]) -> Session:
         """Build an ONNX file (external data beside it).
@@ -183,7 +179,6 @@ class Engine(Protocol):
             BuildFailed: When the engine refuses the model; the message is the engine's own reason.
             EngineError: Another of its kinds when the engine works in its own process.
         """
-        ...
 
 
 @runtime_checkable
@@ -192,7 +187,6 @@ class ReportsPrecision(Protocol):
 
     def precision(self, options: Mapping[str, str]) -> str:
         """Return a precision word (``fp32``, ``fp16``, ``bf16`` ...) for these options on this machine."""
-        ...
 
 
 @runtime_checkable
@@ -201,7 +195,6 @@ class BoundsRuns(Protocol):
 
     def allow(self, run_seconds: float) -> None:
         """Let every later run take so many seconds."""
-        ...
 
 
 @runtime_checkable
@@ -210,7 +203,6 @@ class StreamsResults(Protocol):
 
     def stream(self, feed: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
         """Run once, yielding ``(output name, array)``; errors as with `Session.run`."""
-        ...
 
 
 @runtime_checkable
@@ -219,7 +211,6 @@ class TellsTactics(Protocol):
 
     def tactics(self) -> Sequence[Choice]:
         """Return the choices in the order they were made; empty when the engine did not tell."""
-        ...
 
 
 @runtime_checkable
@@ -228,7 +219,6 @@ class VariesBuilds(Protocol):
 
     def builds_vary(self, options: Mapping[str, str]) -> bool:
         """Say whether they may, with these options."""
-        ...
 
 
 @runtime_checkable
@@ -237,7 +227,6 @@ class TellsPlan(Protocol):
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
         """Say whether they do, with these options."""
-        ...
 
 
 @runtime_checkable
@@ -246,7 +235,6 @@ class Calibrates(Protocol):
 
     def calibrates(self, options: Mapping[str, str]) -> bool:
         """Say whether they are, with these options."""
-        ...
 
 
 @runtime_checkable
@@ -255,7 +243,6 @@ class QuantizesActivations(Protocol):
 
     def quantizes_activations(self, options: Mapping[str, str]) -> bool:
         """Say whether it may do so, unasked by the model, with these options."""
-        ...
 
 
 @runtime_checkable
@@ -264,11 +251,9 @@ class PinsTactics(Protocol):
 
     def recording(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """Return options with which sessions tell their tactics."""
-        ...
 
     def pinning(self, options: Mapping[str, str], record: Path) -> Mapping[str, str]:
         """Return options with which a build makes the choices of a ``tensortriage.tactics/1`` file, and tells them."""
-        ...
 
 
 @runtime_checkable
@@ -277,7 +262,6 @@ class SavesEngines(Protocol):
 
     def saving(self, options: Mapping[str, str], path: Path) -> Mapping[str, str]:
         """Return options with which a build also writes its engine to a file."""
-        ...
 
 
 @runtime_checkable
@@ -291,7 +275,6 @@ class ChecksOptions(Protocol):
             UsageError: For an unknown option or option value.
             EngineMissing: When the engine, its device or the precision is not to be had here.
         """
-        ...
 
 
 @runtime_checkable
@@ -304,7 +287,6 @@ class CompilesInPlace(Protocol):
         Raises:
             UsageError: Also for options under which the model would be rewritten (``engine-option-value``).
         """
-        ...
 
 
 @runtime_checkable
@@ -313,7 +295,6 @@ class CompilesModels(Protocol):
 
     def compile_model(self, model: "Model", options: Mapping[str, str]) -> Session:
         """Build a model, which is not changed; errors as with `Engine.compile`."""
-        ...
 
 
 @runtime_checkable
@@ -325,7 +306,6 @@ class Observes(Protocol):
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return options with which sessions satisfy `ShowsValues`; None when that cannot be had with these."""
-        ...
 
 
 @runtime_checkable
@@ -334,7 +314,6 @@ class KeepsEngines(Protocol):
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:
         """Keep what makes later builds quicker in a folder, and with ``engines`` every build itself, by content."""
-        ...
 
 
 @runtime_checkable
@@ -347,7 +326,6 @@ class AsksParser(Protocol):
         ``supported``: whether it takes the whole model. ``groups``: dicts of ``nodes`` (places in the file) and
         ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (place), ``code``, ``reason``.
         """
-        ...
 
 
 @runtime_checkable
@@ -356,7 +334,6 @@ class RepeatsBuild(Protocol):
 
     def command(self) -> str:
         """Return the command line; empty as long as nothing is built."""
-        ...
 
 
 @runtime_checkable
@@ -366,11 +343,9 @@ class ShowsValues(Protocol):
     @property
     def observation(self) -> str:
         """One word for how values are seen; empty when they are not."""
-        ...
 
     def captured(self, feed: Mapping[str, np.ndarray], values: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Run once and yield ``(value name, array)`` for those of the wanted values that can be seen."""
-        ...
 
 
 @runtime_checkable
@@ -379,7 +354,6 @@ class KnowsSomeValues(Protocol):
 
     def run_known(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once and return those of the outputs that are known; the network's own always are."""
-        ...
 
 
 @runtime_checkable
@@ -391,7 +365,6 @@ class OffersLadder(Protocol):
 
         The first is the safest, the last is ``options`` themselves; what they set otherwise (threads, device) stays.
         """
-        ...
 
 
 @runtime_checkable
@@ -400,8 +373,6 @@ class NamesPasses(Protocol):
 
     def passes(self, model: Path, options: Mapping[str, str]) -> Sequence[str]:
         """Return the passes that change a model with these options, in order of application; empty when not known."""
-        ...
 
     def without(self, options: Mapping[str, str], passes: Collection[str]) -> Mapping[str, str]:
         """Return the options with some passes left out, besides those that they leave out already."""
-        ...
