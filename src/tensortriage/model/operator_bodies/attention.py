@@ -3,14 +3,14 @@
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.body import Body, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
 
 _NEVER = float(np.finfo(np.float32).min)
 """What is added to the score of a key that comes later than the query."""
 
 
 @body_of("MultiHeadAttention")
-def multi_head_attention(body: Body) -> Results:
+def multi_head_attention(body: OperatorBody) -> Results:
     """Write attention whose query, key and value were projected before; packed forms are refused."""
     query, key, value = body.inputs(3)
     unless(any(body.input(index) is not None for index in (8, 9)) or body.wants(3))
@@ -25,7 +25,7 @@ def multi_head_attention(body: Body) -> Results:
 
 
 @body_of("Attention")
-def attention(body: Body) -> Results:
+def attention(body: OperatorBody) -> Results:
     """Write attention with its projection; heads of several sizes and rotary positions are refused."""
     x, weight = body.inputs(2)
     unless(bool(body.attribute("do_rotary", 0)) or body.input(6) is not None)
@@ -49,7 +49,7 @@ def attention(body: Body) -> Results:
 
 
 @body_of("RotaryEmbedding")
-def rotary_embedding(body: Body) -> Results:
+def rotary_embedding(body: OperatorBody) -> Results:
     """Write rotary positions on ``[batch, length, hidden]`` or ``[batch, heads, length, size]``.
 
     Pairs are ``(i, i + size / 2)``, or neighbours where interleaved (Su et al., 2021). Rotation of a part of a head,
@@ -72,7 +72,9 @@ def rotary_embedding(body: Body) -> Results:
     return (turned if rank == 4 else joined(body, turned),)
 
 
-def rotated(body: Body, x: ir.Value, cosine: ir.Value, sine: ir.Value, *, size: int, interleaved: bool) -> ir.Value:
+def rotated(
+    body: OperatorBody, x: ir.Value, cosine: ir.Value, sine: ir.Value, *, size: int, interleaved: bool
+) -> ir.Value:
     """Write the rotation of pairs of numbers.
 
     Args:
@@ -96,12 +98,12 @@ def rotated(body: Body, x: ir.Value, cosine: ir.Value, sine: ir.Value, *, size: 
     return body.op("Reshape", pairs, body.integers(0, 0, 0, -1))
 
 
-def joined(body: Body, x: ir.Value) -> ir.Value:
+def joined(body: OperatorBody, x: ir.Value) -> ir.Value:
     """Write ``[batch, heads, length, size]`` as ``[batch, length, heads * size]``."""
     return body.op("Reshape", body.op("Transpose", x, perm=[0, 2, 1, 3]), body.integers(0, 0, -1))
 
 
-def _with_bias(body: Body, part: ir.Value, index: int, size: ir.Value) -> ir.Value:
+def _with_bias(body: OperatorBody, part: ir.Value, index: int, size: ir.Value) -> ir.Value:
     """Write the sum with a third of the bias; that of the values may have another size than the other two."""
     bias = body.input(3)
     if bias is None:
@@ -110,22 +112,22 @@ def _with_bias(body: Body, part: ir.Value, index: int, size: ir.Value) -> ir.Val
     return body.op("Add", part, body.part(bias, start, body.op("Add", start, size) if index < 2 else 2**31, 0))
 
 
-def _heads(body: Body, x: ir.Value, heads: int) -> ir.Value:
+def _heads(body: OperatorBody, x: ir.Value, heads: int) -> ir.Value:
     """Write ``[batch, length, hidden]`` as ``[batch, heads, length, size]``; four axes stay."""
     if body.rank(x, 3) == 4:
         return x
     return body.op("Transpose", body.op("Reshape", x, body.integers(0, 0, heads, -1)), perm=[0, 2, 1, 3])
 
 
-def _by_size(body: Body, x: ir.Value, size: int) -> ir.Value:
+def _by_size(body: OperatorBody, x: ir.Value, size: int) -> ir.Value:
     return body.op("Transpose", body.op("Reshape", x, body.integers(0, 0, -1, size)), perm=[0, 2, 1, 3])
 
 
-def _after(body: Body, past: ir.Value | None, now: ir.Value) -> ir.Value:
+def _after(body: OperatorBody, past: ir.Value | None, now: ir.Value) -> ir.Value:
     return now if past is None else body.op("Concat", past, now, axis=2)
 
 
-def _scores(body: Body, query: ir.Value, keys: ir.Value) -> ir.Value:
+def _scores(body: OperatorBody, query: ir.Value, keys: ir.Value) -> ir.Value:
     product = body.op("MatMul", query, body.op("Transpose", keys, perm=[0, 1, 3, 2]))
     if scale := body.attribute("scale", 0.0):
         return body.op("Mul", product, body.constant(scale))
@@ -133,7 +135,7 @@ def _scores(body: Body, query: ir.Value, keys: ir.Value) -> ir.Value:
     return body.op("Div", product, body.op("Sqrt", size))
 
 
-def _masked(body: Body, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
+def _masked(body: OperatorBody, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
     """Write what a mask of ones and zeros, ``[batch, keys]`` or ``[batch, queries, keys]``, takes off the scores."""
     if mask is None:
         return scores
@@ -144,7 +146,7 @@ def _masked(body: Body, scores: ir.Value, mask: ir.Value | None) -> ir.Value:
     return body.op("Add", scores, body.unsqueeze(off, *((1, 2) if rank == 2 else (1,))))
 
 
-def _result(body: Body, scores: ir.Value, values: ir.Value, bias: ir.Value | None, keys: ir.Value) -> ir.Value:
+def _result(body: OperatorBody, scores: ir.Value, values: ir.Value, bias: ir.Value | None, keys: ir.Value) -> ir.Value:
     if bias is not None:
         scores = body.op("Add", scores, bias)
     if body.attribute("unidirectional", 0):
@@ -153,7 +155,7 @@ def _result(body: Body, scores: ir.Value, values: ir.Value, bias: ir.Value | Non
     return joined(body, body.op("MatMul", weights, needed(values)))
 
 
-def _later(body: Body, scores: ir.Value, keys: ir.Value) -> ir.Value:
+def _later(body: OperatorBody, scores: ir.Value, keys: ir.Value) -> ir.Value:
     """Write a matrix ``[queries, keys]`` that is zero where the key is no later than the query, which is last."""
     count, length = body.size(keys, 2), body.size(scores, 2)
     zero, one = (body.constant(number, np.int64) for number in (0, 1))

@@ -8,26 +8,26 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.body import Body, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
 
 _TANH_SCALE = math.sqrt(2 / math.pi)
 """FastGelu: ``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`` (Hendrycks and Gimpel, 2016)."""
 
 
-def gelu(body: Body, x: ir.Value) -> ir.Value:
+def gelu(body: OperatorBody, x: ir.Value) -> ir.Value:
     """Write ``0.5 x (1 + erf(x / sqrt(2)))``, of the shape of x."""
     error = body.op("Erf", body.op("Div", x, body.constant(math.sqrt(2))))
     return body.op("Mul", body.op("Mul", x, body.constant(0.5)), body.op("Add", error, body.constant(1)))
 
 
 @body_of("Gelu", "BiasGelu")
-def bias_gelu(body: Body) -> Results:
+def bias_gelu(body: OperatorBody) -> Results:
     """Write Gelu of the input, or of input plus bias."""
     return (gelu(body, _biased(body)),)
 
 
 @body_of("FastGelu")
-def fast_gelu(body: Body) -> Results:
+def fast_gelu(body: OperatorBody) -> Results:
     """Write the approximation of Gelu by Tanh."""
     x = _biased(body)
     cube = body.op("Mul", body.op("Mul", x, x), x)
@@ -37,7 +37,7 @@ def fast_gelu(body: Body) -> Results:
 
 
 @body_of("QuickGelu")
-def quick_gelu(body: Body) -> Results:
+def quick_gelu(body: OperatorBody) -> Results:
     """Write ``x * sigmoid(alpha x)``."""
     (x,) = body.inputs(1)
     scaled = body.op("Mul", x, body.constant(body.attribute("alpha", 1.702)))
@@ -45,7 +45,7 @@ def quick_gelu(body: Body) -> Results:
 
 
 @body_of("SkipLayerNormalization")
-def skip_layer_normalization(body: Body) -> Results:
+def skip_layer_normalization(body: OperatorBody) -> Results:
     """Write LayerNormalization of input + skip + bias; mean and deviation, which no CPU kernel gives, are refused."""
     unless(body.wants(1) or body.wants(2))
     x = _with_skip(body, bias=4)
@@ -55,7 +55,7 @@ def skip_layer_normalization(body: Body) -> Results:
 
 
 @body_of("SkipSimplifiedLayerNormalization")
-def skip_rms_normalization(body: Body) -> Results:
+def skip_rms_normalization(body: OperatorBody) -> Results:
     """Write the same with division by the root of the mean square only."""
     unless(body.wants(1) or body.wants(2))
     x = _with_skip(body, bias=3)
@@ -63,7 +63,7 @@ def skip_rms_normalization(body: Body) -> Results:
 
 
 @body_of("SimplifiedLayerNormalization")
-def rms_normalization(body: Body) -> Results:
+def rms_normalization(body: OperatorBody) -> Results:
     """Write ``x / sqrt(mean(x^2) + epsilon) * scale`` over the last axis; other axes are refused."""
     x, scale = body.inputs(2)
     axis = body.attribute("axis", -1)
@@ -72,7 +72,7 @@ def rms_normalization(body: Body) -> Results:
 
 
 @body_of("EmbedLayerNormalization")
-def embed_layer_normalization(body: Body) -> Results:
+def embed_layer_normalization(body: OperatorBody) -> Results:
     """Write the sum of word, position and segment embeddings, normalized, and how many places of a row count."""
     ids, words, positions, scale, offset = (needed(body.input(index)) for index in (0, 2, 3, 5, 6))
     segments, table, mask, places = (body.input(index) for index in (1, 4, 7, 8))
@@ -87,7 +87,7 @@ def embed_layer_normalization(body: Body) -> Results:
     return (normal, _mask_index(body, ids, mask), total if body.wants(2) else None)
 
 
-def _mask_index(body: Body, ids: ir.Value, mask: ir.Value | None) -> ir.Value | None:
+def _mask_index(body: OperatorBody, ids: ir.Value, mask: ir.Value | None) -> ir.Value | None:
     if not body.wants(1) or body.attribute("mask_index_type", 1) == 0:
         return None
     counted = body.op("Mul", ids, body.constant(0, np.int32)) if mask is None else mask
@@ -96,22 +96,22 @@ def _mask_index(body: Body, ids: ir.Value, mask: ir.Value | None) -> ir.Value | 
     return body.op("ReduceSum", counted, axes=[1], keepdims=0)
 
 
-def _biased(body: Body) -> ir.Value:
+def _biased(body: OperatorBody) -> ir.Value:
     x, bias = needed(body.input(0)), body.input(1)
     return x if bias is None else body.op("Add", x, bias)
 
 
-def _with_skip(body: Body, *, bias: int) -> ir.Value:
+def _with_skip(body: OperatorBody, *, bias: int) -> ir.Value:
     x, skip = body.inputs(2)
     total = body.op("Add", x, skip)
     added = body.input(bias)
     return total if added is None else body.op("Add", total, added)
 
 
-def _rms(body: Body, x: ir.Value, scale: ir.Value, epsilon: float) -> ir.Value:
+def _rms(body: OperatorBody, x: ir.Value, scale: ir.Value, epsilon: float) -> ir.Value:
     square = body.op("Add", body.mean(body.op("Mul", x, x)), body.constant(epsilon))
     return body.op("Mul", body.op("Div", x, body.op("Sqrt", square)), scale)
 
 
-def _eps(body: Body) -> float:
+def _eps(body: OperatorBody) -> float:
     return float(body.attribute("epsilon", 1e-12))

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.body import Body, Results, array_of, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, array_of, body_of, needed, unless
 
 _CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 _WITHOUT_PARAMETERS = ("Relu", "Sigmoid", "Tanh")
@@ -14,7 +14,7 @@ _INT8_ACTIVATIONS = 4
 
 
 @body_of("FusedMatMul", "TransposeMatMul")
-def fused_matmul(body: Body) -> Results:
+def fused_matmul(body: OperatorBody) -> Results:
     """Write ``alpha * A' B'``, the last two axes of each exchanged where asked; batch axes stay, or it is refused."""
     unless(bool(body.attribute("transBatchA", 0) or body.attribute("transBatchB", 0)))
     first, other = (
@@ -27,7 +27,7 @@ def fused_matmul(body: Body) -> Results:
 
 
 @body_of("FusedConv")
-def fused_convolution(body: Body) -> Results:
+def fused_convolution(body: OperatorBody) -> Results:
     """Write a convolution, what is added to it, and its activation."""
     x, weight = body.inputs(2)
     bias, added = body.input(2), body.input(3)
@@ -40,7 +40,7 @@ def fused_convolution(body: Body) -> Results:
 
 
 @body_of("FusedGemm")
-def fused_gemm(body: Body) -> Results:
+def fused_gemm(body: OperatorBody) -> Results:
     """Write Gemm and its activation."""
     given = {name: body.attribute(name, None) for name in ("alpha", "beta", "transA", "transB")}
     attributes = {name: value for name, value in given.items() if value is not None}
@@ -51,7 +51,7 @@ def fused_gemm(body: Body) -> Results:
 
 
 @body_of("MatMulNBits")
-def matmul_of_few_bits(body: Body) -> Results:
+def matmul_of_few_bits(body: OperatorBody) -> Results:
     """Write a product by a dequantized weight; blocks along its rows of K numbers have a scale and a zero point each.
 
     The weight is kept packed until it is read. Kernels that may round activations to int8, reordered groups and
@@ -99,14 +99,14 @@ def _array(value: ir.Value) -> np.ndarray:
     return found
 
 
-def _exchanged(body: Body, value: ir.Value) -> ir.Value:
+def _exchanged(body: OperatorBody, value: ir.Value) -> ir.Value:
     axes = list(range(len(body.shape_of(value))))
     unless(len(axes) < 2)
     axes[-2:] = axes[-1], axes[-2]
     return body.op("Transpose", value, perm=axes)
 
 
-def _activated(body: Body, y: ir.Value, parameters: list[float]) -> ir.Value:
+def _activated(body: OperatorBody, y: ir.Value, parameters: list[float]) -> ir.Value:
     kind = body.attribute("activation", "")
     if not kind or kind in _WITHOUT_PARAMETERS:
         return body.op(kind, y) if kind else y

@@ -5,25 +5,25 @@ ONNX Runtime computes some of them with tables or in integers; both stay within 
 
 import onnx_ir as ir
 
-from tensortriage.model.operator_bodies.body import Body, Results, body_of, needed, unless
+from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
 
 
 @body_of("QuantizeLinear", "DequantizeLinear")
-def of_standard(body: Body) -> Results:
+def of_standard(body: OperatorBody) -> Results:
     """Write the standard operator of the same name, which has the 16-bit types from operator set 21 on."""
     inputs = [value for value in body.node.inputs if value is not None]
     return (body.op_of(body.node.op_type, inputs, {"axis": body.attribute("axis", 1)})[0],)
 
 
 @body_of("QLinearAdd", "QLinearMul")
-def of_two(body: Body) -> Results:
+def of_two(body: OperatorBody) -> Results:
     """Write a sum or a product of two quantized tensors."""
     result = body.op(body.node.op_type.removeprefix("QLinear"), _real(body, 0), _real(body, 3))
     return (_stored(body, result, 6),)
 
 
 @body_of("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
-def of_one(body: Body) -> Results:
+def of_one(body: OperatorBody) -> Results:
     """Write a function of one quantized tensor."""
     kind = body.node.op_type.removeprefix("QLinear")
     attributes = {}
@@ -35,7 +35,7 @@ def of_one(body: Body) -> Results:
 
 
 @body_of("QLinearGlobalAveragePool", "QLinearAveragePool")
-def of_pool(body: Body) -> Results:
+def of_pool(body: OperatorBody) -> Results:
     """Write an average over windows; channels in the last place are refused."""
     unless(bool(body.attribute("channels_last", 0)))
     kind = body.node.op_type.removeprefix("QLinear")
@@ -46,7 +46,7 @@ def of_pool(body: Body) -> Results:
 
 
 @body_of("QLinearConcat")
-def of_many(body: Body) -> Results:
+def of_many(body: OperatorBody) -> Results:
     """Write quantized tensors one after the other, in one scale."""
     starts = range(2, len(body.node.inputs), 3)
     whole = body.op("Concat", *(_real(body, start) for start in starts), axis=body.attribute("axis", 0))
@@ -54,7 +54,7 @@ def of_many(body: Body) -> Results:
 
 
 @body_of("QGemm")
-def of_gemm(body: Body) -> Results:
+def of_gemm(body: OperatorBody) -> Results:
     """Write Gemm of quantized tensors, its bias in the scale of the products; scales for each column are refused."""
     scale = needed(body.input(4))
     unless(any(size != 1 for size in body.shape_of(scale)))
@@ -69,7 +69,7 @@ def of_gemm(body: Body) -> Results:
 
 
 @body_of("DynamicQuantizeMatMul")
-def of_dynamic(body: Body) -> Results:
+def of_dynamic(body: OperatorBody) -> Results:
     """Write a product whose first operand is quantized to uint8 by its own range."""
     x, weight, scale = body.inputs(3)
     numbers, step, zero = body.op_of("DynamicQuantizeLinear", [x], {}, outputs=3)
@@ -77,7 +77,7 @@ def of_dynamic(body: Body) -> Results:
 
 
 @body_of("MatMulIntegerToFloat")
-def of_integers(body: Body) -> Results:
+def of_integers(body: OperatorBody) -> Results:
     """Write a product of integers, scaled."""
     first, other, step, scale = body.inputs(4)
     product = _integer_product(body, first, other, step, scale, body.input(4), body.input(5))
@@ -85,7 +85,7 @@ def of_integers(body: Body) -> Results:
 
 
 def _integer_product(
-    body: Body,
+    body: OperatorBody,
     first: ir.Value,
     other: ir.Value,
     step: ir.Value,
@@ -98,27 +98,27 @@ def _integer_product(
     return body.op("Mul", whole, body.op("Mul", step, scale))
 
 
-def _plus_bias(body: Body, product: ir.Value, index: int) -> ir.Value:
+def _plus_bias(body: OperatorBody, product: ir.Value, index: int) -> ir.Value:
     bias = body.input(index)
     return product if bias is None else body.op("Add", product, bias)
 
 
-def _real(body: Body, start: int) -> ir.Value:
+def _real(body: OperatorBody, start: int) -> ir.Value:
     """Return the real numbers of the quantized tensor at an input, whose scale and zero point follow it."""
     return body.op("DequantizeLinear", *_triple(body, needed(body.input(start)), start + 1))
 
 
-def _stored(body: Body, result: ir.Value, start: int) -> ir.Value:
+def _stored(body: OperatorBody, result: ir.Value, start: int) -> ir.Value:
     """Return a result in the scale and zero point that are at two inputs."""
     return body.op("QuantizeLinear", *_triple(body, result, start))
 
 
-def _triple(body: Body, value: ir.Value, start: int) -> list[ir.Value]:
+def _triple(body: OperatorBody, value: ir.Value, start: int) -> list[ir.Value]:
     zero = body.input(start + 1)
     return [value, needed(body.input(start)), *([zero] if zero is not None else [])]
 
 
-def _softmax_axis(body: Body) -> int:
+def _softmax_axis(body: OperatorBody) -> int:
     axis = int(body.attribute("axis", -1))
     unless(body.attribute("opset", 13) < 13 and axis not in (-1, len(body.shape_of(needed(body.input(0)))) - 1))
     return axis

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
 from tensortriage.model.operator_bodies import attention, fused_layers, products, quantized
-from tensortriage.model.operator_bodies.body import WRITERS, Body, NoBody
+from tensortriage.model.operator_bodies.operator_body import WRITERS, NoBody, OperatorBody
 from tensortriage.model.operator_bodies.standard_bodies import COMPOSITE, write_standard
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
@@ -57,7 +57,7 @@ def _once(model: Model, kinds: Collection[ir.OperatorIdentifier]) -> Model:
     names = Names(clone.ir.graph)
     opset = clone.ir.graph.opset_imports.get("", 1)
     for node in [node for node in all_nodes(clone.ir) if node.op_identifier() in kinds]:
-        body = Body(node, opset, specs)
+        body = OperatorBody(node, opset, specs)
         try:
             results = WRITERS[node.op_type](body) if _is_runtime(node) else write_standard(body)
         except NoBody:
@@ -66,7 +66,7 @@ def _once(model: Model, kinds: Collection[ir.OperatorIdentifier]) -> Model:
     return Model.from_ir(clone.ir)
 
 
-def _put(body: Body, results: Sequence[ir.Value | None], names: Names) -> None:
+def _put(body: OperatorBody, results: Sequence[ir.Value | None], names: Names) -> None:
     node, graph = body.node, body.node.graph
     if graph is None or any(body.wants(i) for i in range(len(results), len(node.outputs))):
         return

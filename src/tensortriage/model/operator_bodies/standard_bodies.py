@@ -7,14 +7,14 @@ import onnx
 import onnx_ir as ir
 from onnx import inliner
 
-from tensortriage.model.operator_bodies.body import Body, NoBody, Results
+from tensortriage.model.operator_bodies.operator_body import NoBody, OperatorBody, Results
 from tensortriage.model.transforms.rewrite_helpers import is_standard
 
 COMPOSITE = ("Attention", "SoftmaxCrossEntropyLoss")
 """Operators of several steps that round, which the engine ``reference`` computes in one."""
 
 
-def write_standard(body: Body) -> Results:
+def write_standard(body: OperatorBody) -> Results:
     """Write the body of a node of a composite operator.
 
     Raises:
@@ -41,7 +41,7 @@ def write_standard(body: Body) -> Results:
     return [made.get(value.name) if value.name else None for value in node.outputs]
 
 
-def _typed(body: Body) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+def _typed(body: OperatorBody) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
     """Return inputs and outputs of a node, each once, with their types.
 
     Raises:

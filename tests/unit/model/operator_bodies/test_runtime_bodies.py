@@ -10,7 +10,7 @@ from onnx import parser
 from tensortriage.engines.onnxruntime import OnnxRuntimeEngine
 from tensortriage.engines.reference.engine import ReferenceEngine
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies.body import WRITERS
+from tensortriage.model.operator_bodies.operator_body import WRITERS
 from tensortriage.model.operator_bodies.replace_nodes import with_bodies
 
 HEADER = '<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>'

@@ -13,7 +13,7 @@ Results = Sequence[ir.Value | None]
 """The values in the place of a node's outputs, in order; None for one that the body does not compute."""
 
 
-class Body:
+class OperatorBody:
     """Writes plain ONNX nodes that compute what one node does.
 
     Args:
@@ -185,7 +185,7 @@ def array_of(value: ir.Value | None) -> np.ndarray | None:
     return None if tensor is None else np.asarray(tensor.numpy())
 
 
-Writer = Callable[[Body], Results]
+Writer = Callable[[OperatorBody], Results]
 """Writes a body and returns what stands for the outputs; raises `NoBody` for a form that it does not know."""
 
 WRITERS: dict[str, Writer] = {}
