@@ -42,7 +42,11 @@ class SessionByPlace:
         return [_as_declared(array, spec) for array, spec in zip(found, self.outputs or ())]  # noqa: B905 - Python 3.8
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
-        """Return the results of the function, in the order of the model's outputs."""
+        """Return the results of the function, in the order of the model's outputs.
+
+        Args:
+            arrays: In the order of the model's inputs, contiguous, in their declared types.
+        """
         raise NotImplementedError
 
     def plan(self) -> Optional[List[Dict[str, Any]]]:

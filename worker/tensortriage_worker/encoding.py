@@ -100,7 +100,11 @@ def item_size(label: str) -> int:
 
 
 def known_label(label: str) -> str:
-    """Return the label itself, or raise `ShardError` when it names no element type."""
+    """Return the label itself.
+
+    Raises:
+        ShardError: When it names no element type.
+    """
     if label not in FORMATS:
         raise ShardError("unknown element type {!r}".format(label))
     return label
@@ -144,7 +148,12 @@ def _text(item: Any) -> str:
 
 
 def decode(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return the array that stored bytes (flat uint8) stand for: a view of them, or decoded when packed or text.
+    """Return the array that stored bytes stand for: a view of them, or decoded when packed or text.
+
+    Args:
+        data: Flat uint8.
+        label: Element type, a key of `FORMATS`.
+        shape: Of the result.
 
     Raises:
         ValueError, RecursionError: When they cannot.
@@ -178,7 +187,15 @@ def memory_type(label: str) -> "np.dtype[Any]":
 
 
 def pack(items: np.ndarray, bits: int) -> np.ndarray:
-    """Pack one-byte elements as ONNX does: the first one in the lowest bits of the first byte."""
+    """Pack one-byte elements as ONNX does: the first one in the lowest bits of the first byte.
+
+    Args:
+        items: Flat uint8, an element a byte; upper bits are left out.
+        bits: Bits of an element: 1, 2 or 4.
+
+    Returns:
+        Flat uint8, the last byte padded with zeros.
+    """
     per_byte = 8 // bits
     padded = np.zeros(round_up(items.size, per_byte), np.uint8)
     padded[: items.size] = items & ((1 << bits) - 1)

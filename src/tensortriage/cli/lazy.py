@@ -46,7 +46,12 @@ class LazyGroup(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, with a suggestion when it is misspelt."""
+        """Find the command, with a suggestion when it is misspelt.
+
+        Raises:
+            UsageError: For a command that Polygraphy has and we do not.
+            click.UsageError: For any other word.
+        """
         if args and args[0] not in self._table and not args[0].startswith("-"):
             from tensortriage.cli.not_offered import refused_command
 

@@ -54,7 +54,12 @@ class GuideCommand(click.Command):
         self.params += log_parameters(GroupedOption, heading=OTHER, rare=True)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite the words, let click parse them, then look at the places that are to be written."""
+        """Rewrite the words, let click parse them, then look at the places that are to be written.
+
+        Raises:
+            UsageError: As `check_written`, and for an option that Polygraphy has and we do not.
+            click.UsageError: For what click does not understand.
+        """
         ctx.meta["words"] = list(args)
         try:
             rest = super().parse_args(ctx, rewrite(args, self._value_lists))
@@ -107,7 +112,11 @@ class GroupedOption(click.Option):
         self.rare = rare
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Convert the words; NaN is no number to compare with, and every range lets it through."""
+        """Convert the words; NaN is no number to compare with, and every range lets it through.
+
+        Raises:
+            click.BadParameter: For NaN.
+        """
         found = super().type_cast_value(ctx, value)
         if isinstance(found, float) and math.isnan(found):
             raise click.BadParameter("nan is not a number", ctx=ctx, param=self)

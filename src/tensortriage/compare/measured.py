@@ -134,7 +134,12 @@ def compare_all(
 
 
 def difference_in_kind(reference: np.ndarray, target: np.ndarray) -> str:
-    """Say in what two arrays differ that cannot be compared number by number; empty when they can."""
+    """Say in what two arrays differ that cannot be compared number by number; empty when they can.
+
+    Args:
+        reference: Any shape, of any element type.
+        target: Likewise.
+    """
     if target.shape != reference.shape:
         return f"shape {list(target.shape)} instead of {list(reference.shape)}"
     expected, found = DType.from_numpy(reference.dtype), DType.from_numpy(target.dtype)

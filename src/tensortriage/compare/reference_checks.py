@@ -40,7 +40,12 @@ def require_numbers(outputs: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> 
 
 
 def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> str:
-    """Say what makes the target's outputs incomparable with the reference's; empty when nothing does."""
+    """Say what makes the target's outputs incomparable with the reference's; empty when nothing does.
+
+    Args:
+        expected: The reference's outputs by name, of any shapes and types.
+        outputs: The target's; more of them do no harm.
+    """
     missing = [name for name in expected if name not in outputs]
     if missing:
         return f"the target does not return output '{missing[0]}'"
@@ -56,5 +61,9 @@ def mismatched(expected: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndar
 
 
 def has_nan(array: np.ndarray) -> bool:
-    """Whether a floating-point array holds a NaN."""
+    """Whether a floating-point array holds a NaN.
+
+    Args:
+        array: Of any shape and element type; types that have no NaN hold none.
+    """
     return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float32, copy=False)).any())

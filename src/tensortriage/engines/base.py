@@ -353,7 +353,7 @@ class KnowsSomeValues(Protocol):
     """Capability of a session: it may not know every value that the model was marked with, as a network behind it."""
 
     def run_known(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        """Run once and return those of the outputs that are known; the network's own always are."""
+        """Run once, as `Session.run`, and return those of the outputs that are known; the network's own always are."""
 
 
 @runtime_checkable

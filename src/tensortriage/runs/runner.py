@@ -251,7 +251,14 @@ def engine_identity(spec: EngineSpec) -> str:
 
 
 def feed_digest(tensors: Mapping[str, np.ndarray]) -> str:
-    """Return the sha256 of names, dtypes, shapes and bytes of a feed."""
+    """Return the sha256 of names, dtypes, shapes and bytes of a feed.
+
+    Args:
+        tensors: By name, of any shapes and types, in any order.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     state = hashlib.sha256()
     for name in sorted(tensors):
         array = tensors[name]

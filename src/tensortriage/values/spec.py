@@ -29,5 +29,10 @@ class ValueSpec:
 
     @classmethod
     def of(cls, name: str, array: np.ndarray) -> "ValueSpec":
-        """Return the spec of a concrete array."""
+        """Return the spec of a concrete array.
+
+        Args:
+            name: Of the value.
+            array: Of any shape; its type numpy's or ml_dtypes's for an ONNX type.
+        """
         return cls(name, DType.from_numpy(array.dtype), tuple(array.shape))

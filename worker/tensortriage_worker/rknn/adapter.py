@@ -89,7 +89,11 @@ class SimulatedSession(SessionByPlace):
         self._network, self._scratch, self._layers = network, scratch, layers
 
     def call(self, arrays: List[np.ndarray]) -> List[np.ndarray]:
-        """Return the results; inputs are channels first, which the simulator asks of those with four axes only."""
+        """Return the results; inputs are channels first, which the simulator asks of those with four axes only.
+
+        Raises:
+            AdapterError: When the simulator fails.
+        """
         formats = ["nchw"] * len(arrays)
         try:
             found = self._scratch.asked(self._network.inference, inputs=arrays, data_format=formats)

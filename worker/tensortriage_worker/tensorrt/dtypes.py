@@ -72,7 +72,13 @@ def to_bytes(array: np.ndarray, label: str, wanted: str) -> np.ndarray:
 
 
 def from_bytes(data: np.ndarray, label: str, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return an array on (or, for elements of four bits, decoded from) flat bytes that TensorRT wrote."""
+    """Return an array on (or, for elements of four bits, decoded from) flat bytes that TensorRT wrote.
+
+    Args:
+        data: Flat uint8.
+        label: Element type.
+        shape: Of the result, whose elements are raw integers where numpy lacks the type.
+    """
     form = FORMATS[label]
     if form.packed_bits:
         return unpack(data, form.packed_bits, math.prod(shape), signed=form.raw == "|i1").reshape(shape)

@@ -73,7 +73,12 @@ class Cuda:
         self.check(self._api.cudaFree(address))
 
     def upload(self, address: int, data: np.ndarray) -> None:
-        """Copy contiguous host bytes to the device, on the stream; the array may go at once (the call waits)."""
+        """Copy contiguous host bytes to the device, on the stream; the array may go at once (the call waits).
+
+        Args:
+            address: On the device, with room for them.
+            data: Contiguous, of any type.
+        """
         if data.nbytes:
             kind = self._api.cudaMemcpyKind.cudaMemcpyHostToDevice
             self.check(self._api.cudaMemcpyAsync(address, data.ctypes.data, data.nbytes, kind, self.stream))

@@ -36,7 +36,11 @@ _ENDED = {
 
 
 def repeat_and_show(words: Sequence[str] | None, given: RepeatValues, *, as_json: bool) -> NoReturn:
-    """Repeat a check (or ask, when there is none), show what came of it and exit."""
+    """Repeat a check (or ask, when there is none), show what came of it and exit.
+
+    Raises:
+        click.UsageError: Without ``--until`` where Polygraphy would ask for it.
+    """
     context = click.get_current_context()
     as_there = bool(context.meta.get(COMPATIBLE))
     if as_there and context.get_parameter_source("until") is ParameterSource.DEFAULT:

@@ -14,7 +14,11 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def show(result: SurgeryResult, *, as_json: bool) -> NoReturn:
-    """Show a result and end the command."""
+    """Show a result and end the command.
+
+    Raises:
+        SystemExit: Always, with 0.
+    """
     if as_json:
         print_document(to_json(result))
     else:

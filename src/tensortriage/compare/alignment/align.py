@@ -102,6 +102,10 @@ def paired_by_value(reference: Mapping[str, np.ndarray], target: Mapping[str, np
     Only sure matches of one shape, in the same order and without a factor are given, each side once: what is paired so
     is compared as if it had the name.
 
+    Args:
+        reference: By name, of any shapes and types.
+        target: Likewise.
+
     Returns:
         Name in the target to name in the reference; empty when no name is missing.
     """

@@ -122,7 +122,12 @@ def _tally_rare(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np
 
 
 def exact_errors(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return absolute errors of two flat real arrays as float64, rounded once: 64-bit integers do not overflow."""
+    """Return absolute errors of two flat real arrays as float64, rounded once: 64-bit integers do not overflow.
+
+    Args:
+        reference: Flat; any real type of numpy's or ml_dtypes.
+        target: As many elements, of whatever real type.
+    """
     one, other = _integers(reference), _integers(target)
     if one is None or other is None:
         return np.asarray(np.abs(target.astype(np.float64) - reference.astype(np.float64)))
@@ -160,7 +165,15 @@ def _tally_text(tally: BlockTotals, reference: np.ndarray, target: np.ndarray, s
 
 
 def text_errors(reference: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return 1.0 where two flat arrays of strings differ, else 0.0; bytes are taken as UTF-8."""
+    """Return 1.0 where two flat arrays of strings differ, else 0.0; bytes are taken as UTF-8.
+
+    Args:
+        reference: Flat, of str or bytes.
+        target: As many elements.
+
+    Returns:
+        Flat, float64.
+    """
     pairs = zip(reference.tolist(), target.tolist(), strict=True)
     return np.array([float(_text(one) != _text(other)) for one, other in pairs])
 

@@ -95,7 +95,12 @@ class BlockTotals:
         )
 
     def consider_nonfinite(self, positions: np.ndarray, start: int) -> None:
-        """Remember positions that are non-finite on one side only."""
+        """Remember positions that are non-finite on one side only.
+
+        Args:
+            positions: Flat indices in the block, whole numbers, ascending.
+            start: Flat index of the block's first element in the tensor.
+        """
         self._keep_worst([(float("inf"), start + int(at)) for at in positions[:WORST_COUNT]])
 
     def _keep_worst(self, more: list[tuple[float, int]]) -> None:

@@ -52,7 +52,12 @@ def cut(shape: tuple[int, ...], *, flat: bool) -> list[tuple[int, Index]]:
 
 
 def take(array: np.ndarray, index: Index) -> np.ndarray:
-    """Return one block as a flat, contiguous, aligned, native array; a view where possible."""
+    """Return one block as a flat, contiguous, aligned, native array; a view where possible.
+
+    Args:
+        array: The whole tensor, of any type and layout.
+        index: Which part of it.
+    """
     block: np.ndarray = array[index].reshape(-1)
     if not block.dtype.isnative:
         block = block.astype(block.dtype.newbyteorder("="))

@@ -41,7 +41,11 @@ def load(values: np.ndarray, work: np.dtype[Any], role: str, *, finite: bool = F
 
 
 def in_float(values: np.ndarray) -> np.ndarray:
-    """Return a flat array of real numbers in float32 when that holds its type, integers and doubles in float64."""
+    """Return a flat array of real numbers in float32 when that holds its type, integers and doubles in float64.
+
+    Args:
+        values: Flat; any real type of numpy's or ml_dtypes.
+    """
     kind = DType.from_numpy(values.dtype)
     if not kind.is_float or kind is DType.DOUBLE:
         return values.astype(np.float64)

@@ -148,7 +148,16 @@ def _border(specimen: Specimen, coordinates: tuple[np.ndarray, ...], what: str, 
 
 
 def spread_words(specimen: Specimen, wrong: np.ndarray, share: float) -> PatternFinding | None:
-    """Describe wrong elements that are in no particular place: a few outliers, or many scattered ones."""
+    """Describe wrong elements that are in no particular place: a few outliers, or many scattered ones.
+
+    Args:
+        specimen: Both tensors.
+        wrong: Bool, in the specimen's shape.
+        share: Of the error's energy that the wrong elements hold, from 0 to 1.
+
+    Returns:
+        None where there are too few elements to speak of.
+    """
     count, size = int(np.count_nonzero(wrong)), wrong.size
     noisy = int(np.count_nonzero(specimen.error))
     if size < _FEWEST_ELEMENTS or count < noisy < _FEWEST_NOISY:

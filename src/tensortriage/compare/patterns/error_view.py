@@ -201,7 +201,15 @@ def lay_out(reference: np.ndarray, target: np.ndarray, *, floor: float) -> Speci
 
 
 def same_box(specimen: Specimen, other: np.ndarray) -> np.ndarray:
-    """Return the elements of another tensor of the whole shape that are in a specimen's box, in float64."""
+    """Return the elements of another tensor of the whole shape that are in a specimen's box, in float64.
+
+    Args:
+        specimen: A box of a tensor.
+        other: Real, in the shape of the whole tensor.
+
+    Returns:
+        In the shape of the box.
+    """
     box = _native(other)
     for axis, indices in enumerate(specimen.indices):
         if not specimen.is_whole(axis):

@@ -111,6 +111,10 @@ def _divergence(share: float) -> float:
 
 
 def energy(errors: np.ndarray) -> float:
-    """Return the sum of squares."""
+    """Return the sum of squares.
+
+    Args:
+        errors: Of any shape; float64 or float32.
+    """
     flat = errors.reshape(-1)
     return float(np.dot(flat, flat))

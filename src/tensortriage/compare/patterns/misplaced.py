@@ -277,7 +277,14 @@ def _slices(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def energy_rows(rows: np.ndarray) -> np.ndarray:
-    """Return the sum of squares of every row."""
+    """Return the sum of squares of every row.
+
+    Args:
+        rows: ``[row, element]``, floating point.
+
+    Returns:
+        ``[row]``, in the same type.
+    """
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from tensortriage.compare.nonfinite.arithmetic_rules import rule_of
+from tensortriage.compare.reference_checks import has_nan
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
 from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Node
 from tensortriage.runs.lab import FLOAT64
-from tensortriage.values.dtype import DType
 
 
 def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culprit | None, str]:
@@ -30,7 +30,7 @@ def nan_of_reference(inv: Investigation, feed: Feed, output: str) -> tuple[Culpr
         node = graph.producer(pending.pop())
         if node is None:
             continue
-        bad = [name for name in node.uses if name in golden and holds_nan(np.asarray(golden[name]))]
+        bad = [name for name in node.uses if name in golden and has_nan(np.asarray(golden[name]))]
         if not bad:
             origin = node if origin is None or node.index < origin.index else origin
         pending += [name for name in bad if name not in seen]
@@ -56,9 +56,4 @@ def in_float64(inv: Investigation, feed: Feed, value: str) -> str:
         ((_, array),) = inv.capture(FLOAT64, inv.model, feed, [value], specs=specs)
     except TriageError:
         return ""
-    return "; so it is in float64" if holds_nan(array) else "; in float64 it is a number"
-
-
-def holds_nan(array: np.ndarray) -> bool:
-    """Whether a floating-point array holds a NaN."""
-    return DType.from_numpy(array.dtype).is_float and bool(np.isnan(array.astype(np.float64)).any())
+    return "; so it is in float64" if has_nan(array) else "; in float64 it is a number"

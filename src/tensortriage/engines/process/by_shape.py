@@ -55,6 +55,9 @@ class SessionByShape(RebuiltSession):
     def built_for(self, arrays: Mapping[str, np.ndarray]) -> IsolatedSession:
         """Return the session for the shapes of a feed, built if need be.
 
+        Args:
+            arrays: One array per input; of their shapes, those of inputs with open dimensions count.
+
         Raises:
             RunFailed: When this session is closed.
             EngineError: When it does not build.

@@ -123,7 +123,11 @@ class Accumulation:
         return np.asarray(total + part)
 
     def stored(self, total: np.ndarray) -> np.ndarray:
-        """Return a running sum as the accumulator holds it; float32."""
+        """Return a running sum as the accumulator holds it; float32.
+
+        Args:
+            total: Float32, of any shape.
+        """
         if self.accumulator is None:
             return total
         if self.truncate:
@@ -135,7 +139,11 @@ class Accumulation:
         return x if self.accumulator is None else x.astype(np.float32)
 
     def kept(self, total: np.ndarray) -> np.ndarray:
-        """Return a float64 running sum rounded to the accumulator, still float64."""
+        """Return a float64 running sum rounded to the accumulator, still float64.
+
+        Args:
+            total: Float64, of any shape.
+        """
         return total if self.accumulator is None else self.stored(total.astype(np.float32)).astype(np.float64)
 
     def total(self, terms: Iterable[np.ndarray]) -> np.ndarray:

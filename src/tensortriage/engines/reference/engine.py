@@ -132,6 +132,9 @@ class ReferenceSession:
     def run(self, feed: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Run once.
 
+        Args:
+            feed: One array per input, in its declared type and shape.
+
         Returns:
             One array per output; float64 for every real floating-point output unless results are rounded.
 

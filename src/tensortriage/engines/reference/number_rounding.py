@@ -106,7 +106,14 @@ class Rounding:
         return in_blocks(self.of_block, x) if x.dtype in (np.float64, np.float32) else x
 
     def of_block(self, x: np.ndarray) -> np.ndarray:
-        """Return a float64 or float32 array rounded, all of it at once."""
+        """Return a float64 or float32 array rounded, all of it at once.
+
+        Args:
+            x: Float64 or float32, of any shape.
+
+        Returns:
+            In the type of `x`, every element a number of the last format.
+        """
         y = x.astype(np.float32) if DType.FLOAT in self.types[:1] else x  # half as many bytes for what follows
         for dtype in self.types:
             y = _cut_off(y) if self.cut and dtype is DType.FLOAT16 else rounded(y, dtype)

@@ -33,7 +33,12 @@ class CutModule:
 
 
 def read_cut(told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> CutModule:
-    """Return what the worker cut out."""
+    """Return what the worker cut out.
+
+    Args:
+        told: What it says of the module: code, names, dtypes, versions.
+        arrays: Weights, inputs and outputs by name, ``weight/``, ``input/`` or ``output/`` in front of it.
+    """
 
     def under(prefix: str, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -75,7 +75,11 @@ def open_data(path: Path, specs: Sequence[ValueSpec] = ()) -> DataFile:
 
 
 def detect(path: Path) -> DataFormat:
-    """Return the format of a file or directory; see `open_data` for the errors."""
+    """Return the format of a file or directory.
+
+    Raises:
+        DataError: When it does not exist, cannot be read, or is of no known format (slugs as for `open_data`).
+    """
     if not path.exists():
         raise DataError(f"{path} does not exist", slug="feed-file-missing", cure="check the path")
     if path.is_dir():

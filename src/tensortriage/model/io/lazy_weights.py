@@ -60,7 +60,11 @@ class WeightFile:
             return found
 
     def open(self) -> BinaryIO:
-        """Open the file for reading (same errors as `map`)."""
+        """Open the file for reading.
+
+        Raises:
+            ModelError: When it is gone, or is another one than it was, as for `map`.
+        """
         try:
             file = self.path.open("rb")
         except OSError as error:

@@ -10,7 +10,11 @@ WIDE = frozenset({DType.FLOAT, DType.FLOAT16, DType.BFLOAT16, DType.DOUBLE})
 
 
 def to_float64(array: np.ndarray) -> np.ndarray:
-    """Return the array as kernels want it: float64 for the wide floating-point types, complex128, else unchanged."""
+    """Return the array as kernels want it: float64 for the wide floating-point types, complex128, else unchanged.
+
+    Args:
+        array: Any shape, any element type of ONNX.
+    """
     if array.dtype.kind in "USOiub" and array.dtype.isbuiltin == 1:
         return array
     if array.dtype.kind == "c":

@@ -35,7 +35,14 @@ _Q = (
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """Return the error function of a float64 array; worked in blocks that fit the cache."""
+    """Return the error function of a float64 array; worked in blocks that fit the cache.
+
+    Args:
+        x: Real, of any shape.
+
+    Returns:
+        Float64, in the same shape.
+    """
     flat = np.ascontiguousarray(x, np.float64).reshape(-1)
     result = np.empty_like(flat)
     for start in range(0, flat.size, _BLOCK):
@@ -44,7 +51,11 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + exp(-x)); it underflows to 0 and saturates to 1 without overflow errors that matter."""
+    """Return 1 / (1 + exp(-x)); it underflows to 0 and saturates to 1 without overflow errors that matter.
+
+    Args:
+        x: Float64, of any shape.
+    """
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
