@@ -3,7 +3,7 @@
 The package requires PyTorch 1.10 to 2.4, gigabytes that ONNX files do not need: of its modules two import torch, and
 both touch two names while they are imported, ``torch.no_grad`` and ``torch.nn.Module`` (seen with 2.5.0). Where
 PyTorch is not installed they find these two and nothing else, and only until they are imported: whatever asks for
-PyTorch later, as quantization by ``gdq`` does, is told that it is not there.
+PyTorch later, as quantization by ``gdq`` does, and the optimizer on a small GPT-2, is told that it is not there.
 """
 
 from __future__ import annotations
@@ -44,11 +44,17 @@ def _names_of_torch() -> Iterator[None]:
     torch.no_grad = _decorator  # type: ignore[attr-defined]
     torch.nn = layers  # type: ignore[attr-defined]
     layers.Module = type("Module", (), {})  # type: ignore[attr-defined]
+    torch.__getattr__ = _absent  # type: ignore[method-assign]
     sys.modules.update({"torch": torch, "torch.nn": layers})
     try:
         yield
     finally:
         del sys.modules["torch"], sys.modules["torch.nn"]
+
+
+def _absent(name: str) -> Any:
+    message = "the toolkit asks for torch.{} here, and PyTorch is not installed beside it (it takes 1.10 to 2.4)"
+    raise AttributeError(message.format(name))
 
 
 def _decorator() -> Callable[[Any], Any]:
