@@ -1,5 +1,6 @@
 """QNN's HTP emulator behind ONNX Runtime, where its environment was made (``triage engines install qnn``)."""
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +70,67 @@ def test_its_gelu_is_named_where_rounding_explains_the_outputs(tmp_path):
     )
     assert verdict.verdict == "fusion-fault", verdict.summary
     assert "Erf" in {culprit.op_type for culprit in verdict.culprits}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Models that QNN compiled before: Add with one row for all, then LayerNormalization, of scale 1 or 2."""
+    folder = tmp_path_factory.mktemp("compiled")
+    text = """
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[2, 24, 64] x, float[1, 24, 64] p) => (float[2, 24, 64] y)
+        <float[64] scale = {{{}}}, float[64] bias = {{{}}}> {{
+            s = Add(x, p)
+            y = LayerNormalization <axis = -1> (s, scale, bias)
+        }}
+    """
+    rng = np.random.default_rng(0)
+    feed = {"x": rng.standard_normal((2, 24, 64), np.float32), "p": rng.standard_normal((1, 24, 64), np.float32)}
+    for name, scale in (("shared", "1"), ("doubled", "2")):
+        onnx.save(parser.parse_model(text.format(",".join([scale] * 64), ",".join("0" * 64))), folder / f"{name}.onnx")
+        written = {"config.ep.context_enable": "1", "config.ep.context_embed_mode": "1"}
+        written["config.ep.context_file_path"] = str(folder / f"{name}.qnn.onnx")
+        ENGINE.compile(folder / f"{name}.onnx", {**OPTIONS, **written}).close()
+    return folder, feed
+
+
+def test_what_it_compiled_before_runs_and_tells_no_plan(compiled):
+    folder, feed = compiled
+    sessions = [
+        ENGINE.compile(folder / "doubled.onnx", {**OPTIONS, **more})
+        for more in ({}, {"file": str(folder / "doubled.qnn.onnx")})
+    ]
+    built, given = (session.run(feed)["y"] for session in sessions)
+    plan = sessions[1].plan()
+    for session in sessions:
+        session.close()
+    np.testing.assert_array_equal(given, built)
+    assert plan is None
+
+
+def test_what_it_compiled_of_another_model_is_refused(compiled):
+    folder, _ = compiled
+    with (
+        closing(ENGINE.compile(MODEL, {**OPTIONS, "file": str(folder / "shared.qnn.onnx")})) as session,
+        pytest.raises(BuildFailed, match="the file has the inputs"),
+    ):
+        session.run({"image": IMAGES[:1]})
+
+
+@pytest.mark.slow
+def test_a_fault_of_its_making_is_named_through_what_it_compiles_now(compiled, tmp_path):
+    """QNN 2.7.0 reads one row of p for the second of x where Add and LayerNormalization are one."""
+    folder, feed = compiled
+    spec = f"onnxruntime:ep=qnn,worker={MADE[0].python},file={folder / 'shared.qnn.onnx'}"
+    verdict, _ = ask(tmp_path, folder / "shared.onnx", feed, spec)
+    assert verdict.verdict == "fusion-fault"
+    assert {culprit.op_type for culprit in verdict.culprits} == {"Add", "LayerNormalization"}
+
+
+@pytest.mark.slow
+def test_a_compiled_file_of_other_weights_is_a_changed_model(compiled, tmp_path):
+    folder, feed = compiled
+    spec = f"onnxruntime:ep=qnn,worker={MADE[0].python},file={folder / 'doubled.qnn.onnx'}"
+    verdict, _ = ask(tmp_path, folder / "shared.onnx", feed, spec)
+    assert verdict.verdict == "model-changed"
+    assert "does not hold what" in verdict.summary

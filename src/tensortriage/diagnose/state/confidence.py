@@ -88,6 +88,9 @@ CURED_BY_SETTING = Confidence(0.95, 0.9, "the outputs are right with one setting
 TRANSFORMATION_CURED = Confidence(0.9, 0.9, "without the transformation the outputs are right")
 TRANSFORMATION_HELPS = Confidence(0.75, 0.75, "without the transformation the outputs are better, not right")
 CHANGED_UNNAMED = Confidence(0.9, 0.9, "the models differ in their outputs, but no node was seen to make it")
+GIVEN_FILE = Confidence(
+    0.9, 0.9, "the file is not what the engine builds here; whether of another model or by another release is not known"
+)
 MOVES_UNNAMED = Confidence(0.8, 0.8, "runs differ, but none of the tensors once marked: the race may be anywhere")
 UNDECIDED = Confidence(
     0.5, 0.5, "the failure is certain and its cause is not: as likely as not a further look would name one"

@@ -17,6 +17,7 @@ from tensortriage.engines.onnxruntime.plugin_providers import FALLBACK, known_pr
 from tensortriage.engines.onnxruntime.settings import CONVERTED, PRECISIONS, SessionSettings, read_settings
 from tensortriage.engines.options import Options
 from tensortriage.engines.process.by_shape import SessionByShape
+from tensortriage.engines.process.given_files import FILE, checked_file
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
 from tensortriage.errors import BuildFailed, ModelError
 from tensortriage.values.dtype import Precision
@@ -95,15 +96,18 @@ class Elsewhere:
         except ModelError as error:
             raise build_failed(TITLE, error.message, cure=error.cure) from error
         words = _words(settings, plugin, given.choice("fallback", FALLBACK, FALLBACK["allow"]))
+        compiled = Path(checked_file(given.text(FILE), TITLE)) if FILE in given else None
 
         def built(path: Path) -> IsolatedSession:
-            return self._isolated.compile(path, {"settings": words, **_place(given)}, affinity=given.text("ep"))
+            place = {"settings": words, **_place(given)}
+            return self._isolated.compile(compiled or path, place, affinity=given.text("ep"))
 
         return ElsewhereSession(
             original,
             loaded,
             built,
             provider=found["plugin"]["name"] if plugin else "",
+            compiled=compiled is not None,
             precision=precision,
             fixed_shapes=known is not None and known.fixed_shapes,
         )
@@ -117,6 +121,7 @@ class ElsewhereSession(SessionByShape):
         model: What is built: the same, or converted.
         build: Builds a file.
         provider: The plugin provider that is to compute; empty for the providers of the build.
+        compiled: Whether what runs was compiled before: then it tells neither its nodes nor inner values.
         precision: The format that is asked for.
         fixed_shapes: Whether open dimensions must be closed, by those of the feeds.
     """
@@ -128,14 +133,18 @@ class ElsewhereSession(SessionByShape):
         build: Callable[[Path], IsolatedSession],
         *,
         provider: str,
+        compiled: bool,
         precision: Precision,
         fixed_shapes: bool,
     ) -> None:
         self._original, self._provider, self._precision = original, provider, precision
+        self._compiled = compiled
 
-        def checked(path: Path, _: "Model") -> IsolatedSession:
+        def checked(path: Path, shaped: "Model") -> IsolatedSession:
             session = build(path)
             try:
+                if compiled:
+                    _check_whole(session, shaped)
                 _check_placement(session.info.get("placement"), original, provider, precision)
             except BaseException:
                 session.close()
@@ -147,7 +156,12 @@ class ElsewhereSession(SessionByShape):
             self.inputs, self.outputs = self._built.inputs, self._built.outputs
 
     def plan(self) -> Plan | None:
-        """Return what runs, and on which provider; builds for dimensions of 1 when nothing has been run yet."""
+        """Return what runs, and on which provider; builds for dimensions of 1 when nothing has been run yet.
+
+        None for what was compiled before.
+        """
+        if self._compiled:
+            return None
         session = self.built_for_any()
         if not self._provider:
             return self._optimized(session)
@@ -212,6 +226,26 @@ def _asked(given: Options, model: "Model") -> Precision:
             cure="quantize the model first: triage convert MODEL --int8 --inputs DATA -o OUT",
         )
     return precision
+
+
+def _check_whole(session: IsolatedSession, model: "Model") -> None:
+    """Refuse to run what was compiled in the place of another model, a part of its own for example.
+
+    Raises:
+        BuildFailed: When it takes or gives other tensors.
+    """
+    from tensortriage.model.shape_inference.value_specs import value_specs
+
+    known = value_specs(model)
+    sides = (
+        ("inputs", session.inputs, model.inputs),
+        ("outputs", session.outputs, [known.get(spec.name, spec) for spec in model.outputs]),
+    )
+    for what, held, wanted in sides:
+        own, theirs = ({spec.name: spec.shape for spec in specs} for specs in (wanted, held))
+        if own.keys() != theirs.keys() or any(None not in (own[n], theirs[n]) and own[n] != theirs[n] for n in own):
+            message = f"the file has the {what} {theirs}; the model has {own}"
+            raise BuildFailed(message, slug="build-failed", cure="compile the file from this model, for these shapes")
 
 
 def _check_placement(

@@ -27,7 +27,7 @@ from tensortriage.engines.feed_checks import (
 from tensortriage.engines.onnxruntime.elsewhere import Elsewhere, ElsewhereSession
 from tensortriage.engines.onnxruntime.optimizer_passes import InSteps
 from tensortriage.engines.onnxruntime.ort_values import feed_with_strings, to_array, to_ort_value
-from tensortriage.engines.onnxruntime.plugin_providers import plugin_words
+from tensortriage.engines.onnxruntime.plugin_providers import in_a_worker
 from tensortriage.engines.onnxruntime.settings import (
     CONVERTED,
     PRECISIONS,
@@ -36,7 +36,8 @@ from tensortriage.engines.onnxruntime.settings import (
     nominal_precision,
     read_settings,
 )
-from tensortriage.engines.options import Options, read_options
+from tensortriage.engines.options import read_options
+from tensortriage.engines.process.given_files import without_file
 from tensortriage.engines.process.isolated import WORKER_OPTION
 from tensortriage.errors import BuildFailed, EngineMissing, EngineOutOfMemory, ModelError, TriageError, UsageError
 from tensortriage.values.dtype import DType, Precision
@@ -57,7 +58,7 @@ _SPINNING = "session.intra_op.allow_spinning"
 
 
 class OnnxRuntimeEngine(InSteps):
-    """The engine ``onnxruntime``, in this process or, with ``worker`` or ``ep``, in one of its own under `Limits`."""
+    """The engine ``onnxruntime``, in this process or, with ``worker``, ``ep``, ``file``, in a worker under `Limits`."""
 
     name: ClassVar[str] = "onnxruntime"
     options: ClassVar[Mapping[str, str]] = {
@@ -75,6 +76,7 @@ class OnnxRuntimeEngine(InSteps):
         "ep_name": "name to register the library of ep under (default: what its package says, or the file's name)",
         "ep_option.KEY": "option of the provider ep, e.g. ep_option.soc_model=60",
         "fallback": "allow (default) or refuse: whether nodes that the provider ep does not take may run on the CPU",
+        "file": "model that was compiled or optimized before (EPContext, .ort), to run in the place of a whole model",
         "worker": WORKER_OPTION,
     }
 
@@ -104,11 +106,15 @@ class OnnxRuntimeEngine(InSteps):
         """Say whether two builds may differ: the CPU's kernels are chosen by rule, other providers may time theirs."""
         return "ep" in options or options.get("providers", "cpu").casefold() not in ("cpu", "cpuexecutionprovider")
 
+    def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return the options without a given file, which shows its outputs only; see `RunsFiles`."""
+        return without_file(options)
+
     def check(self, options: Mapping[str, str]) -> None:
         """Start the worker that options name, with its provider; see `ChecksOptions`."""
         given = read_options(options, self.options)
         nominal_precision(given)
-        if _elsewhere(given):
+        if in_a_worker(given):
             Elsewhere(self.limits).probe(given)
 
     def compile(self, model: Path, options: Mapping[str, str]) -> "OnnxRuntimeSession | ElsewhereSession":
@@ -122,7 +128,7 @@ class OnnxRuntimeEngine(InSteps):
             EngineError: Another of its kinds where it works in a process of its own.
         """
         given = read_options(options, self.options)
-        if _elsewhere(given):
+        if in_a_worker(given):
             return Elsewhere(self.limits).compile(model, given, _converted)
         precision = given.precision("precision", PRECISIONS, Precision.FP32)
         settings = read_settings(given, library())
@@ -144,8 +150,7 @@ class OnnxRuntimeEngine(InSteps):
     def compile_in_place(self, model: "InPlace", options: Mapping[str, str]) -> "OnnxRuntimeSession":
         """Build a session on a message whose weights are mapped from the files where they are, and used as they are.
 
-        Kernels that would rather have their weights in another order add in another order then, so results may differ
-        from those of `compile` by rounding.
+        Kernels that would rather have their weights in another order add otherwise: results may differ by rounding.
 
         Raises:
             UsageError: For options under which the model would be rewritten (slug ``engine-option-value``).
@@ -153,17 +158,12 @@ class OnnxRuntimeEngine(InSteps):
             BuildFailed: When ONNX Runtime refuses the model.
         """
         given = read_options(options, self.options)
-        if _elsewhere(given):
+        if in_a_worker(given):
             raise UsageError(
-                "a worker cannot use this option", slug="engine-option-value", cure="leave out worker and ep"
+                "a worker cannot use this option", slug="engine-option-value", cure="leave out worker, ep and file"
             )
         given.precision("precision", [p for p in PRECISIONS if p not in CONVERTED], Precision.FP32)
         return OnnxRuntimeSession(model, read_settings(given, library()))
-
-
-def _elsewhere(given: Options) -> bool:
-    """Say whether options mean a process of its own; checks those that belong to a plugin."""
-    return plugin_words(given) is not None or "worker" in given
 
 
 def _converted(model: "Model", precision: Precision) -> "Model":

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tensortriage.engines.options import Options
+from tensortriage.engines.process.given_files import FILE
 from tensortriage.errors import UsageError
 from tensortriage.values.dtype import Precision
 
@@ -76,3 +77,12 @@ def plugin_words(given: Options) -> Mapping[str, object] | None:
     known = known_provider(given)
     defaults = known.options if known is not None else {}
     return {"name": given.text("ep"), "registered_as": given.text("ep_name"), "options": {**defaults, **own}}
+
+
+def in_a_worker(given: Options) -> bool:
+    """Say whether options mean a process of its own; checks those that belong to a plugin.
+
+    Raises:
+        UsageError: As `plugin_words`.
+    """
+    return plugin_words(given) is not None or "worker" in given or FILE in given

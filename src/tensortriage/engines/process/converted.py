@@ -17,8 +17,9 @@ from tensortriage.engines.feed_checks import build_failed, checked_feed
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.by_shape import Build, SessionByShape
 from tensortriage.engines.process.conversions import Conversions
+from tensortriage.engines.process.given_files import FILE, checked_file, without_file
 from tensortriage.engines.process.isolated import IsolatedEngine, IsolatedSession
-from tensortriage.errors import ModelError, UsageError
+from tensortriage.errors import ModelError
 from tensortriage.values.dtype import Precision
 from tensortriage.values.spec import ValueSpec
 
@@ -81,6 +82,10 @@ class ConvertedEngine:
         """Return the same options: every session shows the values whose names the converter kept."""
         return dict(options)
 
+    def building(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return the options without a given file that shows its outputs only; see `RunsFiles`."""
+        return without_file(options) if self.observing(options) is None else None
+
     def keep_in(self, folder: Path, *, engines: bool) -> None:
         """Keep conversions in a folder; see `tensortriage.engines.base.KeepsEngines`."""
         if engines:
@@ -116,15 +121,11 @@ class ConvertedEngine:
 
     def _all_words(self, given: Options) -> dict[str, str]:
         words = {"precision": self._precision(given).value, **self.words(given)}
-        words |= {key: given.text(key) for key in ("worker", "file") if key in given}
+        words |= {key: given.text(key) for key in ("worker", FILE) if key in given}
         if "threads" in given:
             words["threads"] = str(given.integer("threads", 1, minimum=1))
-        if "file" in words and not Path(words["file"]).is_file():
-            raise UsageError(
-                f"{words['file']} does not exist",
-                slug="engine-option-file",
-                cure=f"give the path of a file of {self.title}",
-            )
+        if FILE in words:
+            checked_file(words[FILE], self.title)
         return words
 
 

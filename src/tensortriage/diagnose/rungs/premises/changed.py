@@ -20,6 +20,7 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.conform import Casting, check_feed
+from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.model.similarity.correspondence import Correspondence
 
@@ -54,8 +55,8 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
             )
         except EngineError as failure:
             reason = f"the reference engine cannot run the target's model: {failure.message}"
-            inv.answered(QUESTION, reason)
-            return inv.verdict(VerdictKind.MODEL_CHANGED, OBSERVED, reason)
+            inv.answered(QUESTION, f"unknown: {reason}")
+            return inv.verdict(VerdictKind.COMPARISON_UNSOUND, OBSERVED, f"{reason}{_compiled(changed)}")
         expected = {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden}
         if problem := mismatched(expected, outputs):
             inv.answered(QUESTION, f"no: {problem}")
@@ -94,4 +95,12 @@ def model_changed(inv: Investigation, evidence: Evidence) -> Verdict | None:
             *([inspect_command(inv, changed)] if quantizers(changed.graph) else []),
             inv.command("run", "--reference", reference, "--target", reference, "--target-model", str(changed.path)),
         ],
+    )
+
+
+def _compiled(model: Model) -> str:
+    """Return what to do with a model that a provider has compiled, as the rest of a sentence."""
+    held = any(node.op_type == "EPContext" for node in model.graph.nodes)
+    return (
+        f"; it was compiled for one provider: give it with the option file={model.path} of the target" if held else ""
     )

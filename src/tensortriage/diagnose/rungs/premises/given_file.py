@@ -1,0 +1,77 @@
+"""Is it the file that was given, or what the engine makes of the model?
+
+A file that an engine made before and that shows its outputs only cannot be looked into. What the engine builds of the
+model now can: if it gives what the file does, the ladder goes on with it; if not, the file holds something else.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of, say
+from tensortriage.compare.judgement.within import beyond_fp32
+from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.diagnose.measurements.evidence import Evidence, Findings
+from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge
+from tensortriage.diagnose.measurements.soundness import run_once
+from tensortriage.diagnose.rungs.rung import Answer, rung
+from tensortriage.diagnose.state.confidence import GIVEN_FILE
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.process.given_files import FILE, RunsFiles
+from tensortriage.engines.registry import create
+from tensortriage.errors import EngineError
+
+QUESTION = "is it the file, or what the engine builds?"
+
+
+@rung(QUESTION, reads=("results",), gives=("results",))
+def given_file(inv: Investigation, evidence: Evidence) -> Answer | Verdict | None:
+    """Build the model in the place of a file that shows nothing but its outputs, and hold the two together."""
+    target, engine = inv.question.target, create(inv.question.target)
+    options = engine.building(target.options) if isinstance(engine, RunsFiles) else None
+    if options is None:
+        return None
+    spec = target.with_options(options)
+    asking = inv.about(dataclasses.replace(inv.question, target=spec))
+    try:
+        built, given = (run_once(asking, each, inv.model, evidence.feed) for each in (spec, target))
+        results = tuple(judge(asking, each.feed, deployed(asking, each.feed), each.floors) for each in evidence.results)
+    except (EngineError, Unsound) as problem:
+        inv.answered(QUESTION, f"unknown: {problem}")
+        return None
+    name, error, ratio = _farthest(evidence.worst, built, given)
+    if not beyond_fp32(ratio):
+        inv.answered(QUESTION, f"what {spec} builds gives the same, within {say(error)}: that is looked into instead")
+        return Answer(findings=Findings(results=results), question=asking.question)
+    left = max(results, key=lambda each: (not each.passes, each.worst[2]))
+    found = "agrees with the reference" if left.passes else f"is off from the reference by {say(left.worst[1])}"
+    inv.answered(
+        QUESTION,
+        f"the file: output '{name}' differs by {say(error)} from what {spec} builds, which {found}",
+        output=name,
+        relative_error=error,
+    )
+    return inv.verdict(
+        VerdictKind.MODEL_CHANGED,
+        GIVEN_FILE,
+        f"{target.options[FILE]} does not hold what {spec} builds of the model: output '{name}' differs by "
+        f"{say(error)}, and what is built here {found}",
+        next=[
+            inv.command("run", "--reference", str(spec), "--target", str(target)),
+            inv.command("diagnose", "--target", str(spec)),
+        ],
+    )
+
+
+def _farthest(
+    result: FeedResult, built: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
+) -> tuple[str, float, float]:
+    """Return the output that differs most between what was built and the file, by how much, and in floors."""
+    rows = []
+    for name in result.errors:
+        error = error_of(measure(built[name], given[name]))
+        floor = result.floors.target.get(name) or result.floors.fp32.get(name)
+        rows.append((name, error, ratio_of(error, floor) or 0.0))
+    return max(rows, key=lambda row: (row[2], row[1]))
