@@ -10,6 +10,7 @@ import numpy as np
 
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.member_errors import MemberError, MemberErrors, member_errors
+from tensortriage.envelope.side_by_side import side_by_side
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
@@ -83,10 +84,11 @@ def spread(
         else:
             stores[name], _ = lab.recorded(members[name], model, feed, values)
     collected: dict[str, dict[str, MemberError]] = {name: {} for name in missing}
-    pairs = _pairs(lab.streamed(centre, model, feed, values), streams, stores, set(witnessed or ()))
-    for label, figure in member_errors(pairs):
-        name, _, value = label.partition("\0")
-        collected[name][value] = figure
+    with side_by_side([lab.streamed(centre, model, feed, values), *streams.values()]) as (middle, *others):
+        pairs = _pairs(middle, dict(zip(streams, others, strict=True)), stores, set(witnessed or ()))
+        for label, figure in member_errors(pairs):
+            name, _, value = label.partition("\0")
+            collected[name][value] = figure
     for name in missing:
         lab.case.checks.put(keys[name], f"{what}: {name}", MemberErrors(collected[name]), seconds=0.0)
     return found | collected

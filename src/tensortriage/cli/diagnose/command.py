@@ -134,7 +134,10 @@ def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Unp
     Runs MODEL on a reference and on the target, then asks the questions of the guide in order of cost, until one
     answer is decisive. Everything is kept in the case directory; report.html in it shows where the error is born.
     """
-    from tensortriage.cli.diagnose.request import diagnose_and_show, exported_first, no_target, request_of
+    from tensortriage.cli.diagnose.blas_threads import few_blas_threads
+
+    with few_blas_threads():
+        from tensortriage.cli.diagnose.request import diagnose_and_show, exported_first, no_target, request_of
 
     if model is None and not given["torch"]:
         raise click.UsageError("Missing argument 'MODEL', or --torch FILE.py:FUNCTION.")

@@ -28,7 +28,10 @@ def demo(case: Path, as_json: bool) -> None:
     import os
     import sys
 
-    from tensortriage.cli.diagnose.request import diagnose_and_show
+    from tensortriage.cli.diagnose.blas_threads import few_blas_threads
+
+    with few_blas_threads():
+        from tensortriage.cli.diagnose.request import diagnose_and_show
     from tensortriage.demo import demo_inputs, demo_model
     from tensortriage.runs.feeds.feed_request import FeedRequest
     from tensortriage.workflows.diagnosis.diagnose import DiagnoseRequest

@@ -1,0 +1,55 @@
+"""Iterators of which each computes its next item in a thread, while the last one is looked at."""
+
+import threading
+
+import pytest
+
+from tensortriage.envelope.side_by_side import side_by_side
+
+
+def test_items_come_in_order_and_all_of_them():
+    for count in (0, 1, 2, 7):
+        with side_by_side([iter(range(count)), iter("abc")]) as (numbers, letters):
+            assert list(numbers) == list(range(count))
+            assert list(letters) == ["a", "b", "c"]
+
+
+def test_the_next_items_are_computed_while_one_is_read():
+    """Two evaluations that wait for each other: one after the other they would never end."""
+    meeting = threading.Barrier(2, timeout=60)
+
+    def evaluation():
+        yield 1
+        meeting.wait()
+        yield 2
+
+    with side_by_side([evaluation(), evaluation()]) as (one, other):
+        assert list(zip(one, other, strict=True)) == [(1, 1), (2, 2)]
+
+
+def test_each_is_one_item_ahead_and_begins_in_the_thread_of_its_reader():
+    made, threads = [], []
+
+    def evaluation():
+        for number in range(4):
+            threads.append(threading.current_thread())
+            made.append(number)
+            yield number
+
+    with side_by_side([evaluation()]) as (items,):
+        assert made == []
+        assert next(items) == 0
+        assert threads[0] is threading.current_thread()
+    assert made == [0, 1]
+    assert threads[1] is not threading.current_thread()
+
+
+def test_what_an_evaluation_raises_is_raised_where_its_item_is_read():
+    def evaluation():
+        yield 1
+        raise ZeroDivisionError("in the second")
+
+    with side_by_side([evaluation(), iter("abc")]) as (one, other):
+        assert (next(one), next(other)) == (1, "a")
+        with pytest.raises(ZeroDivisionError, match="in the second"):
+            next(one)
