@@ -1,5 +1,6 @@
 """What is known of every value before anything ran: declared in the file, inferred, or recorded from a run."""
 
+import weakref
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -49,6 +50,16 @@ def value_specs(
 
 
 def _inferred(model: Model) -> tuple[ValueSpec, ...]:
+    """Return what shape inference finds of a model, which never changes: asked once for all who want to know."""
+    if (known := _INFERRED.get(model)) is None:
+        known = _INFERRED[model] = _infer(model)
+    return known
+
+
+_INFERRED: weakref.WeakKeyDictionary[Model, tuple[ValueSpec, ...]] = weakref.WeakKeyDictionary()
+
+
+def _infer(model: Model) -> tuple[ValueSpec, ...]:
     proto = hollow_proto(model.ir, above_bytes=_READ_BYTES)
     for info in (*proto.graph.value_info, *proto.graph.output):  # a symbol of its own keeps inference from a number
         for dim in info.type.tensor_type.shape.dim:

@@ -3,6 +3,7 @@ import onnx
 
 import models
 from tensortriage.model.model import Model
+from tensortriage.model.shape_inference import value_specs as module
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
@@ -13,6 +14,18 @@ def test_types_are_inferred_through_the_graph():
     assert specs["h"] == ValueSpec("h", DType.FLOAT, ("N", 8))
     assert specs["w1"] == ValueSpec("w1", DType.FLOAT, (4, 8))
     assert set(specs) == {"x", "w1", "b1", "w2", "b2", "h", "r", "y"}
+
+
+def test_shape_inference_is_asked_once_for_a_model(monkeypatch):
+    asked = []
+    infer = module.infer_shapes
+    monkeypatch.setattr(module, "infer_shapes", lambda proto: asked.append(len(proto)) or infer(proto))
+    model, other = models.mlp(), models.mlp()
+    assert value_specs(model) == value_specs(model)
+    assert value_specs(model, {"h": ValueSpec("h", DType.FLOAT16, (7, 8))})["h"].dtype is DType.FLOAT16
+    assert len(asked) == 1
+    value_specs(other)
+    assert len(asked) == 2
 
 
 def test_recorded_specs_win():
