@@ -32,27 +32,35 @@ BATCH_BYTES = 1 << 30
 """Captured tensors held at once unless told otherwise."""
 
 UNKNOWN_BYTES = 4 << 20
-"""Assumed size of a value whose shape is not known before it is captured."""
+"""Assumed size of a value whose shape is not known before it is captured, until others like it have been."""
 
 
-def batches(values: Sequence[str], specs: Mapping[str, ValueSpec], *, batch_bytes: int | None) -> list[tuple[str, ...]]:
+def batches(
+    values: Sequence[str],
+    specs: Mapping[str, ValueSpec],
+    *,
+    batch_bytes: int | None,
+    unknown_bytes: float = UNKNOWN_BYTES,
+) -> list[tuple[str, ...]]:
     """Split values, in order, into batches of at most ``batch_bytes`` each (a larger single value is its own batch).
 
     Args:
         values: Value names in topological order.
         specs: Shapes and dtypes, as far as known.
         batch_bytes: Largest batch; None for one batch.
+        unknown_bytes: Assumed size of a value whose shape or type is unknown.
     """
     if batch_bytes is None:
         return [tuple(values)] if values else []
     groups: list[tuple[str, ...]] = []
     current: list[str] = []
-    size = 0
+    size = 0.0
     for value in values:
-        cost = size_of(specs.get(value))
+        known = known_size(specs.get(value))
+        cost = unknown_bytes if known is None else known
         if current and size + cost > batch_bytes:
             groups.append(tuple(current))
-            current, size = [], 0
+            current, size = [], 0.0
         current.append(value)
         size += cost
     if current:
@@ -62,11 +70,17 @@ def batches(values: Sequence[str], specs: Mapping[str, ValueSpec], *, batch_byte
 
 def size_of(spec: ValueSpec | None) -> int:
     """Return the bytes a value takes in memory; `UNKNOWN_BYTES` when its shape or type is unknown."""
+    known = known_size(spec)
+    return UNKNOWN_BYTES if known is None else known
+
+
+def known_size(spec: ValueSpec | None) -> int | None:
+    """Return the bytes a value takes in memory; None when its shape or type is unknown."""
     if spec is None or spec.dtype is None or spec.shape is None:
-        return UNKNOWN_BYTES
+        return None
     dimensions = [d for d in spec.shape if isinstance(d, int)]
     if len(dimensions) < len(spec.shape):
-        return UNKNOWN_BYTES
+        return None
     return math.prod(dimensions) * spec.dtype.numpy.itemsize
 
 
@@ -85,6 +99,8 @@ def capture(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield ``(value name, array)`` for each wanted value, in topological order.
 
+    Values of unknown size are taken to be as large as those that were captured before, on average.
+
     Args:
         spec: Engine to run on.
         model: The model whose values are wanted.
@@ -102,7 +118,11 @@ def capture(
     """
     tally = tally or Tally()
     with _Watching(spec, model, feed, workspace=workspace, limits=limits, tally=tally) as watching:
-        for group in batches(values, specs, batch_bytes=batch_bytes):
+        waiting, unknown, unknown_bytes = list(values), 0, 0
+        while waiting:
+            assumed = unknown_bytes / unknown if unknown else UNKNOWN_BYTES
+            group, *_ = batches(waiting, specs, batch_bytes=batch_bytes, unknown_bytes=assumed)
+            del waiting[: len(group)]
             found = {value: _as_declared(array, specs.get(value)) for value, array in watching.captured(group).items()}
             rest = [value for value in group if value not in found]
             if rest:
@@ -116,6 +136,8 @@ def capture(
                     unseen(Unseen(left_out=tuple(rest)))
                 found |= marked
                 tally.seen[MARKED] = tally.seen.get(MARKED, 0) + len(marked)
+            sizes = [found[value].nbytes for value in group if value in found and known_size(specs.get(value)) is None]
+            unknown, unknown_bytes = unknown + len(sizes), unknown_bytes + sum(sizes)
             for value in group:
                 if value in found:
                     yield value, found.pop(value)

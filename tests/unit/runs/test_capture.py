@@ -95,7 +95,16 @@ def test_the_rest_is_marked_in_batches(monkeypatch, tmp_path):
     engine = Showing(["a", "b", "c"])
     found, _ = captured(monkeypatch, tmp_path, engine, batch_bytes=2 * module.UNKNOWN_BYTES)
     assert [name for name, _ in found] == VALUES
-    assert engine.compiled == [["e"], ["d"], ["e"]]  # a and b; c, and d marked; nothing shown any more, e marked
+    assert engine.compiled == [["e"], ["d", "e"]]  # a and b, which are small: the rest at once, d and e marked
+
+
+def test_batches_become_smaller_where_values_of_unknown_size_are_larger_than_assumed(monkeypatch, tmp_path):
+    engine, large = Showing(["a", "b", "c", "d"]), np.zeros(2 * module.UNKNOWN_BYTES, np.int8)
+    asked = []
+    engine._captured = lambda feed, values: asked.append(list(values)) or [(value, large) for value in values]
+    found, _ = captured(monkeypatch, tmp_path, engine, batch_bytes=2 * module.UNKNOWN_BYTES)
+    assert [name for name, _ in found] == VALUES
+    assert asked == [["a", "b"], ["c"], ["d"], ["e"]]
 
 
 def test_an_engine_that_fails_when_it_is_watched_has_its_values_marked(monkeypatch, tmp_path):
