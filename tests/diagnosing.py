@@ -36,3 +36,19 @@ def named(text, *names):
     for node, name in zip(model.graph.node, names, strict=True):
         node.name = name
     return model
+
+
+def softmax_chain():
+    """Return the message of a model of four ops: scale (Mul), tanh, softmax and last (Mul), from x to y."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+      g (float[4,8] x) => (float[4,8] y) <float[8] w = {1,2,3,4,5,6,7,8}> {
+        a = Mul(x, w)
+        b = Tanh(a)
+        s = Softmax<axis=1>(b)
+        y = Mul(s, x)
+      }"""
+    return named(text, "scale", "tanh", "softmax", "last")
+
+
+CHAIN_FEED = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
+"""What it is fed."""

@@ -1,22 +1,12 @@
 """A reference that answers in float64 is looked into as any other: values have the types that the model gives them."""
 
-import numpy as np
 import onnx
 import pytest
 
-from diagnosing import ask, named
+from diagnosing import CHAIN_FEED, ask, softmax_chain
 
 pytestmark = pytest.mark.slow
 
-TEXT = """<ir_version: 8, opset_import: ["": 17]>
-  g (float[4,8] x) => (float[4,8] y) <float[8] w = {1,2,3,4,5,6,7,8}> {
-    a = Mul(x, w)
-    b = Tanh(a)
-    s = Softmax<axis=1>(b)
-    y = Mul(s, x)
-  }"""
-NODES = ("scale", "tanh", "softmax", "last")
-FEED = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
 OUTPUTS_ONLY = """
 import numpy as np
 class Session:
@@ -35,7 +25,7 @@ def test_the_op_is_named_and_reproduced(tmp_path, monkeypatch, reference):
     (tmp_path / "double.py").write_text(OUTPUTS_ONLY)
     monkeypatch.chdir(tmp_path)
     target = "fault:kind=scale,node=softmax,amount=1.05"
-    verdict, report = ask(tmp_path, named(TEXT, *NODES), FEED, target, reference=reference, repro=True)
+    verdict, report = ask(tmp_path, softmax_chain(), CHAIN_FEED, target, reference=reference, repro=True)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "softmax"), verdict.summary
     assert verdict.repro.confirmed
     assert {row.dtype for row in report.outputs.rows} == {"float32"}

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from diagnosing import ask, named, step
+from diagnosing import CHAIN_FEED, ask, softmax_chain, step
 from running_cli import EXAMPLES
 from tensortriage.diagnose.rungs.variation import intermittent
 from tensortriage.diagnose.rungs.variation.intermittent import BUILDS_IN_DOUBT
@@ -70,15 +70,6 @@ class Race(FaultyEngine):
     def compile(self, path, options):
         return Session(super().compile(path, {}), super().compile(path, options), 20)
 '''
-TEXT = """<ir_version: 8, opset_import: ["": 17]>
-  g (float[4,8] x) => (float[4,8] y) <float[8] w = {1,2,3,4,5,6,7,8}> {
-    a = Mul(x, w)
-    b = Tanh(a)
-    s = Softmax<axis=1>(b)
-    y = Mul(s, x)
-  }"""
-NODES = ("scale", "tanh", "softmax", "last")
-FEED = {"x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)}
 FAULT = "kind=scale,node=softmax,amount=1.05"
 
 
@@ -90,7 +81,7 @@ def engines(tmp_path):
 
 def test_an_engine_that_is_wrong_in_every_second_build(tmp_path, engines):
     """It says nothing of determinism; a second build is right, and the exploded model tells the op in some builds."""
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:EverySecond,{FAULT}", repro=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:EverySecond,{FAULT}", repro=False)
     assert verdict.verdict == "intermittent", verdict.summary
     assert re.match("[123] of [2345] builds of the same model fail", verdict.summary)  # five where builds are cheap
     assert verdict.culprits[0].node == "softmax"
@@ -100,13 +91,13 @@ def test_an_engine_that_is_wrong_in_every_second_build(tmp_path, engines):
 
 
 def test_a_build_that_is_right_is_made_again_where_its_engine_promises_nothing(tmp_path, engines):
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:OtherSecond,{FAULT}", repro=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:OtherSecond,{FAULT}", repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("intermittent", "softmax"), verdict.summary
 
 
 def test_the_exploded_graph_is_built_on_while_that_is_cheap(tmp_path, engines):
     """Three of five builds fail, which would ask for four exploded ones; such a rate is known badly."""
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:Late,{FAULT}", repro=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:Late,{FAULT}", repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("intermittent", "softmax"), verdict.summary
     assert step(verdict, "which op is wrong in some builds?").evidence["builds"] == 9
 
@@ -115,14 +106,14 @@ def test_later_answers_that_contradict_the_first_are_a_reason_to_build_more(tmp_
     """Bad builds in a row; then every tensor marked looks right, which is no fusion but another build."""
     monkeypatch.setattr(intermittent, "CHEAP_SECONDS", 0.0)  # as on an engine that takes minutes
     monkeypatch.setattr(intermittent, "SHARE", 0.0)
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:FirstThree,{FAULT}", repro=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:FirstThree,{FAULT}", repro=False)
     assert verdict.verdict == "intermittent", verdict.summary
     doubted = step(verdict, "does it fail in every build?")
     assert re.match(rf"no: [234] of {BUILDS_IN_DOUBT} fail; asked because (with|every)", doubted.answer)
 
 
 def test_a_race_in_one_of_twenty_runs_is_found_and_its_op_named(tmp_path, engines):
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, f"{engines}:Race,{FAULT}", repro=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:Race,{FAULT}", repro=False)
     assert (verdict.verdict, verdict.culprits[0].node) == ("nondeterministic-run", "softmax"), verdict.summary
     assert "runs" in verdict.summary
 
@@ -137,7 +128,7 @@ def test_bad_builds_that_overflow_are_said_to(tmp_path, engines):
 
 
 def test_a_healthy_target_is_run_often_and_built_no_more(tmp_path):
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, "onnxruntime", random_too=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, "onnxruntime", random_too=False)
     assert verdict.verdict == "match"
     runs = step(verdict, "are the outputs equal from run to run?").evidence["runs"]
     # One run was the deployed one; together they exclude a race of one run in twenty at 95 %, if time allows.
@@ -146,6 +137,6 @@ def test_a_healthy_target_is_run_often_and_built_no_more(tmp_path):
 
 
 def test_nor_is_one_whose_error_its_format_explains_and_whose_builds_are_the_same(tmp_path):
-    verdict, _ = ask(tmp_path, named(TEXT, *NODES), FEED, "emulate:precision=fp16", random_too=False)
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, "emulate:precision=fp16", random_too=False)
     assert verdict.verdict == "rounding"
     assert not [each for each in verdict.steps if each.question.startswith("are the outputs equal from build")]
