@@ -141,6 +141,7 @@ def interrupted_there(folder, env):
         running.send_signal(signal.SIGINT)
         _, err = running.communicate()
     assert running.returncode == 130, err
+    assert not list(folder.glob(".triage-*"))
     made = log.read_text()
     time.sleep(1.5)
     assert log.read_text() == made
@@ -209,3 +210,33 @@ def test_a_node_that_is_lost_costs_what_runs_on_it(tmp_path):
     gone = triage("batch", "batch.yaml", "--case", "no", "--cluster", "ray://127.0.0.1:1", cwd=tmp_path)
     assert gone.returncode == 2
     assert "error[cluster-unreachable]" in gone.stderr
+
+
+SIMULATED = """
+import time
+from tensortriage.testing import SimulatedAccelerator
+
+class Engine(SimulatedAccelerator):
+    def _open(self, *parts):
+        time.sleep(0.7)
+        return super()._open(*parts)
+"""
+
+
+def test_ctrl_c_leaves_the_smallest_set_of_nodes_and_what_is_said_is_shown_at_once(tmp_path):
+    chain(24, "Sin").save(tmp_path / "m.onnx")
+    (tmp_path / "slow.py").write_text(SIMULATED)
+    command = [sys.executable, "-m", "tensortriage", "debug", "precision", "m.onnx", "-o", "kept.onnx", "--json",
+               "--target", "script:slow.py,precision=fp16", "--sqnr", "80", "--cluster", "local:1"]  # fmt: skip
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as search:
+        for line in search.stderr:
+            if re.match("build 3:", line):
+                search.send_signal(signal.SIGINT)
+                break
+        out, err = search.communicate()
+    assert search.returncode == 130, err
+    found = json.loads(out)
+    assert found["interrupted"]
+    assert 0 < len(found["kept"]) < 20
+    assert (tmp_path / "kept.onnx").exists()

@@ -6,7 +6,7 @@ case makes it go on where it stood, should that node be lost.
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tensortriage.cluster.cluster_spec import ClusterSpec, needs_of_engine
 from tensortriage.cluster.ray_cluster import open_cluster
@@ -15,12 +15,15 @@ from tensortriage.envelope.hardware import Hardware
 from tensortriage.runs.commands.cluster_commands import ClusterCommands, WholeRun
 
 
-def run_on_cluster(where: ClusterSpec, words: Sequence[str], *, target: EngineSpec) -> WholeRun:
+def run_on_cluster(
+    where: ClusterSpec, words: Sequence[str], hear: Callable[[str, bytes], object], *, target: EngineSpec
+) -> WholeRun:
     """Run a command of this program on a node that has what its target needs.
 
     Args:
         where: The cluster.
         words: The command line after ``triage``.
+        hear: Is given the name of a stream, ``stdout`` or ``stderr``, and what has come there.
         target: The engine that it asks.
 
     Raises:
@@ -34,4 +37,4 @@ def run_on_cluster(where: ClusterSpec, words: Sequence[str], *, target: EngineSp
         needs = needs_of_engine(target.name, on_gpu=on_gpu, asked=where.needs, offered=cluster.offered())
         cluster.slots(needs)
         commands = entered.enter_context(contextlib.closing(ClusterCommands(cluster, needs)))
-        return commands.run_whole([sys.executable, "-P", "-m", "tensortriage", *words])
+        return commands.run_whole([sys.executable, "-P", "-m", "tensortriage", *words], hear)

@@ -1,5 +1,6 @@
-"""Runs the command at hand on a node of a cluster, and shows what it says there as if it ran here."""
+"""Runs the command at hand on a node of a cluster, and shows what it says there while it runs, as if it ran here."""
 
+import codecs
 import sys
 from collections.abc import Sequence
 
@@ -10,11 +11,12 @@ from tensortriage.cli.cluster.option import OPTION
 from tensortriage.cli.documents import print_document
 from tensortriage.cli.requests import cluster_of
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.runs.commands.relay import STDERR, STDOUT
 from tensortriage.workflows.whole_command import run_on_cluster
 
 
 def go_elsewhere(where: str, target: str, *, as_json: bool) -> None:
-    """Run this command there, show what it said and exit; return when no cluster is named.
+    """Run this command there, show what it says and exit; return when no cluster is named.
 
     Args:
         where: What ``--cluster`` says; empty for nothing.
@@ -25,14 +27,16 @@ def go_elsewhere(where: str, target: str, *, as_json: bool) -> None:
     if spec is None:
         return
     words = without_cluster(click.get_current_context().find_root().obj)
-    click.echo(f"running on the cluster {spec.text}; what it says is shown at its end", err=True)
-    done = run_on_cluster(spec, words, target=EngineSpec.parse(target))
-    click.echo(done.stderr, err=True, nl=False)
-    said = done.stdout.decode(errors="replace")
-    if as_json and said:
-        print_document(said.removesuffix("\n"))
-    else:
-        click.echo(said, nl=False)
+    click.echo(f"running on the cluster {spec.text}", err=True)
+    texts = {stream: codecs.getincrementaldecoder("utf-8")(errors="replace") for stream in (STDOUT, STDERR)}
+
+    def hear(stream: str, new: bytes) -> None:
+        if stream == STDERR or not as_json:
+            click.echo(texts[stream].decode(new), err=stream == STDERR, nl=False)
+
+    done = run_on_cluster(spec, words, hear, target=EngineSpec.parse(target))
+    if as_json and done.stdout:
+        print_document(done.stdout.decode(errors="replace").removesuffix("\n"))
     sys.exit(done.code if done.code >= 0 else 128 - done.code)
 
 

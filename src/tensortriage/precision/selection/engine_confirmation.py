@@ -111,11 +111,19 @@ def settle(first: KeptNodes, ask: Questions) -> Settled:
     Raises:
         NotPrecisionError: When the engine fails with everything kept (``precision-not-the-cause``).
     """
-    kept = _enough(first, ask)
+    smallest = kept = _enough(first, ask)
+
+    def engine(candidate: frozenset[str]) -> GoalReading:
+        nonlocal smallest
+        reading = ask.engine(candidate)
+        if reading.within and len(candidate) < len(smallest):
+            smallest = [node for node in ask.items if node in candidate]
+        return reading
+
     try:
-        return _thinned(kept, ask)
+        return _thinned(kept, dataclasses.replace(ask, engine=engine))
     except KeyboardInterrupt:
-        return _settled(kept, ask, frozenset(), interrupted=True)
+        return _settled(smallest, ask, frozenset(), interrupted=True)
 
 
 def _enough(first: KeptNodes, ask: Questions) -> list[str]:

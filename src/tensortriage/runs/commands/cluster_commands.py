@@ -4,10 +4,11 @@ The folder of a command must be there on every node (a shared file system, as cl
 comes back, what it writes lies in that folder.
 """
 
+import contextlib
 import dataclasses
-import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,23 +16,25 @@ from tensortriage.cluster.cluster_spec import TaskNeeds
 from tensortriage.cluster.ray_cluster import Cluster
 from tensortriage.errors import UsageError
 from tensortriage.runs.commands.process import CommandLine, Finished, Processes, search_is_ending
+from tensortriage.runs.commands.relay import STDERR, STDOUT, Relay, is_interrupted
 
 R = TypeVar("R")
+LISTEN_SECONDS = 0.5
+END_SECONDS = 2.5
+"""How long a command has to end by itself after Ctrl-C: a second more than one that is called here."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WholeRun:
-    """What a command that is no check came to, with all of its stdout.
+    """What a command that is no check came to.
 
     Attributes:
         code: Exit code, negative for a signal.
         stdout: All that it wrote there.
-        stderr: What it wrote there, shortened where that is very much.
     """
 
     code: int
     stdout: bytes
-    stderr: str
 
 
 class ClusterCommands:
@@ -57,27 +60,64 @@ class ClusterCommands:
                 (``cluster-folder-missing``).
             EngineCrashed: When it is cancelled, or takes worker after worker with it (``cluster-worker-lost``).
         """
-        return self._result(run_there, dataclasses.replace(command, folder=(command.folder or Path()).absolute()))
+        there = dataclasses.replace(command, folder=(command.folder or Path()).absolute())
+        with self._under_way(run_there, there) as task:
+            result: Finished = self._cluster.result(task)
+            return result
 
-    def run_whole(self, words: Sequence[str]) -> WholeRun:
-        """Run a command in the folder of this process, and return all that it writes; errors as `run`.
+    def run_whole(self, words: Sequence[str], hear: Callable[[str, bytes], object]) -> WholeRun:
+        """Run a command in the folder of this process, and return what it came to; errors as `run`.
 
-        Where its node is lost, it is begun again on another one: it should go on from what it kept.
+        Where its node is lost, it is begun again on another one: it should go on from what it kept. Ctrl-C reaches it,
+        and it has `END_SECONDS` to write what it has found; a second one ends it at once.
+
+        Args:
+            words: Program and arguments.
+            hear: Is given the name of a stream, ``stdout`` or ``stderr``, and what has come there.
+
+        Raises:
+            StoreError: When the folder cannot be written (``cluster-folder-unwritable``).
         """
-        return self._result(run_whole_there, tuple(words), str(Path().absolute()))
+        folder = Path().absolute()
+        with (
+            Relay(folder) as relay,
+            self._under_way(run_whole_there, tuple(words), str(folder), str(relay.place)) as task,
+        ):
 
-    def _result(self, function: Callable[..., R], *arguments: object) -> R:
+            def listen() -> bool:
+                ended = bool(self._cluster.ready([task], seconds=LISTEN_SECONDS))
+                for stream in (STDERR, STDOUT):
+                    if new := relay.heard(stream):
+                        hear(stream, new)
+                return ended
+
+            try:
+                while not listen():
+                    pass
+            except KeyboardInterrupt:
+                relay.interrupt()
+                last = time.monotonic() + END_SECONDS
+                while not listen():
+                    if time.monotonic() > last:
+                        raise
+            result: WholeRun = self._cluster.result(task)
+            return result
+
+    @contextlib.contextmanager
+    def _under_way(self, function: Callable[..., R], *arguments: object) -> Iterator[Any]:
         with self._lock:
             if self._closed:
                 raise search_is_ending()
             task = self._cluster.submit(function, *arguments, needs=self._needs)
             self._running.add(task)
         try:
-            result: R = self._cluster.result(task)
+            yield task
+        except BaseException:
+            self._cluster.cancel(task)
+            raise
         finally:
             with self._lock:
                 self._running.discard(task)
-        return result
 
     def kill_running(self) -> None:
         """Kill what is running."""
@@ -103,18 +143,27 @@ def run_there(command: CommandLine) -> Finished:
         return processes.run(command)
 
 
-def run_whole_there(words: Sequence[str], folder: str) -> WholeRun:
-    """Run a command in a worker of a cluster, and return all that it writes.
+def run_whole_there(words: Sequence[str], folder: str, place: str) -> WholeRun:
+    """Run a command in a worker of a cluster, and return what it came to.
+
+    Args:
+        words: Program and arguments.
+        folder: Where it runs.
+        place: Folder of its `Relay`.
 
     Raises:
         UsageError: When the node has no such folder.
     """
-    _see(Path(folder))
-    with tempfile.TemporaryFile() as stdout, Processes() as processes:  # without a name: a cancelled task is killed
-        finished = processes.run(CommandLine(words, folder=Path(folder)), stdout=stdout)
-        assert finished.code is not None  # it has no time limit
-        stdout.seek(0)
-        return WholeRun(finished.code, stdout.read(), finished.printed.text)
+    relay = Path(place)
+    _see(relay)
+    with (relay / STDERR).open("wb", buffering=0) as stderr, Processes() as processes:
+        finished = processes.run(
+            CommandLine(words, folder=Path(folder), stdout=relay / STDOUT),
+            hear=stderr.write,
+            interrupted=lambda: is_interrupted(relay),
+        )
+    assert finished.code is not None  # it has no time limit
+    return WholeRun(finished.code, (relay / STDOUT).read_bytes())
 
 
 def _see(folder: Path) -> None:

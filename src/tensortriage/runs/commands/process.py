@@ -9,10 +9,11 @@ import dataclasses
 import os
 import re
 import select
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol, Self
 
@@ -91,12 +92,20 @@ class Processes:
         self._lock = threading.Lock()
         self._closed = False
 
-    def run(self, command: CommandLine, /, *, stdout: BinaryIO | None = None) -> Finished:
+    def run(
+        self,
+        command: CommandLine,
+        /,
+        *,
+        hear: Callable[[bytes], object] | None = None,
+        interrupted: Callable[[], bool] | None = None,
+    ) -> Finished:
         """Run a command to its end.
 
         Args:
             command: The command.
-            stdout: An open file for its stdout, where the command names none.
+            hear: Is given what is read, as it comes.
+            interrupted: Says, asked now and then, whether Ctrl-C is to reach the command.
 
         Raises:
             OSError: When the file for its stdout cannot be written.
@@ -104,11 +113,11 @@ class Processes:
         """
         started = time.monotonic()
         deadline = None if command.timeout_seconds is None else started + command.timeout_seconds
-        with contextlib.nullcontext(stdout) if command.stdout is None else command.stdout.open("wb") as output:
+        with contextlib.nullcontext() if command.stdout is None else command.stdout.open("wb") as output:
             process = self._start(command.words, command.folder, output)
         transcript = Transcript(command.patterns)
         try:
-            in_time = _read(process, transcript, deadline)
+            in_time = _read(process, transcript, deadline, hear, interrupted)
         finally:
             self._end(process)
         code = process.returncode if in_time else None
@@ -139,6 +148,9 @@ class Processes:
         with self._lock:
             if self._closed:
                 raise search_is_ending()
+            held = signal.pthread_sigmask(
+                signal.SIG_UNBLOCK, {signal.SIGINT}
+            )  # Ray blocks it, and commands inherit that
             try:
                 process = subprocess.Popen(
                     list(words),
@@ -151,6 +163,8 @@ class Processes:
                 )
             except (OSError, ValueError) as error:
                 raise _not_started(words, error) from error
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, held)
             self._running.add(process.pid)
         self._watchdog.guard(process.pid)
         return process
@@ -166,7 +180,13 @@ class Processes:
             self._watchdog.release(process.pid)
 
 
-def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: float | None) -> bool:
+def _read(
+    process: subprocess.Popen[bytes],
+    transcript: Transcript,
+    deadline: float | None,
+    hear: Callable[[bytes], object] | None,
+    interrupted: Callable[[], bool] | None,
+) -> bool:
     """Read until the command is over; return whether that was in time."""
     stream = _read_end(process).fileno()
     readable = select.poll()
@@ -180,12 +200,18 @@ def _read(process: subprocess.Popen[bytes], transcript: Transcript, deadline: fl
             over = now + LINGER_SECONDS
         if over is not None and now >= over:
             return True
+        if interrupted is not None and interrupted():
+            interrupted = None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
         limits = [LOOK_SECONDS, *(limit - now for limit in (deadline, over) if limit is not None)]
         if not readable.poll(1000.0 * max(0.0, min(limits))):
             continue
         chunk = os.read(stream, CHUNK_BYTES)
         if chunk:
             transcript.take(chunk)
+            if hear is not None:
+                hear(chunk)
         else:
             return _wait(process, deadline)
 
