@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tensortriage.compare.cuts import Cuts
@@ -16,6 +17,7 @@ from tensortriage.diagnose.state.record import Listener, Silent
 from tensortriage.diagnose.state.verdict import Verdict
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.size_sweep import swept
 from tensortriage.model.cutting.narrow_cuts import ModelBlock
@@ -94,16 +96,14 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
     """
-    reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
-    model = Model.load(request.model, external_data_dir=request.external_data_dir)
-    if request.tolerance is not None:
-        check_names([request.tolerance], [spec.name for spec in model.outputs])
-    changed = None
-    if request.target_model is not None:
-        changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
-    for path in (request.fix, request.emit_breakers):
-        check_output(path, *model.files, *(changed.files if changed else ()))
-    samples = tuple(feeds(request.feeding, model))
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_usable_engines, request)
+        try:
+            model, changed, samples = _read(request)
+        except TriageError:
+            asked.result()  # an engine that cannot be used is told of first
+            raise
+        reference, target = asked.result()
     if (cut := cuts_of(model, request.limits.memory_bytes) if _can_be_cut(request) else None) is not None:
         return _in_blocks(request, model, samples, (reference, target), *cut, listener=listener or Silent())
     question = Question(
@@ -144,6 +144,27 @@ def diagnose(request: DiagnoseRequest, *, listener: Listener | None = None) -> V
     if request.emit_breakers is not None and verdict.breakers:
         mark_outputs(investigation.model, verdict.breakers).save(request.emit_breakers)
     return verdict
+
+
+def _usable_engines(request: DiagnoseRequest) -> tuple[EngineSpec, EngineSpec]:
+    """Return reference and target; a target in a process of its own is started to be asked."""
+    reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
+    return reference, target
+
+
+def _read(request: DiagnoseRequest) -> tuple[Model, Model | None, tuple[Feed, ...]]:
+    """Return model, the target's model if it has one of its own, and samples; paths and names are checked."""
+    model = Model.load(request.model, external_data_dir=request.external_data_dir)
+    if request.tolerance is not None:
+        check_names([request.tolerance], [spec.name for spec in model.outputs])
+    changed = None
+    if request.target_model is not None:
+        changed = Model.load(request.target_model, external_data_dir=request.external_data_dir)
+    for path in (request.fix, request.emit_breakers):
+        check_output(path, *model.files, *(changed.files if changed else ()))
+    samples = tuple(feeds(request.feeding, model))
+    _ = model.fingerprint  # all weights are read for it, best while the target starts
+    return model, changed, samples
 
 
 def _can_be_cut(request: DiagnoseRequest) -> bool:
