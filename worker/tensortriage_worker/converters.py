@@ -6,7 +6,7 @@ import importlib
 import re
 import subprocess
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, Tuple
+from typing import Any, Callable, Iterable, List, NamedTuple, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 
@@ -18,25 +18,36 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def imported(engine: str, title: str, *names: str) -> Tuple[Any, ...]:
-    """Import modules.
+class Library(NamedTuple):
+    """Modules that belong together.
 
-    Args:
+    Attributes:
         engine: The engine's word in specs, which an environment can be made for.
         title: What messages call the package.
-        names: Whole names of the modules.
+        slug: Slug of the error for one that cannot be imported.
+        modules: Their whole names.
+    """
+
+    engine: str
+    title: str
+    slug: str
+    modules: Tuple[str, ...]
+
+
+def imported(library: Library) -> Tuple[Any, ...]:
+    """Import the modules of a library.
 
     Raises:
-        AdapterError: When one cannot be imported (``ENGINE-missing``).
+        AdapterError: When one cannot be imported, with the library's slug.
     """
     try:
-        return tuple(importlib.import_module(name) for name in names)
+        return tuple(importlib.import_module(name) for name in library.modules)
     except ImportError as error:
-        message = "{} cannot be imported: {}".format(title, one_line(error))
-        raise missing(engine, message, engine + "-missing") from error
+        message = "{} cannot be imported: {}".format(library.title, one_line(error))
+        raise missing(library.engine, message, slug=library.slug) from error
 
 
-def missing(engine: str, message: str, slug: str = "converter-missing") -> AdapterError:
+def missing(engine: str, message: str, *, slug: str) -> AdapterError:
     """Return the error for a package or program that an environment of the engine would have."""
     return AdapterError(AdapterFailure.MISSING, message, slug, "triage engines install " + engine)
 

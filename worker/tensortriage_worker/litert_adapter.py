@@ -20,7 +20,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
-from tensortriage_worker.converters import convert, imported, missing, one_line, telling
+from tensortriage_worker.converters import Library, convert, imported, missing, one_line, telling
 from tensortriage_worker.exchange import Item
 
 FILES = {"fp32": "float32", "fp16": "float16", "int8": "dynamic_range_quant"}
@@ -34,7 +34,7 @@ _CHANNELS_LAST = frozenset({
 })  # fmt: skip
 _LAYOUTS = frozenset({"TRANSPOSE", "RESHAPE", "FULLY_CONNECTED", "BATCH_MATMUL", "GATHER", "CONCATENATION", "PACK"})
 """Operators behind which channels are where the converter put them on purpose."""
-_LIBRARY = ("litert", "LiteRT", "ai_edge_litert.interpreter")
+_LIBRARY = Library("litert", "LiteRT", slug="litert-missing", modules=("ai_edge_litert.interpreter",))
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -43,7 +43,7 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     Raises:
         AdapterError: When the runtime is not installed, or the converter is not and no converted file is given.
     """
-    imported(*_LIBRARY)
+    imported(_LIBRARY)
     import importlib.metadata as metadata
 
     found = {}
@@ -52,13 +52,13 @@ def probe(options: Mapping[str, str]) -> Dict[str, Any]:
             found[key] = metadata.version(package)
         except metadata.PackageNotFoundError:
             if key == "converter" and not options.get("file"):
-                raise missing("litert", "onnx2tf is not installed there") from None
+                raise missing("litert", "onnx2tf is not installed there", slug="converter-missing") from None
     return found
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "ConvertedSession":
     """Convert an ONNX file, unless option ``file`` names a converted one, and load it."""
-    (module,) = imported(*_LIBRARY)
+    (module,) = imported(_LIBRARY)
     declared = json.loads(options["declared"])
     with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:
         started = time.perf_counter()

@@ -17,26 +17,26 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
-from tensortriage_worker.converters import convert, imported, one_line
+from tensortriage_worker.converters import Library, convert, imported, one_line
 from tensortriage_worker.exchange import Item
 
 _CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
 _SWITCHES = {"fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
 _RUNTIME = {"fp32": "high", "fp16": "low", "int8": "high"}
 _SAID_LINES = 6
-_LIBRARY = ("mnn", "MNN", "MNN", "MNN.expr", "MNN.nn")
+_LIBRARY = Library("mnn", "MNN", slug="mnn-missing", modules=("MNN", "MNN.expr", "MNN.nn"))
 _WHOLE = frozenset({"int64", "uint64", "uint32", "int16", "uint16", "int8", "uint8", "bool"})
 _REAL = frozenset({"float64", "float16"})
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the version of MNN, which has runtime and converter."""
-    return {"version": imported(*_LIBRARY)[0].version()}
+    return {"version": imported(_LIBRARY)[0].version()}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "MnnSession":
     """Convert an ONNX file, unless options ``file`` or ``converted`` name a converted one, and load it."""
-    libraries = imported(*_LIBRARY)
+    libraries = imported(_LIBRARY)
     declared = json.loads(options["declared"])
     given = options.get("converted") or options.get("file")
     started = time.perf_counter()

@@ -18,10 +18,10 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
-from tensortriage_worker.converters import convert, imported, missing, telling
+from tensortriage_worker.converters import Library, convert, imported, missing, telling
 from tensortriage_worker.exchange import Item
 
-_LIBRARY = ("ncnn", "ncnn", "ncnn")
+_LIBRARY = Library("ncnn", "ncnn", slug="ncnn-missing", modules=("ncnn",))
 _INPUT = re.compile(r'ex\.input\("(\w+)", ncnn\.Mat\(\w+(?:\.squeeze\((\d+)\))?\.numpy\(\)(?:, batch_index=(\d+))?\)')
 _OUTPUT = re.compile(r"from_numpy\((\w+)\.numpy\((?:batch_index=(\d+))?\)\)(?:\.unsqueeze\((\d+)\))?")
 _TYPES = {
@@ -40,7 +40,7 @@ _NO_BATCH = 233
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the version of the runtime, and see that the converter is there."""
     _converter()
-    return {"version": imported(*_LIBRARY)[0].__version__}
+    return {"version": imported(_LIBRARY)[0].__version__}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "LoadedNetwork":
@@ -48,7 +48,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "LoadedNetwork":
 
     With options ``file`` and ``weights``, a .param and a .bin, these run; the conversion tells what goes in and out.
     """
-    (runtime,) = imported(*_LIBRARY)
+    (runtime,) = imported(_LIBRARY)
     declared = json.loads(options["declared"])
     started = time.perf_counter()
     packed = Path(options["converted"]).read_bytes() if options.get("converted") else _converted(model, options)
@@ -224,4 +224,4 @@ def _converter() -> Path:
     for path in found:
         if path.is_file():
             return path
-    raise missing("ncnn", "pnnx is not installed there")
+    raise missing("ncnn", "pnnx is not installed there", slug="converter-missing")

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
-from tensortriage_worker.converters import convert, imported, telling
+from tensortriage_worker.converters import Library, convert, imported, telling
 
 
 def python(text):
@@ -43,8 +43,8 @@ def test_the_lines_that_tell_are_those_with_a_word_or_all():
 
 
 def test_a_module_that_is_absent_is_told_with_what_installs_it():
-    assert imported("mnn", "Math", "math", "os.path")[0].pi > 3
+    assert imported(Library("mnn", "Math", slug="x", modules=("math", "os.path")))[0].pi > 3
     with pytest.raises(AdapterError) as found:
-        imported("mnn", "MNN", "math", "no_such_module")
+        imported(Library("mnn", "MNN", slug="mnn-missing", modules=("math", "no_such_module")))
     assert (found.value.slug, found.value.cure) == ("mnn-missing", "triage engines install mnn")
     assert found.value.message == "MNN cannot be imported: No module named 'no_such_module'"

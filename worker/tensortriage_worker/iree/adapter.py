@@ -18,11 +18,11 @@ import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.by_place import SessionByPlace, check_types
-from tensortriage_worker.converters import convert, imported, missing, telling
+from tensortriage_worker.converters import Library, convert, imported, missing, telling
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.iree.imported_text import ImportedModel
 
-_LIBRARY = ("iree", "IREE", "iree.runtime")
+_LIBRARY = Library("iree", "IREE", slug="iree-missing", modules=("iree.runtime",))
 _BACKEND = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 _SAID_LINES = 3
 _PLACE = re.compile(r"^\S*?\.mlir:\d+:\d+: ")
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"^\S*?\.mlir:\d+:\d+: ")
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the versions of runtime and compiler."""
-    imported(*_LIBRARY)
+    imported(_LIBRARY)
     import importlib.metadata as metadata
 
     for program in ("iree-import-onnx", "iree-compile"):
@@ -43,7 +43,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "IreeSession":
 
     With option ``file``, what the importer wrote, that is compiled instead.
     """
-    (runtime,) = imported(*_LIBRARY)
+    (runtime,) = imported(_LIBRARY)
     declared = json.loads(options["declared"])
     check_types(declared, "IREE")
     started = time.perf_counter()
@@ -165,5 +165,5 @@ def _said(lines: List[str]) -> List[str]:
 def _program(name: str) -> Path:
     path = Path(sys.executable).with_name(name)
     if not path.is_file():
-        raise missing("iree", "{} is not installed there".format(name), "iree-missing")
+        raise missing("iree", "{} is not installed there".format(name), slug="iree-missing")
     return path

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
-from tensortriage_worker.converters import imported
+from tensortriage_worker.converters import Library, imported
 
+_LIBRARY = Library("rknn", "rknn-toolkit2", slug="rknn-missing", modules=("rknn.api",))
 _SAID_LINES = 3
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
@@ -32,7 +33,7 @@ def toolkit() -> Any:
         AdapterError: When the package is not installed here.
     """
     with _names_of_torch():
-        return imported("rknn", "rknn-toolkit2", "rknn.api")[0].RKNN
+        return imported(_LIBRARY)[0].RKNN
 
 
 @contextlib.contextmanager

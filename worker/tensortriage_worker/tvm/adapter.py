@@ -17,16 +17,16 @@ import numpy as np
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.by_place import SessionByPlace, check_types
-from tensortriage_worker.converters import imported
+from tensortriage_worker.converters import Library, imported
 from tensortriage_worker.exchange import Item
 from tensortriage_worker.tvm.saved_module import SavedModule
 
-_LIBRARY = ("tvm", "TVM", "tvm", "tvm.relax")
+_LIBRARY = Library("tvm", "TVM", slug="tvm-missing", modules=("tvm", "tvm.relax"))
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
     """Return the version of TVM."""
-    return {"version": imported(*_LIBRARY)[0].__version__}
+    return {"version": imported(_LIBRARY)[0].__version__}
 
 
 def compile(model: Path, options: Mapping[str, str]) -> "TvmSession":
@@ -35,7 +35,7 @@ def compile(model: Path, options: Mapping[str, str]) -> "TvmSession":
     Raises:
         AdapterError: When TVM is not installed, does not import or compile the model, or the file is another model's.
     """
-    tvm = imported(*_LIBRARY)[0]
+    tvm = imported(_LIBRARY)[0]
     declared = json.loads(options["declared"])
     check_types(declared, "TVM")
     started = time.perf_counter()
