@@ -2,10 +2,10 @@
 
     python bench/atlas_pages.py FILE.jsonl ... --docs docs/atlas [--repros 12]
 
-A page has a table of what is wrong with verdict and repro, what is approximated, what is refused by operator, and,
-where an earlier version of the engine was asked the same, what changed. Repros are ONNX's own tests of one operator,
-or two, with the inputs that ONNX ships and shapes as constants. Nothing but pages and repros is written: the index is
-by hand, with the table that is printed.
+Networks stand on one page, networks.md, engine beside engine. A page has a table of what is wrong with verdict and
+repro, what is approximated, what is refused by operator, and, where an earlier version of the engine was asked the
+same, what changed. Repros are ONNX's own tests of one operator, or two, with the inputs that ONNX ships and shapes
+as constants. Nothing but pages and repros is written: the index is by hand, with the table that is printed.
 """
 
 import argparse
@@ -24,6 +24,16 @@ MOST_OPS = 2
 SHOWN = 150
 """Characters of a sentence in a table."""
 Rows = list[dict]
+NETWORK = "network "
+REFUSED = ("refused", "crashed", "hung")
+NETWORKS_INTRODUCTION = """\
+Exported networks, small and with weights that were never trained, and the light models of the onnx package, whose
+convolutions have drawn weights: what `python bench/atlas_networks.py DIR` writes, asked by `python bench/atlas.py
+--networks DIR`. A figure alone is the relative error of the worst output where that is within ten times what
+rounding in float32 costs. Beside a verdict of `diagnose` it is what the verdict is about. In **bold** is what
+rounding, approximation and freedoms do not explain; *wrong* is where an op or a piece is named, float64
+contradicts, and the error is above ten times what rounding every result to the engine's format costs. An empty cell
+was not asked."""
 
 
 def main() -> None:
@@ -33,9 +43,11 @@ def main() -> None:
     parser.add_argument("--repros", type=int, default=12, help="most repros of one engine")
     arguments = parser.parse_args()
     by_engine: dict[str, Rows] = collections.defaultdict(list)
-    for file in arguments.files:
-        for line in file.read_text().splitlines():
-            row = json.loads(line)
+    every = [json.loads(line) for file in arguments.files for line in file.read_text().splitlines()]
+    if networks := [row for row in every if row["case"].startswith(NETWORK)]:
+        (arguments.docs / "networks.md").write_text(networks_page(networks))
+    for row in every:
+        if not row["case"].startswith(NETWORK):
             by_engine[row["engine"]].append(row)
     kept = {engine: chosen(rows, arguments.repros) for engine, rows in by_engine.items()}
     write_repros(kept, arguments.docs / "repros")
@@ -44,6 +56,39 @@ def main() -> None:
         page = page_of(engine, rows, {row["case"] for row in kept[engine]}, older, by_engine.get(older, []))
         (arguments.docs / f"{engine}.md").write_text(page)
     print(summary(by_engine))
+
+
+def networks_page(rows: Rows) -> str:
+    """Return the page of whole networks: a table of engines by networks, then what is not well."""
+    engines = list(dict.fromkeys(row["engine"] for row in rows))
+    names = list(dict.fromkeys(row["case"] for row in rows))
+    cells = {(row["case"], row["engine"]): cell(row) for row in rows}
+    lines = ["# Whole networks", "", NETWORKS_INTRODUCTION, ""]
+    lines += ["| network | " + " | ".join(engines) + " |", "|---" * (len(engines) + 1) + "|"]
+    lines += [
+        f"| {name.removeprefix(NETWORK)} | " + " | ".join(cells.get((name, engine), "") for engine in engines) + " |"
+        for name in names
+    ]
+    for title, outcomes in (("Wrong", ("wrong",)), ("Not decided", ("undecided",)), ("Refused", REFUSED)):
+        found = [row for row in rows if row["outcome"] in outcomes]
+        lines += ["", f"## {title}", "", *(told(row) for row in found)] if found else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def cell(row: dict) -> str:
+    """Return what an engine made of a network, in a word and a figure."""
+    if row["outcome"] in REFUSED:
+        return row["outcome"]
+    figure = error_of_row(row)
+    if row["outcome"] == "agrees":
+        return figure
+    return f"`{row['verdict']}` {figure}" if row["outcome"] == "approximated" else f"**`{row['verdict']}`** {figure}"
+
+
+def told(row: dict) -> str:
+    """Return a line on what is not well."""
+    reason = f"`{row['verdict']}`: {row['summary']}" if row["verdict"] else row["detail"]
+    return f"- {row['case'].removeprefix(NETWORK)} on {row['engine']}: {short(reason, 2 * SHOWN)}"
 
 
 def family(engine: str) -> str:
@@ -152,13 +197,13 @@ def words(counts: collections.Counter[str]) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = SHOWN) -> str:
     """Return the beginning of a sentence that a table can hold."""
     plain = " ".join(text.replace("|", "/").split())
     for word in plain.split():
         if "worker=" in word or word.startswith("/"):
             plain = plain.replace(word, "the target" if "worker=" in word else "...")
-    return plain if len(plain) <= SHOWN else plain[: SHOWN - 3] + "..."
+    return plain if len(plain) <= most else plain[: most - 3] + "..."
 
 
 def summary(by_engine: dict[str, Rows]) -> str:

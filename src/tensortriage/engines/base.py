@@ -231,7 +231,7 @@ class TellsPlan(Protocol):
 
 @runtime_checkable
 class Calibrates(Protocol):
-    """Capability of an engine: the ranges of its integers are those of the first feed that a session runs."""
+    """Capability of an engine: data set the ranges of integers that the model does not hold: a feed, or a file's."""
 
     def calibrates(self, options: Mapping[str, str]) -> bool:
         """Say whether they are, with these options."""

@@ -35,6 +35,10 @@ class ScriptEngine:
         """Say that this interpreter can run scripts; whether a certain script works shows when it compiles."""
         return Availability(usable=True, version=f"Python {platform.python_version()}", device="CPU")
 
+    def calibrates(self, options: Mapping[str, str]) -> bool:
+        """Say whether the script computes in int8; see `Calibrates`."""
+        return self.precision(options) == Precision.INT8.value
+
     def precision(self, options: Mapping[str, str]) -> str:
         """Return what option ``precision`` says; fp32 without it.
 

@@ -7,7 +7,7 @@ the next.
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -51,7 +51,8 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
         What it passed, and which optional models it refused.
 
     Raises:
-        AssertionError: When it does not conform; the message lists every failed check with what was seen.
+        DoesNotConform: An AssertionError whose message lists every failed check with what was seen.
+        AssertionError: When the engine is not usable here.
     """
     availability = _availability(engine, options or {})
     passed: list[str] = []
@@ -73,9 +74,23 @@ def check_engine_conformance(engine: Engine, options: Mapping[str, str] | None =
                 failures.append(f"{name}: unexpected {type(error).__name__}: {error}")
             else:
                 passed.append(name)
+    report = ConformanceReport(engine.name, availability.version, tuple(passed), refused)
     if failures:
-        raise AssertionError(f"engine '{engine.name}' does not conform:\n  " + "\n  ".join(failures))
-    return ConformanceReport(engine.name, availability.version, tuple(passed), refused)
+        raise DoesNotConform(report, failures)
+    return report
+
+
+class DoesNotConform(AssertionError):
+    """An engine failed checks.
+
+    Args:
+        report: What it passed and refused beside them.
+        failures: The failed checks, with what was seen.
+    """
+
+    def __init__(self, report: ConformanceReport, failures: Sequence[str]) -> None:
+        super().__init__(f"engine '{report.engine}' does not conform:\n  " + "\n  ".join(failures))
+        self.report = report
 
 
 class _Refused(Exception):

@@ -16,6 +16,7 @@ from tensortriage.engines.base import Plan
 from tensortriage.engines.feed_checks import checked_feed
 from tensortriage.engines.options import Options, read_options
 from tensortriage.engines.process.converted import ConvertedEngine, NamedValuesSession, declared, opened
+from tensortriage.engines.process.given_files import FILE
 from tensortriage.engines.process.isolated import WORKER_OPTION, IsolatedSession
 from tensortriage.errors import UsageError
 from tensortriage.values.dtype import Precision
@@ -68,8 +69,8 @@ class RknnEngine(ConvertedEngine):
         return words
 
     def calibrates(self, options: Mapping[str, str]) -> bool:
-        """Say whether the first feed sets the ranges of int8; see `Calibrates`."""
-        return self.precision(options) == Precision.INT8.value and "file" not in options
+        """Say whether data set the ranges of int8: the first feed, or those of a given file; see `Calibrates`."""
+        return self.precision(options) == Precision.INT8.value
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:
         """Keep nothing: the simulator runs what was built in its own process."""
@@ -82,7 +83,8 @@ class RknnEngine(ConvertedEngine):
     def compile(self, model: Path, options: Mapping[str, str]) -> "RknnSession":
         """Convert an ONNX file in a worker and start the simulator; see `ConvertedEngine.compile`."""
         words = self._all_words(read_options(options, self.options))
-        return RknnSession(opened(self.title, model), self, words, calibrated=self.calibrates(options))
+        by_feed = self.calibrates(options) and FILE not in options
+        return RknnSession(opened(self.title, model), self, words, calibrated=by_feed)
 
     def built(self, path: Path, model: "Model", words: Mapping[str, str]) -> IsolatedSession:
         """Build a file in a worker, with the files that the words name."""

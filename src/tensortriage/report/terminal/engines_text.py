@@ -26,9 +26,9 @@ def target_line(version: str, target: str) -> str:
 
 def conformance_lines(engine: str, passed: Sequence[str], refused: Mapping[str, str], failures: str) -> Iterator[str]:
     """Yield what the conformance suite says."""
+    figures = f"{count(len(passed), 'check')} passed, {count(len(refused), 'model')} refused"
     if failures:
         yield from map(printable, failures.splitlines())
-        return
-    yield f"{printable(engine)} conforms: {count(len(passed), 'check')} passed, {count(len(refused), 'model')} refused"
+    yield f"{figures} beside them" if failures else f"{printable(engine)} conforms: {figures}"
     for name, reason in refused.items():
         yield f"  refused {name}: {printable(reason)}"

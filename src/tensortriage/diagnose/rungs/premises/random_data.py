@@ -32,6 +32,7 @@ from tensortriage.envelope.hardware import Hardware
 from tensortriage.errors import EngineError, TriageError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.inputs.generated.random import random_feeds
+from tensortriage.model.quantization.qdq import quantizers
 from tensortriage.runs.outcome import Outcome
 
 QUESTION = "does the target fail on random data as well?"
@@ -43,7 +44,8 @@ def random_data(inv: Investigation, evidence: Evidence) -> Verdict | None:
     if inv.inputs_word != "real" or not inv.question.random_too or beyond_format(inv, evidence.worst):
         return None
     target = inv.question.target
-    if isinstance(engine := create(target), Calibrates) and engine.calibrates(target.options):
+    calibrated = isinstance(engine := create(target), Calibrates) and engine.calibrates(target.options)
+    if calibrated and not quantizers(inv.model.graph):
         inv.answered(QUESTION, "not asked: the ranges of its integers are those of the real data")
         return None
     try:

@@ -7,23 +7,29 @@ from diagnosing import ask, step
 from tensortriage.testing import feed_for, mlp, quantized
 
 QUESTION = "does the target fail on random data as well?"
+WEIGHT = "w"
+MATRIX = np.random.default_rng(0).integers(-8, 9, (32, 16)).astype(np.float32)
+FEED = {"x": np.arange(32, dtype=np.float32)[None] - 16}
 
 
 def diagnosed(tmp_path, hardware):
     """Diagnose a product with operands in TF32 (11 bits): the real data are small whole numbers, which it holds."""
     (tmp_path / "accelerator.py").write_text("from tensortriage.testing import SimulatedAccelerator as Engine\n")
-    w = np.random.default_rng(0).integers(-8, 9, (32, 16)).astype(np.float32)
+    target = f"script:{tmp_path / 'accelerator.py'},operands=tf32,hardware={hardware}"
+    verdict, _ = ask(tmp_path, product(), FEED, target)
+    return verdict
+
+
+def product():
+    """Return the product of a row and a matrix of small whole numbers."""
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        [helper.make_node("MatMul", ["x", WEIGHT], ["y"], name="product")],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 32])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 16])],
-        [numpy_helper.from_array(w, "w")],
+        [numpy_helper.from_array(MATRIX, WEIGHT)],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    target = f"script:{tmp_path / 'accelerator.py'},operands=tf32,hardware={hardware}"
-    verdict, _ = ask(tmp_path, model, {"x": np.arange(32, dtype=np.float32)[None] - 16}, target)
-    return verdict
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def test_a_gpu_may_shorten_the_operands_of_random_data(tmp_path):
@@ -43,3 +49,35 @@ def test_integer_arithmetic_that_shows_on_random_data_only_is_none_of_it(tmp_pat
     verdict, _ = ask(tmp_path, quantized(model, feed_for(model)), feed_for(model), "onnxruntime")
     assert verdict.verdict == "match", verdict.summary
     assert step(verdict, QUESTION).answer.startswith("no: integer arithmetic explains their error")
+
+
+INTEGERS = f"""
+import numpy as np
+import onnxruntime
+
+
+class Engine:
+    def compile(self, model, options):
+        session = onnxruntime.InferenceSession(str(model))
+        names = [output.name for output in session.get_outputs()]
+        return Session(lambda feed: dict(zip(names, map(stored, session.run(names, feed)))))
+
+
+class Session:
+    def __init__(self, run):
+        self.run = run
+
+
+def stored(array):
+    \"\"\"Return an array as int8 holds it, in a range that somebody calibrated.\"\"\"
+    step = {np.abs(FEED["x"] @ MATRIX).max() / 127}
+    return (np.clip(np.rint(array / step), -127, 127) * step).astype(np.float32)
+"""
+
+
+def test_an_engine_with_ranges_of_its_own_is_not_asked_about_random_data(tmp_path):
+    """The largest real result is the end of its range, and random ones may be beyond: nothing is wrong with either."""
+    (tmp_path / "integers.py").write_text(INTEGERS)
+    verdict, _ = ask(tmp_path, product(), FEED, f"script:{tmp_path / 'integers.py'},precision=int8")
+    assert verdict.verdict == "rounding", verdict.summary
+    assert step(verdict, QUESTION).answer.startswith("not asked: the ranges of its integers")
