@@ -4,10 +4,10 @@ Arrays are sent as they are, so that the workers of a node share one copy. What 
 fails, and the limits of its outputs) must be known before.
 """
 
-import atexit
 import dataclasses
 import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -111,13 +111,12 @@ def _from_anywhere(spec: EngineSpec) -> EngineSpec:
 
 
 def put_together(parts: OracleParts) -> EngineOracle:
-    """Make the oracle, in a process that lives as long as it is asked."""
+    """Make the oracle, whose files live as long as it does."""
     folder = Path(tempfile.mkdtemp(prefix="triage-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name, data in parts.files.items():
         data.tofile(folder / name)
     model = Model.load(folder / MODEL)
-    return EngineOracle(
+    oracle = EngineOracle(
         pieces=Pieces(model, specs=parts.specs, ends=parts.ends, frozen=parts.frozen),
         samples=tuple(GoldenSample(feed, MemoryStore(golden)) for feed, golden in parts.samples),
         specs=parts.specs,
@@ -130,3 +129,5 @@ def put_together(parts: OracleParts) -> EngineOracle:
         identity=parts.identity,
         expected=parts.expected,
     )
+    weakref.finalize(oracle, shutil.rmtree, folder, ignore_errors=True)
+    return oracle

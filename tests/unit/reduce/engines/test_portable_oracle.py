@@ -1,6 +1,8 @@
 """An oracle that was taken apart, sent, and put together again gives the answers of the first."""
 
+import gc
 import pickle
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,10 @@ def test_the_same_answers(tmp_path, monkeypatch):
         whole = asking.pieces.items
         asking.oracle.expected = expected = asking.oracle.failure(asking.pieces.nodes(whole))
         sent = pickle.dumps(parts_of(asking.oracle, asking.oracle.judge, expected))
-        (tmp_path / "elsewhere").mkdir()
+        for name in ("elsewhere", "temporary"):
+            (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
         there = put_together(pickle.loads(sent))
         candidates = [whole, whole[:16], whole[:12], whole[16:], (names[4], names[15])]
         answers = [there(tuple(candidate), 0) for candidate in candidates]
@@ -38,3 +42,6 @@ def test_the_same_answers(tmp_path, monkeypatch):
         assert answers == [asking.oracle(tuple(candidate), 0) for candidate in candidates]
         assert [answer.same for answer in answers][:4] == [True, True, False, False]
         asking.close()
+        del there
+        gc.collect()
+        assert list((tmp_path / "temporary").iterdir()) == []
