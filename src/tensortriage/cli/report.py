@@ -33,9 +33,9 @@ Examples:
              "stdout].")  # fmt: skip
 @common
 def report(case: Path, format_name: str | None, output: Path | None, as_json: bool) -> None:
-    """Render CASE, a directory that 'triage diagnose' wrote, once more.
+    """Render CASE, a directory that 'triage diagnose' or 'triage steps' wrote, once more.
 
-    Exits with 0 whatever the verdict: the exit code of the verdict is that of 'triage diagnose'. With --json, stdout
+    Exits with 0 whatever the verdict: the exit code of the verdict is that of the command. With --json, stdout
     holds the report as JSON, whatever else is written.
     """
     from tensortriage.report.document import Report
@@ -43,6 +43,11 @@ def report(case: Path, format_name: str | None, output: Path | None, as_json: bo
 
     to_stdout = output is not None and str(output) == "-"
     chosen = find_format(format_name, None if to_stdout else output)
+    if _about_steps(case):
+        from tensortriage.cli.steps.shown import show_again
+
+        show_again(case, chosen, None if to_stdout else output, to_stdout=to_stdout, as_json=as_json)
+        return
     loaded = Report.load(case)
     if output is None and chosen.file_name:
         output = case / chosen.file_name
@@ -53,6 +58,10 @@ def report(case: Path, format_name: str | None, output: Path | None, as_json: bo
         _print(loaded, chosen.name, err=as_json)
     if as_json:
         print_document(FORMATS["json"].render(loaded))
+
+
+def _about_steps(case: Path) -> bool:
+    return (case / "steps.json").is_file() and not (case / "verdict.json").is_file()
 
 
 def _print(loaded: "Report", format_name: str, *, err: bool) -> None:

@@ -12,14 +12,13 @@ from tensortriage.cli.documents import print_document
 from tensortriage.cli.option_values import StepsValues
 from tensortriage.cli.progress import StepTeller
 from tensortriage.cli.requests import feed_request, limits_of
+from tensortriage.cli.steps.shown import print_report
 from tensortriage.errors import UsageError
 from tensortriage.inputs.steps.carried import Carry
-from tensortriage.report.terminal.steps_text import step_lines
 from tensortriage.values.printable import printable
-from tensortriage.workflows.steps.shown_steps import line_of, remarks_of
 from tensortriage.workflows.steps.step_feeds import StepFeeds
-from tensortriage.workflows.steps.steps_request import StepsReport, StepsRequest
-from tensortriage.workflows.steps.walk import PAGE, case_files, walk
+from tensortriage.workflows.steps.steps_request import StepsRequest
+from tensortriage.workflows.steps.walk import walk
 
 MOST_PAIRS = 2
 
@@ -70,7 +69,8 @@ def show(request: StepsRequest, *, as_json: bool) -> NoReturn:
 
         print_document(to_json(report))
     else:
-        _print(report, request.case)
+        click.echo()
+        print_report(report, request.case)
     sys.exit(report.exit_code)
 
 
@@ -88,19 +88,3 @@ def _carried(feeds: StepFeeds) -> str:
 
 def _pair(pair: Carry) -> str:
     return f"{pair.output} -> {pair.input}"
-
-
-def _print(report: StepsReport, case: Path) -> None:
-    click.echo()
-    for line, bad in step_lines(list(map(line_of, report.rows))) if report.rows else ():
-        click.echo(click.style(line, fg="red") if bad else line)
-    for remark in remarks_of(report):
-        click.echo(printable(remark))
-    bad = report.exit_code != 0
-    click.echo()
-    click.echo(click.style(printable(f"{report.verdict}: {report.summary}"), fg="red" if bad else "green", bold=True))
-    for command in report.next[:3]:
-        click.echo(printable(f"  next: {command}"))
-    click.echo(printable(f"steps: {case / 'steps.json'}, {case / PAGE}"))
-    for path in case_files(case) if report.diagnosis else ():
-        click.echo(printable(f"report: {path}"))

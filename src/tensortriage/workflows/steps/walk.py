@@ -34,7 +34,7 @@ from tensortriage.workflows.steps.step_words import summary_of
 from tensortriage.workflows.steps.steps_request import FreeRun, StepDiagnosis, StepRow, StepsReport, StepsRequest
 from tensortriage.workflows.steps.typical_limits import with_typical_limits
 
-PAGE = "report.html"
+DATA, PAGE = "steps.json", "report.html"
 
 
 def walk(
@@ -75,7 +75,7 @@ def walk(
 
 
 def _written(report: StepsReport, case: Case) -> StepsReport:
-    case.write("steps.json", report)
+    case.write(DATA, report)
     write_text(case.folder / PAGE, render_steps(page_of(report)))
     return report
 
