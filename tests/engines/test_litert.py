@@ -97,3 +97,11 @@ def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "/block2/conv1/Conv")
     assert "explains 100% of the output error" in step(verdict, "where does the target's own run go wrong?").answer
     assert verdict.repro is None  # the file does not run parts
+
+
+def test_the_users_file_is_left_alone(tmp_path):
+    """The converter writes to the file that it is given, even where nothing in it changes."""
+    path = with_input_shapes(Model.load(MODEL), {"image": (2, 1, 8, 8)}).save(tmp_path / "fixed.onnx")
+    before = path.stat().st_mtime_ns
+    ENGINE.compile(path, OPTIONS).close()
+    assert path.stat().st_mtime_ns == before

@@ -73,3 +73,17 @@ def test_a_weight_edited_in_the_converted_file_is_found(tmp_path):
     target = f"ncnn:worker={MADE[0].python},file={tmp_path / 'edited.param'}"
     verdict, _ = ask(tmp_path, MODEL, {"image": IMAGES[:4]}, target)
     assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "/block2/conv2/Conv")
+
+
+def test_weights_that_are_inputs_as_well_are_not_taken_for_what_is_fed(tmp_path):
+    """Models of IR version 3 declare every weight as an input; pnnx would ask to be fed them."""
+    text = """
+        <ir_version: 3, opset_import: ["": 9]>
+        g (float[2, 3] x, float[3, 3] w) => (float[2, 3] y) <float[3, 3] w = {1, 0, 0, 0, 2, 0, 0, 0, 3}> {
+            y = MatMul(x, w)
+        }
+    """
+    onnx.save(parser.parse_model(text), tmp_path / "old.onnx")
+    with closing(ENGINE.compile(tmp_path / "old.onnx", OPTIONS)) as session:
+        found = session.run({"x": np.ones((2, 3), np.float32)})["y"]
+    np.testing.assert_array_equal(found, [[1, 2, 3]] * 2)

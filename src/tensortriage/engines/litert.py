@@ -5,6 +5,7 @@ the file that runs, without marking them as outputs. Files have fixed shapes: on
 """
 
 import dataclasses
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -69,8 +70,10 @@ class LiteRtEngine(ConvertedEngine):
         """Convert and load an ONNX file in a worker; see `ConvertedEngine.compile`."""
         words = self._all_words(read_options(options, self.options))
 
-        def built(path: Path, shaped: "Model") -> IsolatedSession:
-            return self._conversions.compile(path, shaped, {**words, "declared": declared(shaped)})
+        def built(_: Path, shaped: "Model") -> IsolatedSession:
+            with tempfile.TemporaryDirectory(prefix="triage-litert-") as folder:  # onnx2tf writes to what it is given
+                copy = shaped.save(Path(folder) / "model.onnx")
+                return self._conversions.compile(copy, shaped, {**words, "declared": declared(shaped)})
 
         return LiteRtSession(opened(self.title, model), built, words.get("observe", ""))
 

@@ -90,11 +90,15 @@ class NcnnEngine(ConvertedEngine):
         return NcnnSession(opened(self.title, model), built, unedited, title=self.title)
 
     def _built(self, words: Mapping[str, str], path: Path, model: "Model") -> IsolatedSession:
+        from tensortriage.model.transforms.mark_outputs import fix_weights
+
         words = {**words, "declared": declared(model)}
-        if model.files <= {path}:
+        replaceable = len(model.ir.graph.inputs) > len(model.inputs)
+        if model.files <= {path} and not replaceable:
             return self._conversions.compile(path, model, words)
-        with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:  # pnnx reads zeros from files of weights
-            whole = model.save(Path(folder) / "model.onnx")
+        # pnnx reads zeros from files of weights, and takes weights that are inputs as well for what is fed
+        with tempfile.TemporaryDirectory(prefix="triage-ncnn-") as folder:
+            whole = fix_weights(model).save(Path(folder) / "model.onnx")
             return self._conversions.compile(whole, model, words)
 
 
