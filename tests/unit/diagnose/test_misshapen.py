@@ -69,3 +69,29 @@ def test_another_kind_of_type_has_no_figures():
     found = compare_all(arrays, stored)
     assert dict(found.misshapen) == {"f": "type int32 instead of float32", "g": "shape [1, 2] instead of [2]"}
     assert [*found.metrics] == ["i"]
+
+
+ALONE = """
+import onnx
+from tensortriage.testing import FaultyEngine
+
+class Engine(FaultyEngine):
+    def compile(self, path, options):
+        session = super().compile(path, options)
+        graph = onnx.load(path).graph
+        fed = {value.name for value in graph.input}
+        alone = {node.output[0] for node in graph.node if node.op_type == "Identity" and node.input[0] in fed}
+        run = session.run
+        session.run = lambda feed: {name: a.T if name in alone else a for name, a in run(feed).items()}
+        return session
+"""
+
+
+def test_another_shape_of_an_op_alone_is_no_fault_of_an_output_that_has_the_right_one(tmp_path):
+    """Seen on MNN 3.0.0: an Identity that is all of a piece gives the input of another; in the model it is right."""
+    (tmp_path / "engine.py").write_text(ALONE)
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,6] x) => (float[2,6] y) {'
+    text += "a = Exp(x) b = Neg(a) y = Identity(b)}"
+    target = f"script:{tmp_path / 'engine.py'},kind=scale,node=exp"
+    verdict, _ = ask(tmp_path, named(text, "exp", "sign", "same"), FEED, target)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", "exp"), verdict.summary

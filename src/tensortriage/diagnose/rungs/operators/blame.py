@@ -55,16 +55,26 @@ def blame(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Finding
     weights = evidence.influence
     try:
         if evidence.local is None and (some := by_representatives(inv, evidence.feed)) is not None:
+            some = _as_deployed(evidence, some)
             blamed, weights = weighed(inv, evidence, some)
             if blamed is not None:
                 return blamed, Findings(local=some, influence=weights)
-        local = evidence.local or local_errors(inv, evidence.feed)
+        local = _as_deployed(evidence, evidence.local or local_errors(inv, evidence.feed))
     except EngineError as error:
         answer = f"unknown: the exploded graph {WORDS[Outcome.of(error).kind]}"
         inv.answered(QUESTION, answer, reason=error.message)
         return None, Findings(influence=weights)
     blamed, measured = weighed(inv, evidence, local)
     return blamed, Findings(local=local, influence=measured or weights)
+
+
+def _as_deployed(evidence: Evidence, local: Local) -> Local:
+    """Return the figures without another shape of what is an output, and has the right one where the whole model runs.
+
+    What such an op makes alone is no part of the failure.
+    """
+    misshapen = {value: words for value, words in local.misshapen.items() if value not in evidence.worst.metrics}
+    return dataclasses.replace(local, misshapen=misshapen)
 
 
 def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame | None, Influence | None]:
