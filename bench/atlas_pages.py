@@ -11,6 +11,7 @@ as constants. Nothing but pages and repros is written: the index is by hand, wit
 import argparse
 import collections
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -69,9 +70,16 @@ def networks_page(rows: Rows) -> str:
         f"| {name.removeprefix(NETWORK)} | " + " | ".join(cells.get((name, engine), "") for engine in engines) + " |"
         for name in names
     ]
-    for title, outcomes in (("Wrong", ("wrong",)), ("Not decided", ("undecided",)), ("Refused", REFUSED)):
-        found = [row for row in rows if row["outcome"] in outcomes]
+    for title, outcome in (("Wrong", "wrong"), ("Not decided", "undecided")):
+        found = [row for row in rows if row["outcome"] == outcome]
         lines += ["", f"## {title}", "", *(told(row) for row in found)] if found else []
+    reasons: dict[str, list[str]] = collections.defaultdict(list)
+    for row in rows:
+        if row["outcome"] in REFUSED:
+            last = " ".join(part for part in row["detail"].split(" | ")[-2:])
+            reason = short(re.sub(r"\[[\d:]+\] :\d+: ", "", last))
+            reasons[f"{row['engine']}: {reason}"].append(row["case"].removeprefix(NETWORK))
+    lines += ["", "## Refused", "", *(f"- {reason} ({', '.join(names)})" for reason, names in reasons.items())]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -87,7 +95,7 @@ def cell(row: dict) -> str:
 
 def told(row: dict) -> str:
     """Return a line on what is not well."""
-    reason = f"`{row['verdict']}`: {row['summary']}" if row["verdict"] else row["detail"]
+    reason = f"`{row['verdict']}`: {row['summary']}"
     return f"- {row['case'].removeprefix(NETWORK)} on {row['engine']}: {short(reason, 2 * SHOWN)}"
 
 
