@@ -5,7 +5,7 @@ import onnx_ir as ir
 
 from tensortriage.model.operator_bodies.operator_body import OperatorBody, Results, body_of, needed, unless
 
-_NEVER = float(np.finfo(np.float32).min)
+NEVER = float(np.finfo(np.float32).min)
 """What is added to the score of a key that comes later than the query."""
 
 
@@ -17,7 +17,7 @@ def multi_head_attention(body: OperatorBody) -> Results:
     heads = int(body.attribute("num_heads", 0))
     size = body.size(query, 2)
     rows = [_with_bias(body, part, index, size) for index, part in enumerate((query, key, value))]
-    split = [_heads(body, part, heads) for part in rows]
+    split = [split_heads(body, part, heads) for part in rows]
     keys, values = (_after(body, body.input(6 + index), split[1 + index]) for index in range(2))
     scores = _masked(body, _scores(body, split[0], keys), body.input(4))
     result = _result(body, scores, values, body.input(5), keys)
@@ -36,7 +36,7 @@ def attention(body: OperatorBody) -> Results:
     bias = body.input(2)
     if bias is not None:
         projected = body.op("Add", projected, bias)
-    split = [_heads(body, body.part(projected, k * size, (k + 1) * size, -1), heads) for k in range(3)]
+    split = [split_heads(body, body.part(projected, k * size, (k + 1) * size, -1), heads) for k in range(3)]
     past = body.input(4)
     pasts = [None if past is None else body.squeeze(body.part(past, k, k + 1, 0), 0) for k in range(2)]
     keys, values = (_after(body, pasts[k], split[1 + k]) for k in range(2))
@@ -112,7 +112,7 @@ def _with_bias(body: OperatorBody, part: ir.Value, index: int, size: ir.Value) -
     return body.op("Add", part, body.part(bias, start, body.op("Add", start, size) if index < 2 else 2**31, 0))
 
 
-def _heads(body: OperatorBody, x: ir.Value, heads: int) -> ir.Value:
+def split_heads(body: OperatorBody, x: ir.Value, heads: int) -> ir.Value:
     """Write ``[batch, length, hidden]`` as ``[batch, heads, length, size]``; four axes stay."""
     if body.rank(x, 3) == 4:
         return x
@@ -162,4 +162,4 @@ def _later(body: OperatorBody, scores: ir.Value, keys: ir.Value) -> ir.Value:
     columns = body.op("Range", zero, body.squeeze(count, 0), one)
     rows = body.op("Range", body.squeeze(body.op("Sub", count, length), 0), body.squeeze(count, 0), one)
     later = body.op("Greater", body.unsqueeze(columns, 0), body.unsqueeze(rows, 1))
-    return body.op("Where", later, body.constant(_NEVER), body.constant(0))
+    return body.op("Where", later, body.constant(NEVER), body.constant(0))

@@ -6,13 +6,13 @@ import onnx_ir as ir
 
 from tensortriage.model.ir.traversal import all_nodes
 from tensortriage.model.model import Model
-from tensortriage.model.operator_bodies import attention, fused_layers, products, quantized
+from tensortriage.model.operator_bodies import attention, fused_layers, grouped_attention, products, quantized
 from tensortriage.model.operator_bodies.operator_body import WRITERS, NoBody, OperatorBody
 from tensortriage.model.operator_bodies.standard_bodies import COMPOSITE, write_standard
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, Names, is_standard
 
-SOURCES = (attention, fused_layers, products, quantized)
+SOURCES = (attention, fused_layers, grouped_attention, products, quantized)
 """The modules that fill the table of writers."""
 RUNTIME_DOMAIN = "com.microsoft"
 _RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})

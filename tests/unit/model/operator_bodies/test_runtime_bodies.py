@@ -52,6 +52,20 @@ CASES = {
     "{ y = com.microsoft.RotaryEmbedding (x, at, c, d) }",
     "RotaryEmbedding, neighbours": "(float[2,2,3,4] x, int64[2,3] at) => (float[?] y) "
     "<float[7,2] c = {@c}, float[7,2] d = {@d}> { y = com.microsoft.RotaryEmbedding <interleaved = 1> (x, at, c, d) }",
+    "GroupQueryAttention, a prompt": "(float[2,3,32] q, float[2,3,16] k, float[2,3,16] v, float[2,2,0,8] pk, "
+    "float[2,2,0,8] pv) => (float[?] y, float[?] ok, float[?] ov) <int32[2] last = {2, 2}, int32 total = {3}> "
+    "{ y, ok, ov = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2> "
+    "(q, k, v, pk, pv, last, total) }",
+    "GroupQueryAttention, rows of different length": "(float[2,1,64] q, float[2,1,32] k, float[2,1,32] v, "
+    "float[2,2,8,16] pk, float[2,2,8,16] pv) => (float[?] y, float[?] ok, float[?] ov) "
+    "<int32[2] last = {6, 3}, int32 total = {7}, float[9,8] c = {@c}, float[9,8] d = {@d}> "
+    "{ y, ok, ov = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, do_rotary = 1> "
+    "(q, k, v, pk, pv, last, total, c, d) }",
+    "GroupQueryAttention, packed, in a window": "(float[1,2,256] q, float[1,2,5,32] pk, float[1,2,5,32] pv) => "
+    "(float[?] y, float[?] ok, float[?] ov) <int32[1] last = {6}, int32 total = {7}, "
+    "float[9,8] c = {@c}, float[9,8] d = {@d}> { y, ok, ov = com.microsoft.GroupQueryAttention <num_heads = 4, "
+    "kv_num_heads = 2, local_window_size = 3, softcap = 2.0, scale = 0.7, do_rotary = 1, rotary_interleaved = 1> "
+    "(q, , , pk, pv, last, total, c, d) }",
     "QuantizeLinear": f"({X}, float s, uint16 z) => (uint16[?] y) {{ y = com.microsoft.QuantizeLinear(x, s, z) }}",
     "DequantizeLinear": "(uint16[2,3,8] x, float s, uint16 z) => (float[?] y) "
     "{ y = com.microsoft.DequantizeLinear(x, s, z) }",
