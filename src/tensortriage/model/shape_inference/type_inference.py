@@ -40,6 +40,9 @@ _LIKE_FIRST_INPUT = frozenset(
 )  # fmt: skip
 """Operators of ONNX Runtime (domain com.microsoft) whose results have the type of their first input."""
 
+_IN_STANDARD = "SimplifiedLayerNormalization"
+"""One of them, which ONNX Runtime keeps in the standard domain."""
+
 Types = dict[ir.Value, ir.TypeProtocol]
 
 
@@ -134,7 +137,7 @@ def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence
 def _by_schema(
     node: ir.Node, fed: Sequence[ir.TypeProtocol | None], opsets: Mapping[str, int]
 ) -> list[ir.TypeProtocol | None]:
-    if node.domain == "com.microsoft" and node.op_type in _LIKE_FIRST_INPUT:
+    if node.op_type in _LIKE_FIRST_INPUT and (node.domain == "com.microsoft" or node.op_type == _IN_STANDARD):
         return [fed[0] if fed else None] * len(node.outputs)
     schema = signature(node.domain, node.op_type, node.version or opsets.get(node.domain, opsets.get("", 1)))
     if schema is None:

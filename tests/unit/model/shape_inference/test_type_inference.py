@@ -43,6 +43,7 @@ def types(model, specs=None):
         ("p = SequenceEmpty <dtype = 7> () n = SequenceLength(p) r = SequenceAt(p, n)", "int64"),
         ("o = Optional(i) r = OptionalGetElement(o)", "int32"),
         ("t, m, r = LayerNormalization(x, x)", "float32"),
+        ("r = SimplifiedLayerNormalization(x, x)", "float16"),
     ],
 )
 def test_the_type_of_a_result(text, expected):
