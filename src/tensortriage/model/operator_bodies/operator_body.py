@@ -20,13 +20,16 @@ class OperatorBody:
         node: The node.
         opset: Version of the standard operators in the model.
         specs: Types and shapes of values, as far as they are known, by name.
+        coarse: Whether the body makes what a node lets kernels make coarser than its types say.
 
     Attributes:
+        coarse: As given.
         nodes: What was written, in order.
         weights: Initializers that the nodes read, made anew.
     """
 
-    def __init__(self, node: ir.Node, opset: int, specs: Mapping[str, ValueSpec]) -> None:
+    def __init__(self, node: ir.Node, opset: int, specs: Mapping[str, ValueSpec], *, coarse: bool = False) -> None:
+        self.coarse = coarse
         self.node = node
         self.opset = opset
         self.nodes: list[ir.Node] = []
@@ -89,6 +92,12 @@ class OperatorBody:
         if self.opset >= 18:
             return self.op("ReduceMean", x, self.integers(-1))
         return self.op("ReduceMean", x, axes=[-1])
+
+    def largest(self, x: ir.Value) -> ir.Value:
+        """Return the largest magnitude along the last axis, which stays with size 1."""
+        if self.opset >= 18:
+            return self.op("ReduceMax", self.op("Abs", x), self.integers(-1))
+        return self.op("ReduceMax", self.op("Abs", x), axes=[-1])
 
     def unsqueeze(self, x: ir.Value, *axes: int) -> ir.Value:
         """Return a tensor with axes of size 1 put in."""

@@ -54,18 +54,30 @@ def fused_gemm(body: OperatorBody) -> Results:
 def matmul_of_few_bits(body: OperatorBody) -> Results:
     """Write a product by a dequantized weight; blocks along its rows of K numbers have a scale and a zero point each.
 
-    The weight is kept packed until it is read. Kernels that may round activations to int8, reordered groups and
-    weights that are computed are refused.
+    The weight is kept packed until it is read. Reordered groups and weights that are computed are refused.
     """
-    unless(body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS or body.input(4) is not None)
+    unless(body.input(4) is not None)
     x, packed, scales = body.inputs(3)
     zeros, bias = body.input(3), body.input(5)
     unless(array_of(packed) is None or array_of(scales) is None or (zeros is not None and array_of(zeros) is None))
     terms, columns = int(body.attribute("K", 0)), int(body.attribute("N", 0))
     bits, block = int(body.attribute("bits", 4)), int(body.attribute("block_size", 32))
     weight = body.weight(partial(_dequantized, packed, scales, zeros, terms, columns, bits, block), (terms, columns))
+    if body.coarse and body.attribute("accuracy_level", 0) >= _INT8_ACTIVATIONS:
+        x = _in_int8(body, x, terms, block)
     product = body.op("MatMul", x, weight)
     return (product if bias is None else body.op("Add", product, bias),)
+
+
+def _in_int8(body: OperatorBody, x: ir.Value, terms: int, block: int) -> ir.Value:
+    """Return activations as ONNX Runtime's CPU kernels round them: symmetric int8, with a scale for each block."""
+    unless(terms % block != 0)
+    blocks = body.op(
+        "Reshape", x, body.op("Concat", body.part(body.op("Shape", x), 0, -1, 0), body.integers(-1, block), axis=0)
+    )
+    step = body.op("Div", body.largest(blocks), body.constant(127))
+    step = body.op("Max", step, body.constant(np.finfo(np.float32).tiny))
+    return body.op("Reshape", body.op("Mul", body.op("Round", body.op("Div", blocks, step)), step), body.op("Shape", x))
 
 
 def _dequantized(

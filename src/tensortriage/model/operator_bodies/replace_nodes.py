@@ -20,17 +20,21 @@ _RUNTIME_IN_STANDARD = frozenset({"SimplifiedLayerNormalization"})
 
 
 def with_runtime_bodies(model: Model) -> Model:
-    """Return the model with bodies in the place of operators that are ONNX Runtime's own, where one is known."""
-    return _with_bodies(model, [node for node in all_nodes(model.ir) if _is_runtime(node)])
+    """Return the model with bodies in the place of operators that are ONNX Runtime's own, where one is known.
+
+    They compute what the types say.
+    """
+    return _with_bodies(model, [node for node in all_nodes(model.ir) if _is_runtime(node)], coarse=False)
 
 
 def with_bodies(model: Model) -> Model:
     """Return the model with bodies for ONNX's own composite operators as well.
 
-    A node stays when the types of its operands are not known, or nobody has a body for its form.
+    They make what a node lets kernels make coarser, as ``accuracy_level`` of MatMulNBits does. A node stays when the
+    types of its operands are not known, or nobody has a body for its form.
     """
     found = [node for node in all_nodes(model.ir) if _is_runtime(node) or is_standard(node, *COMPOSITE)]
-    return _with_bodies(model, found)
+    return _with_bodies(model, found, coarse=True)
 
 
 def _is_runtime(node: ir.Node) -> bool:
@@ -39,25 +43,25 @@ def _is_runtime(node: ir.Node) -> bool:
     return node.op_type in _RUNTIME_IN_STANDARD and node.domain in STANDARD_DOMAINS
 
 
-def _with_bodies(model: Model, wanted: Collection[ir.Node]) -> Model:
+def _with_bodies(model: Model, wanted: Collection[ir.Node], *, coarse: bool) -> Model:
     if not wanted:
         return model
     kinds = {node.op_identifier() for node in wanted}
     left = len(wanted)
     while True:  # what a body tells of its results may be what the next node lacked
-        model, before = _once(model, kinds), left
+        model, before = _once(model, kinds, coarse=coarse), left
         left = sum(node.op_identifier() in kinds for node in all_nodes(model.ir))
         if left in (0, before):
             return model
 
 
-def _once(model: Model, kinds: Collection[ir.OperatorIdentifier]) -> Model:
+def _once(model: Model, kinds: Collection[ir.OperatorIdentifier], *, coarse: bool) -> Model:
     specs = value_specs(model)
     clone = model.clone()
     names = Names(clone.ir.graph)
     opset = clone.ir.graph.opset_imports.get("", 1)
     for node in [node for node in all_nodes(clone.ir) if node.op_identifier() in kinds]:
-        body = OperatorBody(node, opset, specs)
+        body = OperatorBody(node, opset, specs, coarse=coarse)
         try:
             results = WRITERS[node.op_type](body) if _is_runtime(node) else write_standard(body)
         except NoBody:

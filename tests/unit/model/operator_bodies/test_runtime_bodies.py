@@ -153,6 +153,21 @@ def test_every_writer_is_tried():
     assert {case.partition(",")[0] for case in CASES} | {"MatMulNBits", "TransposeMatMul"} == {*WRITERS}
 
 
+def few_bits(path, arrays, **attributes):
+    """Write a product by packed weights."""
+    node = onnx.helper.make_node("MatMulNBits", ["x", *arrays], ["y"], domain="com.microsoft", **attributes)
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [None, attributes["K"]])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
 @pytest.mark.parametrize(("bits", "zeros"), [(4, ""), (4, "packed"), (4, "real"), (8, ""), (8, "packed")])
 def test_weights_of_few_bits(bits, zeros, tmp_path):
     terms, columns, block, blocks = 40, 3, 16, 3
@@ -163,20 +178,28 @@ def test_weights_of_few_bits(bits, zeros, tmp_path):
         arrays["zero"] = random.integers(0, 256, (columns, -(-blocks * bits // 8)), np.uint8)
     elif zeros:
         arrays["zero"] = random.uniform(4, 9, columns * blocks).astype(np.float32)
-    node = onnx.helper.make_node(
-        "MatMulNBits", ["x", *arrays], ["y"], domain="com.microsoft", K=terms, N=columns, bits=bits, block_size=block
-    )
-    graph = onnx.helper.make_graph(
-        [node],
-        "g",
-        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, terms])],
-        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-        [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
-    )
-    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
-    truth, own = answers(tmp_path / "m.onnx", {"x": random.standard_normal((2, terms), np.float32)})
+    path = few_bits(tmp_path / "m.onnx", arrays, K=terms, N=columns, bits=bits, block_size=block)
+    truth, own = answers(path, {"x": random.standard_normal((2, terms), np.float32)})
     np.testing.assert_allclose(own["y"], truth["y"], rtol=2e-5, atol=2e-6)
+
+
+def test_activations_that_a_node_lets_be_int8_are_so_where_kernels_are_followed(tmp_path):
+    terms, columns, block = 256, 48, 32
+    random = np.random.default_rng(0)
+    arrays = {
+        "w": random.integers(0, 256, (columns, terms // block, block // 2), np.uint8),
+        "scale": random.uniform(0.01, 0.1, columns * terms // block).astype(np.float32),
+    }
+    path = few_bits(tmp_path / "m.onnx", arrays, K=terms, N=columns, bits=4, block_size=block, accuracy_level=4)
+    feed = {"x": random.standard_normal((4, terms), np.float32)}
+    truth, exact = answers(path, feed)
+    _, followed = answers(path, feed, rounding="results", accumulator="fp32")
+
+    def off(own):
+        return float(np.sqrt(np.mean((own["y"] - truth["y"]) ** 2) / np.mean(truth["y"] ** 2)))
+
+    assert off(exact) > 2e-3  # half a step in int8 is 1/254 of the largest of 32, 0.3 of it on average
+    assert off(followed) < off(exact) / 20
 
 
 CHAIN = f"""({X}, {S}, float[8] g, float[8] o) => (float[?] y) <float[8,24] w = {{@w}}, float[24] b = {{@b}}> {{
