@@ -102,8 +102,8 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
             "The numbers are right but in the wrong place", "The target's values are a permutation of the reference's."
         ),
         VerdictKind.QUANTIZATION: _problem(
-            "A scale, a zero point or an 8-bit sum is wrong",
-            "A quantize or dequantize op of the model does not fit the values it meets.",
+            "Quantization makes the numbers wrong",
+            "A scale, zero point or sum of quantized numbers is wrong, or the target quantizes unasked.",
         ),
         VerdictKind.INTERMITTENT: _problem(
             "Some builds are wrong, others are not", "The same model built again gives another answer."

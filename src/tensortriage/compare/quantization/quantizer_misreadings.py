@@ -11,6 +11,7 @@ import numpy as np
 
 from tensortriage.compare.quantization.quantizer_fit import integer_range
 from tensortriage.model.ir.graph import Node
+from tensortriage.model.quantization.qdq import is_quantizer
 from tensortriage.values.dtype import DType
 
 _AGREES = 0.995
@@ -25,7 +26,7 @@ def misreading(node: Node, operands: Sequence[np.ndarray | None], target: np.nda
         operands: One array per input.
         target: What the engine made of them.
     """
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain or node.attributes.get("block_size"):
+    if not is_quantizer(node) or node.attributes.get("block_size"):
         return ""
     x, scale = operands[0], operands[1]
     if x is None or scale is None or not x.size or x.shape != target.shape:

@@ -23,6 +23,19 @@ QUANTIZING_OPS = frozenset(
 )  # fmt: skip
 """Operators that work on quantized numbers."""
 
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
+"""Where quantizers are: ONNX Runtime's quantizer writes those of 16 bits in its own domain below operator set 21."""
+
+
+def is_quantizer(node: Node, *op_types: str) -> bool:
+    """Say whether a node is a QuantizeLinear or DequantizeLinear, or one of some operators of theirs.
+
+    Args:
+        node: The node.
+        op_types: Which of both; each of them when left out.
+    """
+    return node.op_type in (op_types or ("QuantizeLinear", "DequantizeLinear")) and node.domain in _DOMAINS
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Quantizer:
@@ -61,7 +74,7 @@ def quantizers(graph: Graph) -> tuple[Quantizer, ...]:
 
     Blocked quantization (``block_size``) is left out.
     """
-    found = (_pair(graph, node) for node in graph.nodes if node.op_type == "DequantizeLinear" and not node.domain)
+    found = (_pair(graph, node) for node in graph.nodes if is_quantizer(node, "DequantizeLinear"))
     return tuple(pair for pair in found if pair is not None)
 
 
@@ -77,7 +90,7 @@ def _pair(graph: Graph, node: Node) -> Quantizer | None:
             None if dtype is None else Quantizer("", node.name, "", stored, node.outputs[0], scale, zero, axis, dtype)
         )
     maker = graph.producer(stored)
-    if maker is None or maker.op_type != "QuantizeLinear" or maker.domain or maker.inputs[1] not in graph.constants:
+    if maker is None or not is_quantizer(maker, "QuantizeLinear") or maker.inputs[1] not in graph.constants:
         return None
     dtype = graph.constants[zero].dtype if zero else DType.UINT8
     if dtype is None:
@@ -143,7 +156,7 @@ def _skip(node: ir.Node, source: ir.Value, instead: str) -> None:
     result = node.outputs[0]
     if result.is_graph_output() or instead:
         node.replace_input_with(0, source)
-        node.op_type = instead or "Identity"
+        node.domain, node.op_type = "", instead or "Identity"
         node.resize_inputs(1)
         node.attributes.clear()
     else:

@@ -40,6 +40,9 @@ _LIKE_FIRST_INPUT = frozenset(
 )  # fmt: skip
 """Operators of ONNX Runtime (domain com.microsoft) whose results have the type of their first input."""
 
+_LIKE_OPERAND = {"DequantizeLinear": 1, "QuantizeLinear": 2}
+"""The operand that has the type of the result: scale, and zero point, of quantizers in that domain."""
+
 _IN_STANDARD = "SimplifiedLayerNormalization"
 """One of them, which ONNX Runtime keeps in the standard domain."""
 
@@ -137,6 +140,9 @@ def _results(node: ir.Node, opsets: Mapping[str, int], found: Types) -> Sequence
 def _by_schema(
     node: ir.Node, fed: Sequence[ir.TypeProtocol | None], opsets: Mapping[str, int]
 ) -> list[ir.TypeProtocol | None]:
+    if node.domain == "com.microsoft" and node.op_type in _LIKE_OPERAND:
+        operand = _LIKE_OPERAND[node.op_type]
+        return [fed[operand] if operand < len(fed) else None]
     if node.op_type in _LIKE_FIRST_INPUT and (node.domain == "com.microsoft" or node.op_type == _IN_STANDARD):
         return [fed[0] if fed else None] * len(node.outputs)
     schema = signature(node.domain, node.op_type, node.version or opsets.get(node.domain, opsets.get("", 1)))

@@ -3,7 +3,9 @@ import pytest
 
 import models
 import running
-from tensortriage.model.quantization.qdq import are_symmetric, multiplications, quantizers, seven_bit_weights
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import are_symmetric, bypass, multiplications, quantizers, seven_bit_weights
+from tensortriage.model.shape_inference.type_inference import infer_types
 
 NET = """
     g (float[2, 2] x) => (float[2, 2] y)
@@ -58,3 +60,20 @@ def test_zero_points_that_are_absent_on_purpose(second, expected):
 
 def test_nothing_to_narrow():
     assert seven_bit_weights(models.parse("g (float[2] x) => (float[2] y) { y = Neg(x) }")) is None
+
+
+def test_quantizers_in_the_domain_of_onnx_runtime():
+    standard = models.parse(NET)
+    model = standard.clone()
+    for node in model.ir.graph:
+        if node.op_type.endswith("Linear"):
+            node.domain = "com.microsoft"
+    model.ir.graph.opset_imports["com.microsoft"] = 1
+    model = Model.from_ir(model.ir)
+    assert quantizers(model.graph) == quantizers(standard.graph)
+    types = {value.name: kind.dtype.name for value, kind in infer_types(model.ir, {}).items()}
+    assert [types[name] for name in ("q", "a", "b")] == ["UINT8", "FLOAT", "FLOAT"]
+    x = np.array([[1.0, 20.0], [-1.0, 0.5]], np.float32)
+    bare = bypass(model, {}, only=["back"])
+    expected = x @ np.array([[63.5, -64.0], [1.5, 2.0]], np.float32)
+    np.testing.assert_allclose(running.run(bare, {"x": x})["y"], expected, rtol=1e-6)
