@@ -14,10 +14,10 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.cutting.extract import Carving
-from tensortriage.model.ir.shape_operands import SHAPE_OPERANDS
+from tensortriage.model.ir.shape_operands import shape_positions
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import infer_types
-from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, find_nodes, is_standard
+from tensortriage.model.transforms.rewrite_helpers import find_nodes, is_standard
 from tensortriage.values.spec import ValueSpec
 
 PREFIX = "golden::"
@@ -116,7 +116,7 @@ class _Freezer:
         name = value.name or ""
         if name not in self._values or value.is_initializer() or _makes_constant(value):
             return None
-        operand = user.domain in STANDARD_DOMAINS and index in SHAPE_OPERANDS.get(user.op_type, ())
+        operand = index in shape_positions(user.op_type, user.domain)
         computes_shape = all(made.name in self._shape_like for made in user.outputs if made.name)
         return self._values[name] if operand or (computes_shape and name in self._shape_like) else None
 

@@ -19,6 +19,13 @@ SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 """Input positions that hold shapes, axes, sizes or counts, per standard operator (onnx.ai operator pages)."""
 
+_OF_RUNTIME = {"GroupQueryAttention": (6,)}
+"""The same for operators of ONNX Runtime (domain com.microsoft).
+
+It knows how large the cache becomes from a constant alone; else it takes it to be as large as before, and fails where
+it plans memory by that (1.32.0).
+"""
+
 _SHAPE_SOURCES = frozenset({"Shape", "Size", "SequenceLength"})
 
 
@@ -35,9 +42,16 @@ class _NodeLike(Protocol):
     def uses(self) -> tuple[str, ...]: ...
 
 
+def shape_positions(op_type: str, domain: str) -> tuple[int, ...]:
+    """Return the input positions of an operator that hold shapes, axes, sizes or counts."""
+    if domain in ("", "ai.onnx"):
+        return SHAPE_OPERANDS.get(op_type, ())
+    return _OF_RUNTIME.get(op_type, ()) if domain == "com.microsoft" else ()
+
+
 def shape_operands(node: _NodeLike) -> tuple[str, ...]:
     """Return the values that a node takes as shape operands."""
-    positions = SHAPE_OPERANDS.get(node.op_type, ()) if not node.domain else ()
+    positions = shape_positions(node.op_type, node.domain)
     return tuple(node.inputs[i] for i in positions if i < len(node.inputs) and node.inputs[i])
 
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from tensortriage.errors import ModelError
 from tensortriage.model.ir.attributes import bodies
-from tensortriage.model.ir.shape_operands import SHAPE_OPERANDS, shape_like_values
+from tensortriage.model.ir.shape_operands import shape_like_values, shape_positions
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.type_inference import Types, infer_types
 from tensortriage.model.transforms.inline_functions import inline_functions
@@ -91,7 +91,7 @@ def is_exempt_operand(node: ir.Node, index: int) -> bool:
     """
     if node.op_type == "MatMulNBits":
         return 0 < index < 5
-    return node.domain in STANDARD_DOMAINS and index in SHAPE_OPERANDS.get(node.op_type, ())
+    return index in shape_positions(node.op_type, node.domain)
 
 
 def _check_types(node: ir.Node, types: Types) -> None:

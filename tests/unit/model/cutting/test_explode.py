@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import models
 import running
 from tensortriage.errors import ModelError, UsageError
 from tensortriage.model.cutting.explode import explode
 
+CACHED = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (int64[1, T] t, float[1, 1, 16] q, float[1, 1, 8] k, float[1, 1, 8] v, float[1, 1, P, 8] pk, float[1, 1, P, 8] pv)
+      => (float[1, 1, 16] y, float[1, 1, T, 8] ok, float[1, 1, T, 8] ov)
+    <int64 one = {1}, int32[1] last = {9}> {
+        [shape] s = Shape(t)  [length] n = Gather(s, one)  [narrow] total = Cast <to = 6> (n)
+        [attend] y, ok, ov = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1>
+            (q, k, v, pk, pv, last, total)
+    }"""
 X = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 0.0]], np.float32)
 
 
@@ -80,6 +89,17 @@ def test_shapes_are_frozen_where_they_decide_shapes_and_fed_where_they_are_data(
     assert set(outputs) == {"s", "r", "d", "t", "y", "m"}
     for name, array in outputs.items():
         np.testing.assert_array_equal(array, golden[name], err_msg=name)
+
+
+def test_the_size_of_a_decoders_cache_is_frozen_too():
+    parsed = parser.parse_model(CACHED)
+    feed = {"t": np.ones((1, 10), np.int64), "q": np.ones((1, 1, 16), np.float32)}
+    feed |= dict.fromkeys(("k", "v"), np.ones((1, 1, 8), np.float32))
+    feed |= dict.fromkeys(("pk", "pv"), np.ones((1, 1, 9, 8), np.float32))
+    exploded, golden, outputs = explode_and_run(models.of_message(parsed), feed)
+    assert exploded.model.graph.node("attend").inputs[6] == "frozen::total"
+    assert outputs["ok"].shape == (1, 1, 10, 8)
+    np.testing.assert_array_equal(outputs["y"], golden["y"])
 
 
 def test_without_golden_shapes_they_are_fed():
