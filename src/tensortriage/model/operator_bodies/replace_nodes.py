@@ -89,9 +89,7 @@ def _put(body: OperatorBody, results: Sequence[ir.Value | None], names: Names) -
         for value in step.outputs:
             if value not in news:
                 value.name = names.fresh(f"{node.name}/{index}:{step.op_type}")
-    holder = graph if isinstance(graph, ir.Graph) else None
     for weight in body.weights:
         weight.name = names.fresh(f"{node.name}/weight")
-        if holder is not None:
-            holder.register_initializer(weight)
+        graph.register_initializer(weight)
     ir.convenience.replace_nodes_and_values(graph, node, [node], body.nodes, olds, news)
