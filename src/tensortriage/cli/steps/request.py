@@ -83,6 +83,9 @@ def _carried(feeds: StepFeeds) -> str:
     if roles.generates:
         way = "every step gets the whole sequence" if roles.regrows else f"'{roles.tokens}' gets the next token"
         text += f"; {way}, the largest of '{roles.logits}'"
+    if feeds.left:
+        left = ", ".join(map(_pair, feeds.left[:MOST_PAIRS]))
+        text += f"; not carried, for no name says so, but of one type and shape: {left} (--carry)"
     return f"{text}; {feeds.steps} steps"
 
 

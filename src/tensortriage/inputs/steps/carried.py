@@ -23,10 +23,13 @@ _NEW = re.compile(
     r"(?=[._/]|$)"
 )
 _OLD_END = re.compile(r"(?:[._/](?:in|input|prev|old|past|0)|(?<=^[hc])0)$")
-_NEW_END = re.compile(r"(?:[._/](?:out|output|next|new|present|n|1)|(?<=^[hc])n)$")
+_NEW_END = re.compile(r"(?:[._/](?:out|output|next|new|present|updated|n|1)|(?<=^[hc])n|(?<=[a-z])N)$")
+_OLD_WITHIN = re.compile(r"(?<=[._/])(?:in|input|prev|old|past)[._/]")
+_NEW_WITHIN = re.compile(r"(?<=[._/])(?:out|output|next|new|present|updated)[._/]")
 """Words by which exporters tell the two: transformers and Optimum (``past_key_values``, ``present``), torch.onnx of
 caches given as lists (``past_key_0``), PyTorch's recurrent modules (``h0``/``hn``, ``h_0``/``h_n``, ``c0``/``cn``),
-Silero and other streaming models (``state``/``stateN``), MobileCLIP-like ``x_in``/``x_out``."""
+Silero and other streaming models (``state``/``stateN``), MobileCLIP-like ``x_in``/``x_out``, and lists of either
+(``cache_out_0``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,12 +67,12 @@ def carried(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Se
 def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[Carry]:
     new: dict[str, list[ValueSpec]] = {}
     for spec in outputs:
-        for stem in _stems(spec.name, _NEW, _NEW_END):
+        for stem in _stems(spec.name, _NEW, _NEW_END, _NEW_WITHIN):
             new.setdefault(stem, []).append(spec)
     found: list[Carry] = []
     taken: set[str] = set()
     for spec in inputs:
-        for stem in _stems(spec.name, _OLD, _OLD_END):
+        for stem in _stems(spec.name, _OLD, _OLD_END, _OLD_WITHIN):
             named = [twin for twin in new.get(stem, ()) if twin.name != spec.name]
             twins = [twin for twin in named if twin.name not in taken and _may_be(twin, spec)]
             if len(twins) == 1:
@@ -79,11 +82,33 @@ def _by_name(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec]) -> list[
     return found
 
 
-def _stems(name: str, head: re.Pattern[str], tail: re.Pattern[str]) -> list[str]:
+def _stems(name: str, *words: re.Pattern[str]) -> list[str]:
     """Return what is left of a name without the word that says whether it is the old or the new one, and the name."""
-    short = [head.sub("", name, count=1), tail.sub("", name, count=1)]
+    short = [word.sub("", name, count=1) for word in words]
     whole = [stem for stem in short if stem != name] + [name]
     return list(dict.fromkeys(re.sub(r"[._/]+", ".", stem).strip(".") or "*" for stem in whole))
+
+
+def unpaired(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], known: Sequence[str] = ()) -> tuple[Carry, ...]:
+    """Return outputs with the inputs of floating-point numbers that they may be, by type and shape: one for each input.
+
+    Args:
+        outputs: The model's outputs.
+        inputs: Its inputs.
+        known: Names of inputs and outputs whose part is known.
+
+    They share a size that is known and above one: where all are open, or one, anything fits.
+    """
+    free = [spec for spec in outputs if spec.name not in known]
+    found = []
+    for spec in inputs:
+        if spec.name in known or spec.dtype is None or not spec.dtype.is_float:
+            continue
+        twin = next((twin for twin in free if _may_be(twin, spec) and _share_a_size(twin, spec)), None)
+        if twin is not None:
+            free.remove(twin)
+            found.append(Carry(twin.name, spec.name))
+    return tuple(found)
 
 
 def _asked(outputs: Sequence[ValueSpec], inputs: Sequence[ValueSpec], asked: Sequence[str]) -> list[Carry]:
@@ -137,6 +162,11 @@ def _may_be(output: ValueSpec, given: ValueSpec) -> bool:
         not (isinstance(one, int) and isinstance(other, int)) or one == other
         for one, other in zip(output.shape, given.shape, strict=True)
     )
+
+
+def _share_a_size(output: ValueSpec, given: ValueSpec) -> bool:
+    sizes = zip(output.shape or (), given.shape or (), strict=False)
+    return any(isinstance(one, int) and one == other and one > 1 for one, other in sizes)
 
 
 def grown_axes(output: ValueSpec, given: ValueSpec) -> tuple[int, ...]:

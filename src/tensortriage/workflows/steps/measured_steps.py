@@ -28,7 +28,7 @@ from tensortriage.model.model import Model
 from tensortriage.runs.lab import Lab
 from tensortriage.runs.runner import Runner, precision_of
 from tensortriage.workflows.common.noise_floor_judge import FloorJudge
-from tensortriage.workflows.steps.step_feeds import StepFeeds
+from tensortriage.workflows.steps.step_feeds import TARGET, StepFeeds
 from tensortriage.workflows.steps.steps_request import StepRow, StepValue
 
 Found = Mapping[str, Arrays]
@@ -66,7 +66,7 @@ class MeasuredSteps:
         self._reference, self._target = reference, target
         self._folder = folder
         self._precision = precision_of(target)
-        self._drifts = drift and bool(feeds.roles.carry)
+        self._drifts = drift and feeds.keeps_states
         self.healthy: HealthyRuns | None = HealthyRuns(lab, model, target=target, precision=self._precision)
         places = {node.name: place for place, node in enumerate(model.graph.nodes)}
         makers = {spec.name: model.graph.producer(spec.name) for spec in model.outputs}
@@ -190,7 +190,7 @@ class MeasuredSteps:
 
     def own_feeds(self, step: int, feeds: Found, found: Found, right: Arrays) -> dict[str, Arrays]:
         """Return the next feeds of the healthy evaluations on their own states."""
-        return {name: self._feeds.own(step, feeds[name], outputs, right) for name, outputs in found.items()}
+        return {name: self._feeds.own(name, step, feeds[name], outputs, right) for name, outputs in found.items()}
 
     def open_target(self, closing: contextlib.ExitStack) -> Runner:
         """Return another session of the target, which no other runs disturb."""
@@ -198,7 +198,7 @@ class MeasuredSteps:
 
     def own_feed(self, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> Arrays:
         """Return the next feed of an engine on its own states."""
-        return self._feeds.own(step, feed, outputs, right)
+        return self._feeds.own(TARGET, step, feed, outputs, right)
 
 
 class _OwnStates:

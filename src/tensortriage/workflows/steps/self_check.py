@@ -73,7 +73,7 @@ def self_check(
         outputs.append({name: np.array(array) for name, array in target.run(feed).items()})
         evaluated.append(healthy.each_on(own))
         following = feeds.after(step, feed, outputs[-1], next_tokens(outputs[-1][roles.logits]))
-        own = {name: feeds.own(step, own[name], evaluated[-1][name], following) for name in healthy.names}
+        own = {name: feeds.own(name, step, own[name], evaluated[-1][name], following) for name in healthy.names}
         feed = following
         taken.append(feed)
     say("the whole sequence")

@@ -9,12 +9,15 @@ from tensortriage.errors import DataError, UsageError
 from tensortriage.inputs.conform import check_feed
 from tensortriage.inputs.feed import Feed, Origin
 from tensortriage.inputs.generated.random import random_feeds
-from tensortriage.inputs.steps.carried import carried
+from tensortriage.inputs.steps.carried import Carry, carried, unpaired
 from tensortriage.inputs.steps.next_feed import Arrays, StepRoles, beginning, following, next_tokens, step_roles
 from tensortriage.model.model import Model
 from tensortriage.runs.feeds.feed_request import FeedRequest, feeds
 from tensortriage.runs.scripts import BETWEEN, ScriptFunction
 from tensortriage.workflows.steps.steps_request import STEPS, StepsRequest
+
+REFERENCE, TARGET = "the reference", "the target"
+"""Who runs on states of their own, beside the healthy evaluations, which have names of their own."""
 
 
 class StepFeeds:
@@ -26,12 +29,14 @@ class StepFeeds:
 
     Attributes:
         roles: What inputs and outputs are for.
+        left: Outputs that may be inputs of the next step by type and shape, but not by name, and that nobody asked for.
         steps: How many steps there are.
         first: The first feed.
         origin: Whether it was given or made up.
 
     Raises:
-        UsageError: When nothing leads from one step to the next (``steps-nothing-carried``), or ``--carry`` is wrong.
+        UsageError: When nothing leads from one step to the next, or what may is not named so
+            (``steps-nothing-carried``), or ``--carry`` is wrong.
         DataError: When the inputs do not fit, or are too few (``steps-too-few``).
     """
 
@@ -40,7 +45,12 @@ class StepFeeds:
         self.roles = step_roles(
             model.inputs, model.outputs, carried(model.outputs, model.inputs, request.carry), logits=request.logits
         )
-        self._between = ScriptFunction(request.between, BETWEEN, request.limits) if request.between else None
+        self.left = () if request.carry or request.between else _left(model, self.roles)
+        if self.left and self.roles.regrows:
+            raise _unnamed(self.left)
+        self._script, self._limits = request.between, request.limits
+        self._scripts: dict[str, ScriptFunction] = {}
+        self._between = self._script_of(REFERENCE) if request.between else None
         if not (self.roles.carry or self.roles.generates or self._between):
             raise _nothing_carried(model)
         self._given = _samples(request.feeding, model, self.roles)
@@ -58,9 +68,14 @@ class StepFeeds:
         self.first = self._checked(beginning(self.roles, self._given[0].tensors if count else {}, next(self._made_up)))
 
     def close(self) -> None:
-        """End the process of the script."""
-        if self._between is not None:
-            self._between.close()
+        """End the processes of the script."""
+        for script in self._scripts.values():
+            script.close()
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether what an engine makes of one step reaches its next one, other than by tokens."""
+        return bool(self.roles.carry or self._between)
 
     def after(
         self, step: int, feed: Arrays, outputs: Arrays, tokens: np.ndarray | None = None
@@ -86,10 +101,11 @@ class StepFeeds:
             made |= self._between.next_feed(outputs, feed, step)
         return self._checked(made)
 
-    def own(self, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> dict[str, np.ndarray]:
+    def own(self, who: str, step: int, feed: Arrays, outputs: Arrays, right: Arrays) -> dict[str, np.ndarray]:
         """Return the feed that follows from a step of an engine on its own states: the reference's in all but these.
 
         Args:
+            who: Tells engines and evaluations apart: each has a process of the script, which may remember what it made.
             step: The number of the step.
             feed: What the engine was fed with.
             outputs: What it made of it.
@@ -97,7 +113,7 @@ class StepFeeds:
         """
         if self._between is None:
             return {**right, **self.roles.state(outputs)}
-        made = {**right, **self.roles.state(outputs), **self._between.next_feed(outputs, feed, step)}
+        made = {**right, **self.roles.state(outputs), **self._script_of(who).next_feed(outputs, feed, step)}
         told = (self.roles.tokens, *self.roles.masks, *self.roles.positions)
         return self._checked(made | {name: right[name] for name in told if name})
 
@@ -108,6 +124,11 @@ class StepFeeds:
             return 0
         past = [feed[name].shape[axes[0]] for name, axes in roles.grown.items() if axes]
         return int(feed[roles.tokens].shape[-1] + (past[0] if past else 0))
+
+    def _script_of(self, who: str) -> ScriptFunction:
+        if who not in self._scripts:
+            self._scripts[who] = ScriptFunction(self._script, BETWEEN, self._limits)
+        return self._scripts[who]
 
     def _drawn(self, step: int) -> dict[str, np.ndarray]:
         """Return new numbers for the inputs that nothing is carried to, the same for every engine."""
@@ -160,6 +181,23 @@ def _samples(request: FeedRequest, model: Model, roles: StepRoles) -> Sequence[F
             if without == told or error.slug not in ("feed-input-missing", "feed-input-unknown"):
                 raise
     return ()
+
+
+def _left(model: Model, roles: StepRoles) -> tuple[Carry, ...]:
+    """Return what may be states that no name tells."""
+    known = [name for pair in roles.carry for name in (pair.output, pair.input)]
+    return unpaired(model.outputs, model.inputs, (*known, roles.tokens, roles.logits, *roles.masks, *roles.positions))
+
+
+def _unnamed(left: tuple[Carry, ...]) -> UsageError:
+    pair = left[0]
+    return UsageError(
+        f"no output is named like an input, but '{pair.output}' has type and shape of '{pair.input}': "
+        "whether it is carried is not known",
+        slug="steps-nothing-carried",
+        cure=f"name what is carried: --carry '{pair.output}={pair.input}', with one * on both sides for several; "
+        "--carry none if nothing is",
+    )
 
 
 def _nothing_carried(model: Model) -> UsageError:

@@ -3,7 +3,7 @@
 import pytest
 
 from tensortriage.errors import UsageError
-from tensortriage.inputs.steps.carried import carried, grown_axes
+from tensortriage.inputs.steps.carried import carried, grown_axes, unpaired
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -27,6 +27,10 @@ def pairs(found):
         ("new_state", "state"),
         ("state_out", "state_in"),
         ("updated_cache_3", "cache_3"),
+        ("stateN", "state"),
+        ("kcache_next.0", "kcache.0"),
+        ("ssm_state_out_1", "ssm_state_1"),
+        ("layers.2.cache_out.k", "layers.2.cache_in.k"),
     ],
 )
 def test_pairs_are_found_by_name(output, given):
@@ -43,6 +47,22 @@ def test_names_that_say_nothing_are_no_pair(output, given):
 def test_another_type_or_shape_is_no_pair():
     assert carried(specs("hn", dtype=DType.FLOAT16), specs("h0")) == ()
     assert carried(specs("hn", shape=(1, 4)), specs("h0", shape=(1, 5))) == ()
+
+
+def test_lists_of_states_are_paired_by_number():
+    outputs = specs("logits", "k_out_1", "v_out_1", "k_out_0", "v_out_0")
+    found = carried(outputs, specs("k_in_0", "v_in_0", "k_in_1", "v_in_1"))
+    assert pairs(found) == [(f"{part}_out_{layer}", f"{part}_in_{layer}") for layer in (0, 1) for part in ("k", "v")]
+
+
+def test_what_may_be_a_state_by_type_and_shape_is_told():
+    outputs = specs("logits", "memo_1", "memo_2")
+    assert pairs(unpaired(outputs, specs("scratch_1", "scratch_2"), ["logits"])) == [
+        ("memo_1", "scratch_1"),
+        ("memo_2", "scratch_2"),
+    ]
+    assert unpaired(outputs, specs("ids", dtype=DType.INT64), ["logits"]) == ()
+    assert unpaired(specs("prob", shape=(1, "t", 1)), specs("x", shape=(1, 4, "t"))) == ()
 
 
 def test_a_star_stands_for_the_same_text_on_both_sides():

@@ -151,6 +151,53 @@ def test_a_script_makes_the_next_feed(ask, tmp_path):
     assert caught.value.slug == "between-unknown-input"
 
 
+def test_latents_that_a_script_carries_drift_too_and_it_may_remember_its_steps(ask, recurrent, tmp_path):
+    """A scheduler of several steps, which knows its own earlier ones: each engine has one of its own."""
+    script = tmp_path / "scheduler.py"
+    script.write_text(
+        "seen = []\n"
+        "def next_feed(outputs, feed, step):\n"
+        "    seen.append(outputs['hn'])\n"
+        "    assert len(seen) == int(step) + 1, 'another engine was here'\n"
+        "    return {'x': 0.5 * seen[-1] - 0.25 * seen[0]}\n"
+    )
+    given = {"steps": 4, "carry": ("none",), "between": str(script), "drift": True}
+    healthy = ask(recurrent, "emulate:precision=bf16", **given)
+    assert (healthy.verdict, healthy.carried) == ("drift", ())
+    assert all(row.drifted for row in healthy.rows)
+
+
+def test_states_of_other_names_are_asked_for(ask, tmp_path):
+    path = tmp_path / "memo.onnx"
+    save_model(helper.make_model(_with_memo(), opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    with pytest.raises(UsageError) as caught:
+        ask(path, steps=2)
+    assert caught.value.slug == "steps-nothing-carried"
+    assert "--carry 'memo=scratch'" in (caught.value.cure or "")
+    report = ask(path, steps=2, carry=("memo=scratch",))
+    assert (report.verdict, report.carried) == ("match", ("memo=scratch",))
+
+
+def _with_memo():
+    """Scores of tokens, and a cache of their embeddings under a name of its own."""
+    weights = [
+        helper.make_tensor(name, TensorProto.FLOAT, shape, np.linspace(-1, 1, int(np.prod(shape))))
+        for name, shape in (("table", (5, 4)), ("head", (4, 5)))
+    ]
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["e"], "embed"),
+        helper.make_node("Concat", ["scratch", "e"], ["memo"], "keep", axis=1),
+        helper.make_node("ReduceSum", ["memo", "axes"], ["sum"], "sum"),
+        helper.make_node("Add", ["sum", "e"], ["mixed"], "mix"),
+        helper.make_node("MatMul", ["mixed", "head"], ["logits"], "score"),
+    ]
+    weights.append(helper.make_tensor("axes", TensorProto.INT64, (1,), [1]))
+    shapes = {"scratch": (1, "past", 4), "logits": (1, "sequence", 5), "memo": (1, "total", 4)}
+    ends = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()}
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, (1, "sequence"))
+    return helper.make_graph(nodes, "memo", [ids, ends["scratch"]], [ends["logits"], ends["memo"]], weights)
+
+
 @pytest.fixture(scope="module")
 def recurrent(tmp_path_factory):
     """``hn = tanh(x + h0)``, of which nothing grows and nothing is a token."""
