@@ -111,7 +111,10 @@ def _block_lines(row: "BlockRow") -> Iterator[str]:
     what = f"{row.dtype} weight" if row.weight else row.dtype
     off = "" if row.error is None else f": off by {say(row.error)}, {say(row.best_error)} with the best scales"
     yield f"'{row.node}' ({what}) in blocks of {row.block} along axis {row.axis}, {row.scales} scales{off}"
-    yield f"       {row.words or 'nothing wrong'}"
+    right = (
+        "nothing wrong" if row.error is not None else "nothing wrong to be seen without the float model (--original)"
+    )
+    yield f"       {row.words or right}"
 
 
 def _row_lines(number: int, row: "PairRow") -> Iterator[str]:

@@ -25,7 +25,8 @@ class BlockFit:
 
     Attributes:
         kind: ``fits``, ``scale-not-positive``, ``scale-shape``, ``scale-unset``, ``scale-inverted``, ``axis``,
-            ``order``, ``scale-too-small``, ``scale-too-large`` or ``scale-unrounded``.
+            ``order``, ``scale-too-small``, ``scale-too-large``, ``scale-repeated``, ``zero-point``, ``scale-unfit`` or
+            ``scale-unrounded``.
         error: Relative RMS error of quantizing and dequantizing the numbers; None where these are not known.
         best_error: The same with the best scales.
         words: What is wrong, and what to do; empty where they fit.
@@ -70,18 +71,17 @@ def fit_blocks(
         return _alone(scales, block, dtype)
     x = numbers.astype(np.float64)
     zeros = np.zeros(scales.shape) if zero_point is None else zero_point.astype(np.float64)
+    if zeros.shape != scales.shape:
+        text = f"its zero points have shape {list(zeros.shape)}, its scales {list(scales.shape)}; correct the former"
+        return BlockFit("zero-point", words=text)
     error = _error(x, scales, zeros, axis, block, dtype)
-    best = _best(x, axis, block, dtype)
-    least = _error(x, best, np.zeros(best.shape), axis, block, dtype) if not zeros.any() else error
+    shifted = bool(zeros.any()) or (_is_unsigned(dtype) and bool((x < 0).any()))
+    best, best_zeros = _best(x, axis, block, dtype, shifted=shifted)
+    least = _error(x, best, best_zeros, axis, block, dtype)
     if _near(error, least):
         return dataclasses.replace(_unrounded(scales, block, dtype), error=error, best_error=least)
-    found = _mistake(x, scales, axis, block, dtype, least)
-    if found is None:
-        factor = float(np.median(scales / best))
-        word = "small" if factor < 1 else "large"
-        text = f"its scales are too {word}, by a factor of {max(factor, 1 / factor):.3g}; calibrate again"
-        found = f"scale-too-{word}", text
-    return BlockFit(found[0], error, least, found[1])
+    kind, words = _mistake(x, (scales, zeros), (best, best_zeros), axis, block, dtype, least)
+    return BlockFit(kind, error, least, words)
 
 
 def _alone(scales: np.ndarray, block: int, dtype: DType) -> BlockFit:
@@ -105,24 +105,57 @@ def _unrounded(scales: np.ndarray, block: int, dtype: DType) -> BlockFit:
 
 
 def _mistake(
-    x: np.ndarray, scales: np.ndarray, axis: int, block: int, dtype: DType, least: float
-) -> tuple[str, str] | None:
-    """Name the one change after which the same scales fit; None where there is none."""
+    x: np.ndarray,
+    given: tuple[np.ndarray, np.ndarray],
+    best: tuple[np.ndarray, np.ndarray],
+    axis: int,
+    block: int,
+    dtype: DType,
+    least: float,
+) -> tuple[str, str]:
+    """Name what is wrong: the one change after which the same scales fit, or what they look like."""
+    scales, zeros = given
     if (scales == 1).all():
         return "scale-unset", f"all its {scales.size} scales are 1, as if none was set; calibrate"
     tried: list[tuple[float, str, str]] = []
-    none = np.zeros(scales.shape)
-    inverse = _error(x, 1 / scales, none, axis, block, dtype)
+    inverse = _error(x, 1 / scales, zeros, axis, block, dtype)
     tried.append((inverse, "scale-inverted", "its scales divide where they should multiply; store 1 / scale"))
-    for other, arranged in _arrangements(scales, x.shape, axis, block):
+    for (other, arranged), (_, moved) in zip(
+        _arrangements(scales, x.shape, axis, block), _arrangements(zeros, x.shape, axis, block), strict=True
+    ):
         if other == axis:
             text = f"its scales are in another order than the blocks along axis {axis}; transpose them"
         else:
             text = f"its scales fit blocks along axis {other}, and are applied along axis {axis}; set axis to {other}"
-        away = _error(x, arranged, np.zeros(arranged.shape), other, block, dtype)
+        away = _error(x, arranged, moved, other, block, dtype)
+        if other == axis:  # scales alone may be turned
+            away = min(away, _error(x, arranged, zeros, axis, block, dtype))
         tried.append((away, "order" if other == axis else "axis", text))
+    factor = float(np.median(scales / best[0]))
+    word = "small" if factor < 1 else "large"
+    text = f"its scales are too {word}, by a factor of {max(factor, 1 / factor):.3g}; calibrate again"
+    tried.append((_error(x, scales / factor, zeros, axis, block, dtype), f"scale-too-{word}", text))
+    if zeros.any() or best[1].any():
+        fitting = _zeros(x, scales, axis, block, dtype)
+        text = "its zero points, or that there are none, do not fit its scales and numbers; calibrate again"
+        tried.append((_error(x, scales, fitting, axis, block, dtype), "zero-point", text))
     found, kind, words = min(tried)
-    return (kind, words) if _near(found, least) else None
+    return (kind, words) if _near(found, least) else _likeness(scales, best[0])
+
+
+def _likeness(scales: np.ndarray, best: np.ndarray) -> tuple[str, str]:
+    """Name what scales look like that no single change makes fit."""
+    for along, size in enumerate(scales.shape):
+        first = np.take(scales, [0], axis=along)
+        if size > 1 and (scales == first).all():
+            return (
+                "scale-repeated",
+                f"its scales are the same all along axis {along}, where the numbers ask for others: broadcast from "
+                "fewer? Store one for each block",
+            )
+    low, high = (float(np.quantile(scales / best, share)) for share in (0.05, 0.95))
+    text = f"its scales are {low:.3g} to {high:.3g} times those that fit, block by block: of other numbers?"
+    return "scale-unfit", f"{text} Calibrate again"
 
 
 def _near(error: float, least: float) -> bool:
@@ -153,15 +186,43 @@ def _spread(values: np.ndarray, size: int, axis: int, block: int) -> np.ndarray:
     return np.take(np.repeat(values, block, axis=axis), np.arange(size), axis=axis)
 
 
+def _is_unsigned(dtype: DType) -> bool:
+    return dtype.is_integer and integer_range(dtype)[0] >= 0
+
+
 def _largest(dtype: DType) -> float:
     return float(dtype.finfo.max) if dtype.is_float else integer_range(dtype)[1]
 
 
-def _best(x: np.ndarray, axis: int, block: int, dtype: DType) -> np.ndarray:
-    """Return the scales that put the largest number of each block on the largest element."""
+def _best(x: np.ndarray, axis: int, block: int, dtype: DType, *, shifted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return scales and zero points that put the extremes of each block on the extreme elements.
+
+    Args:
+        x: The numbers.
+        axis: The axis of blocks.
+        block: How many share a scale.
+        dtype: Type of the elements.
+        shifted: Whether there are zero points; else they are 0, and the largest magnitude decides.
+    """
     starts = np.arange(0, x.shape[axis], block)
-    largest = np.maximum.reduceat(np.abs(x), starts, axis=axis)
-    return np.where(largest > 0, largest / _largest(dtype), 1.0)
+    if not shifted or dtype.is_float:
+        largest = np.maximum.reduceat(np.abs(x), starts, axis=axis)
+        return np.where(largest > 0, largest / _largest(dtype), 1.0), np.zeros(largest.shape)
+    low, high = integer_range(dtype)
+    span = np.maximum(np.maximum.reduceat(x, starts, axis=axis), 0) - _lowest(x, axis, block)
+    scales = np.asarray(np.where(span > 0, span / (high - low), 1.0))
+    return scales, _zeros(x, scales, axis, block, dtype)
+
+
+def _lowest(x: np.ndarray, axis: int, block: int) -> np.ndarray:
+    """Return the smallest number of each block, 0 if all are larger."""
+    return np.asarray(np.minimum(np.minimum.reduceat(x, np.arange(0, x.shape[axis], block), axis=axis), 0))
+
+
+def _zeros(x: np.ndarray, scales: np.ndarray, axis: int, block: int, dtype: DType) -> np.ndarray:
+    """Return the zero points that put the smallest number of each block on the smallest element."""
+    low, high = integer_range(dtype)
+    return np.asarray(np.clip(np.rint(low - _lowest(x, axis, block) / scales), low, high))
 
 
 def _error(x: np.ndarray, scales: np.ndarray, zeros: np.ndarray, axis: int, block: int, dtype: DType) -> float:

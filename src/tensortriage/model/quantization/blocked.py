@@ -16,28 +16,48 @@ class BlockedQuantizer:
     Attributes:
         node: Name of the QuantizeLinear, or of the DequantizeLinear of a weight that is stored quantized.
         value: The floating-point value that is quantized; of a stored weight what is made of it.
-        stored: Whether it is a weight that is stored quantized.
-        scale: Name of the scales, a constant.
-        zero_point: Name of the zero points, a constant; empty when omitted.
+        quantized: Name of the numbers of a weight that is stored quantized; empty for others.
+        scale: Name of the scales.
+        zero_point: Name of the zero points; empty when omitted.
         axis: The axis along which neighbours share a scale.
         block: How many do.
-        dtype: Type of the quantized numbers.
+        dtype: Type of the quantized numbers; None where only they tell it.
     """
 
     node: str
     value: str
-    stored: bool
+    quantized: str
     scale: str
     zero_point: str
     axis: int
     block: int
-    dtype: DType
+    dtype: DType | None
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is a weight that is stored quantized."""
+        return bool(self.quantized)
 
 
 def blocked_quantizers(graph: Graph) -> tuple[BlockedQuantizer, ...]:
-    """Return what is quantized in blocks with constant scales, in topological order."""
+    """Return what is quantized in blocks, in topological order; scales may be constants or made by other nodes."""
     found = (_blocked(graph, node) for node in graph.nodes)
     return tuple(each for each in found if each is not None)
+
+
+def made_of_constants(graph: Graph, value: str) -> bool:
+    """Say whether a value is a constant, or computed from constants alone."""
+    if value in graph.constants:
+        return True
+    makers = graph.ancestors([value])
+    made = {name for node in makers for name in node.outputs}
+    return bool(makers) and all(
+        name in made or name in graph.constants for node in makers for name in node.uses if name
+    )
+
+
+def _is_quantized_here(graph: Graph, value: str) -> bool:
+    return any(node.op_type == "QuantizeLinear" for node in graph.ancestors([value]))
 
 
 def _blocked(graph: Graph, node: Node) -> BlockedQuantizer | None:
@@ -45,19 +65,18 @@ def _blocked(graph: Graph, node: Node) -> BlockedQuantizer | None:
         return None
     given, scale, zero = (*node.inputs, "")[:3]
     block, axis = node.attributes.get("block_size"), node.attributes.get("axis", DEFAULT_AXIS)
-    if not isinstance(block, int) or block < 1 or not isinstance(axis, int) or scale not in graph.constants:
+    if not isinstance(block, int) or block < 1 or not isinstance(axis, int):
         return None
     stored = node.op_type == "DequantizeLinear"
-    if stored and given not in graph.constants:
-        return None  # its QuantizeLinear tells more
-    if zero and zero not in graph.constants:
-        return None
+    if stored and (_is_quantized_here(graph, given) or not made_of_constants(graph, given)):
+        return None  # the QuantizeLinear tells more
     told = node.attributes.get("output_dtype")
+    dtype: DType | None = None
     if stored:
-        dtype = graph.constants[given].dtype
+        dtype = graph.constants[given].dtype if given in graph.constants else None
     elif zero:
-        dtype = graph.constants[zero].dtype
+        dtype = graph.constants[zero].dtype if zero in graph.constants else None
     else:
         dtype = DType(told) if isinstance(told, int) and told else DType.UINT8
     value = node.outputs[0] if stored else given
-    return None if dtype is None else BlockedQuantizer(node.name, value, stored, scale, zero, axis, block, dtype)
+    return BlockedQuantizer(node.name, value, given if stored else "", scale, zero, axis, block, dtype)

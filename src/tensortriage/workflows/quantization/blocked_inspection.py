@@ -2,20 +2,23 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.quantization.block_fit import fit_blocks
+from tensortriage.compare.quantization.block_fit import BlockFit, fit_blocks
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import PLAIN
+from tensortriage.envelope.members import CENTRE
 from tensortriage.errors import EngineError
-from tensortriage.inputs.feed import Feed
+from tensortriage.inputs.feed import Feed, Origin
+from tensortriage.model.cutting.extract import extract
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.blocked import BlockedQuantizer, blocked_quantizers
+from tensortriage.model.quantization.blocked import BlockedQuantizer, blocked_quantizers, made_of_constants
 from tensortriage.runs.capture import capture
 from tensortriage.runs.runner import Tally
 from tensortriage.runs.workspace import Workspace
+from tensortriage.values.dtype import DType
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class BlockRow:
         axis: The axis along which neighbours share a scale.
         block: How many do.
         scales: Number of its scales.
-        kind: A word of `tensortriage.compare.quantization.block_fit.BlockFit`.
+        kind: A word of `tensortriage.compare.quantization.block_fit.BlockFit`, or `NOT_JUDGED`.
         error: Relative RMS error of quantizing the numbers; None where these are not known.
         best_error: The same with the best scales.
         words: What is wrong with it, and what to do; empty where nothing is.
@@ -49,6 +52,10 @@ class BlockRow:
     words: str
 
 
+NOT_JUDGED = "not-judged"
+"""Kind of what is quantized with scales that are not known."""
+
+
 def inspect_blocks(model: Model, feeds: Sequence[Feed], *, original: Model | None = None) -> tuple[BlockRow, ...]:
     """Judge everything that a model quantizes in blocks.
 
@@ -57,62 +64,69 @@ def inspect_blocks(model: Model, feeds: Sequence[Feed], *, original: Model | Non
         feeds: What to run on; the first one is.
         original: The float model, for the originals of weights that are stored quantized and keep their name there.
     """
-    graph = model.graph
-    found = blocked_quantizers(graph)
+    found = blocked_quantizers(model.graph)
     if not found:
         return ()
-    numbers = {
-        each.value: graph.weight(each.value) for each in found if not each.stored and each.value in graph.constants
-    }
-    if original is not None:
-        weights = original.graph.constants
-        numbers |= {e.value: original.graph.weight(e.value) for e in found if e.stored and e.value in weights}
-    open_values = [each.value for each in found if not each.stored and each.value not in graph.constants]
-    if open_values:
-        numbers |= _seen(model, feeds[0], open_values)
-    return tuple(row for each in found if (row := _row(model, each, numbers.get(each.value))) is not None)
+    names = [name for each in found for name in (each.quantized or each.value, each.scale, each.zero_point) if name]
+    arrays = _arrays(model, feeds[0], dict.fromkeys(names))
+    weights = original.graph.constants if original is not None else {}
+    rows = []
+    for each in found:
+        numbers = arrays.get(each.value)
+        if each.stored:
+            numbers = original.graph.weight(each.value) if original is not None and each.value in weights else None
+        rows.append(_row(model, each, numbers, arrays))
+    return tuple(rows)
+
+
+def _arrays(model: Model, feed: Feed, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return values that are constant, computed from constants, or seen on a feed, as far as they can be."""
+    graph = model.graph
+    found = {name: graph.weight(name) for name in names if name in graph.constants}
+    found |= {name: feed.tensors[name] for name in names if name in feed.tensors}
+    computed = [name for name in names if name not in found and made_of_constants(graph, name)]
+    if computed:
+        nodes = [node.name for node in graph.ancestors(computed)]
+        part = extract(model, nodes, specs={}, outputs=computed)
+        found |= _seen(part, Feed("constants", {}, Origin.REAL), computed)
+    open_values = [name for name in names if name not in found]
+    return found | (_seen(model, feed, open_values) if open_values else {})
 
 
 def _seen(model: Model, feed: Feed, values: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return what reaches quantizers on a feed; nothing where the model cannot be run here."""
-    given = {name: feed.tensors[name] for name in values if name in feed.tensors}
-    made = [name for name in dict.fromkeys(values) if name not in given]
-    with Workspace() as workspace, contextlib.suppress(EngineError):
-        found = capture(
-            PLAIN, model, feed, made, workspace=workspace, specs={}, limits=Limits(), tally=Tally(), batch_bytes=None
-        )
-        given |= {name: np.array(array) for name, array in found}
-    return given
+    """Return values on a feed, of ONNX Runtime or, for types that it lacks, evaluated; none where neither runs it."""
+    for engine in (PLAIN, CENTRE):
+        with Workspace() as workspace, contextlib.suppress(EngineError):
+            found = capture(
+                engine, model, feed, values, workspace=workspace, specs={}, limits=Limits(), tally=Tally(),
+                batch_bytes=None,
+            )  # fmt: skip
+            return {name: np.array(array) for name, array in found}
+    return {}
 
 
-def _row(model: Model, each: BlockedQuantizer, numbers: np.ndarray | None) -> BlockRow | None:
-    graph = model.graph
-    scale = graph.weight(each.scale)
-    stored = next((node.inputs[0] for node in graph.nodes if node.name == each.node), "")
-    spec = graph.constants.get(stored) if each.stored else None
-    shape = numbers.shape if numbers is not None else spec.shape if spec is not None else None
-    if shape is None or not all(isinstance(size, int) for size in shape):
-        return None
-    if numbers is not None and not np.isfinite(numbers.astype(np.float64)).all():
-        numbers = None
-    fit = fit_blocks(
-        numbers,
-        scale,
-        graph.weight(each.zero_point) if each.zero_point else None,
-        shape=tuple(size for size in shape if isinstance(size, int)),
-        axis=each.axis,
-        block=each.block,
-        dtype=each.dtype,
-    )
-    weight = each.stored or each.value in graph.constants
+def _row(
+    model: Model, each: BlockedQuantizer, numbers: np.ndarray | None, arrays: Mapping[str, np.ndarray]
+) -> BlockRow:
+    scale, stored, zero_point = (arrays.get(name) for name in (each.scale, each.quantized, each.zero_point))
+    shape = numbers.shape if numbers is not None else stored.shape if stored is not None else None
+    element = stored if stored is not None else zero_point
+    dtype = each.dtype or (DType.from_numpy(element.dtype) if element is not None else None)
+    if scale is None or shape is None or dtype is None or (each.zero_point and zero_point is None):
+        words = "it cannot be judged: its scales or numbers are made by what cannot be run here"
+        fit = BlockFit(NOT_JUDGED, words=words)
+    else:
+        if numbers is not None and not np.isfinite(numbers.astype(np.float64)).all():
+            numbers = None
+        fit = fit_blocks(numbers, scale, zero_point, shape=shape, axis=each.axis, block=each.block, dtype=dtype)
     return BlockRow(
         each.node,
         each.value,
-        weight,
-        each.dtype.label,
+        each.stored or each.value in model.graph.constants,
+        dtype.label if dtype is not None else "",
         each.axis,
         each.block,
-        int(scale.size),
+        0 if scale is None else int(scale.size),
         fit.kind,
         fit.error,
         fit.best_error,

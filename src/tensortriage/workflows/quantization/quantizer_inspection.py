@@ -17,8 +17,9 @@ from tensortriage.compare.reference_checks import require_numbers
 from tensortriage.engines.base import Limits
 from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, is_quantizer, quantizers
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.precision.quantization.calibration_search import errors_of
@@ -133,7 +134,7 @@ def inspect_quantizers(
     """
     blocks = inspect_blocks(model, feeds, original=original)
     pairs = quantizers(model.graph)
-    if blocks and not pairs:
+    if blocks and all(_makes_scales(model.graph, pair) for pair in pairs):
         names, kind = tuple(feed.name for feed in feeds), _kind(feeds)
         return QuantizersResult(str(model.path or ""), names, kind, None, (), (), "", None, (), blocks)
     weights = Correspondence.of(original, model).weights() if original is not None else {}
@@ -171,6 +172,12 @@ def inspect_quantizers(
         recalibrate=tuple(sorted(dict.fromkeys(named), key=lambda name: -named.count(name))),
         blocks=blocks,
     )
+
+
+def _makes_scales(graph: Graph, pair: Quantizer) -> bool:
+    """Say whether what a pair dequantizes are scales of others, as NVFP4 has them."""
+    readers = graph.consumers(pair.result)
+    return bool(readers) and all(is_quantizer(node) and pair.result in node.inputs[1:2] for node in readers)
 
 
 def _kind(feeds: Sequence[Feed]) -> str:

@@ -80,3 +80,41 @@ def test_scales_that_are_no_positive_numbers(bad):
 @pytest.mark.parametrize(("factor", "kind"), [(1 / 16, "scale-too-small"), (16.0, "scale-too-large")])
 def test_scales_that_are_off_by_a_factor(factor, kind):
     assert fit(POWERS * factor).kind == kind
+
+
+SHIFTED = NUMBERS + 0.5 * LARGEST.repeat(BLOCK, axis=1)
+LOW, HIGH = (np.minimum(SHIFTED.reshape(64, 2, BLOCK).min(axis=2), 0), SHIFTED.reshape(64, 2, BLOCK).max(axis=2))
+STEPS = (HIGH - LOW) / 15
+ZEROS = np.rint(-LOW / STEPS)
+
+
+@pytest.mark.parametrize(
+    ("scale", "zeros", "kind"),
+    [
+        (STEPS, ZEROS, "fits"),
+        (np.ones_like(STEPS), ZEROS, "scale-unset"),
+        (1 / STEPS, ZEROS, "scale-inverted"),
+        (STEPS * 8, ZEROS, "scale-too-large"),
+        (STEPS / 4, ZEROS, "scale-too-small"),
+        (STEPS, 15 - ZEROS, "zero-point"),
+        (STEPS, np.zeros_like(ZEROS), "zero-point"),
+        (np.ascontiguousarray(STEPS.T).reshape(STEPS.shape), ZEROS, "order"),
+        (STEPS, ZEROS[:1], "zero-point"),
+    ],
+)
+def test_scales_with_zero_points(scale, zeros, kind):
+    found = fit_blocks(SHIFTED, scale, zeros, shape=SHIFTED.shape, axis=1, block=BLOCK, dtype=DType.UINT4)
+    assert found.kind == kind
+    assert bool(found.words) is (kind != "fits")
+
+
+def test_scales_that_were_broadcast_from_fewer():
+    found = fit(np.repeat(POWERS[:1], len(POWERS), axis=0))
+    assert found.kind == "scale-repeated"
+    assert "along axis 0" in found.words
+
+
+def test_scales_of_other_numbers_are_not_called_too_large():
+    found = fit(np.random.default_rng(5).permutation(POWERS.ravel()).reshape(POWERS.shape))
+    assert found.kind == "scale-unfit"
+    assert (found.error or 0.0) > 2 * (found.best_error or 1.0)
