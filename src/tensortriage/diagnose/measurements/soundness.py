@@ -12,6 +12,8 @@ from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.state.confidence import OBSERVED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.engines.base import VariesBuilds
+from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
@@ -99,3 +101,9 @@ def run_once(inv: Investigation, spec: EngineSpec, model: Model, feed: Feed) -> 
 def is_constant(array: np.ndarray) -> bool:
     """Whether an array says nothing: no element at all, or several that are all equal."""
     return array.size == 0 or (array.size > 1 and bool((array == array.flat[0]).all()))
+
+
+def builds_vary(inv: Investigation) -> bool | None:
+    """Say whether two builds of the target may differ; None where the engine does not tell."""
+    engine = create(inv.question.target)
+    return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None

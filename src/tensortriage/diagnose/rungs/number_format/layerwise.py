@@ -1,4 +1,8 @@
-"""Where does the error show? Every layer of the instrumented target against the reference, each over its floor."""
+"""Where does the error show? Every layer of the instrumented target against the reference, each over its floor.
+
+It is not asked where the answer would change nothing: the outputs are off by what the target's format predicts, and no
+other build can be worse.
+"""
 
 import math
 from collections.abc import Mapping
@@ -7,8 +11,9 @@ from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.thresholds import MATCH_FACTOR
 from tensortriage.compare.judgement.within import beyond_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.outputs import FeedResult
-from tensortriage.diagnose.measurements.soundness import WORDS
+from tensortriage.diagnose.measurements.outputs import FeedResult, noise_of
+from tensortriage.diagnose.measurements.soundness import WORDS, builds_vary
+from tensortriage.diagnose.rungs.number_format.predicted import settled_by_outputs
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.errors import EngineError
@@ -25,6 +30,9 @@ def alike(one: float, other: float) -> bool:
 @rung(QUESTION, reads=("results", "floors"), gives=("in_context", "in_context_moved", "in_context_judged"))
 def layer_wise(inv: Investigation, evidence: Evidence) -> Answer:
     """Compare every layer on the instrumented target, and say whether instrumenting changed the answer."""
+    if settled_by_outputs(inv, evidence) and builds_vary(inv) is False:
+        inv.answered(QUESTION, f"not asked: every output is off by what {noise_of(inv)} predicts")
+        return Answer()
     return Answer(findings=layers(inv, evidence.worst, evidence.floors.target if evidence.floors else {}))
 
 

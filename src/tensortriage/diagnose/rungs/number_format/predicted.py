@@ -33,14 +33,10 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
     if inv.precision not in PREDICTED or evidence.floors is None:
         return Answer()
     question = f"does rounding to {inv.precision.value} explain the error?"
-    gaps: dict[str, float] = {}
-    unexplained: list[str] = []
     result = evidence.worst
     predictions = {name: predicted_of(evidence, name) for name in result.errors}
-    for name in result.errors:
-        gaps[name] = gap_of(result, name, predictions[name])
-        if not within_prediction(gaps[name], result.metrics[name].count):
-            unexplained.append(name)
+    gaps = {name: gap_of(result, name, predicted) for name, predicted in predictions.items()}
+    unexplained = [name for name in gaps if not within_prediction(gaps[name], result.metrics[name].count)]
     worst = max(gaps, key=lambda name: gaps[name])
     by_chance = not unexplained and not all(map(near_prediction, gaps.values()))
     inside = inside_beyond(inv, evidence) if by_chance else None
@@ -78,6 +74,22 @@ def rounding(inv: Investigation, evidence: Evidence) -> Answer:
         next=[*precision_command(inv), *look] if coarse else [*look, *precision_command(inv)],
     )
     return Answer(verdict) if inside is None else Answer(findings=Findings(rounded=verdict))
+
+
+def settled_by_outputs(inv: Investigation, evidence: Evidence) -> bool:
+    """Say whether `rounding` explains the outputs whatever is seen inside, and leaves enough of the signal.
+
+    Not where an output is beyond its prediction for its few elements alone, nor on NPUs, whose functions are looked
+    into; see `rounding`. Where the format is too coarse for the model people want to know at which layers.
+    """
+    if inv.precision not in PREDICTED or evidence.floors is None or Hardware.of(inv.question.target) is Hardware.NPU:
+        return False
+    result = evidence.worst
+    return all(
+        near_prediction(gap_of(result, name, predicted_of(evidence, name)))
+        and not is_too_coarse(error_of(result.metrics[name]))
+        for name in result.errors
+    )
 
 
 def inside_beyond(inv: Investigation, evidence: Evidence) -> tuple[str, float] | None:

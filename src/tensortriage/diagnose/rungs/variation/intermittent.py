@@ -16,6 +16,7 @@ from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
+from tensortriage.diagnose.measurements.soundness import builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.rungs.variation.intermittent_cause import cause_of
@@ -29,8 +30,6 @@ from tensortriage.diagnose.rungs.variation.rebuilds import (
 )
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
-from tensortriage.engines.base import VariesBuilds
-from tensortriage.engines.registry import create
 from tensortriage.errors import EngineError
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
@@ -138,7 +137,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     """
     if inv.question.builds is not None:
         return rebuilds(inv, evidence, inv.question.builds)
-    passes, vary = evidence.worst.passes, _builds_vary(inv)
+    passes, vary = evidence.worst.passes, builds_vary(inv)
     if vary is False and not any(beyond_format(inv, result) for result in evidence.results):
         return []
     before = time.perf_counter() - inv.budget.started
@@ -154,12 +153,6 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
         builds = rebuilds(inv, evidence, number)
         expected = builds[-1].seconds
     return builds
-
-
-def _builds_vary(inv: Investigation) -> bool | None:
-    """Say whether two builds of the target may differ; None where the engine does not tell."""
-    engine = create(inv.question.target)
-    return engine.builds_vary(inv.question.target.options) if isinstance(engine, VariesBuilds) else None
 
 
 def _facts(builds: Sequence[Build], bad: Sequence[bool]) -> dict[str, object]:

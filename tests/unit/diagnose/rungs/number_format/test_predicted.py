@@ -25,7 +25,26 @@ def model():
     return made
 
 
+WIDE = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (float[64, 32] y) {
+    hidden = MatMul(x, w)
+    y = Tanh(hidden)
+}"""
+
 FEED = {"x": np.random.default_rng(6).normal(size=(64, 48)).astype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("emulate:precision=bf16", "rounding"), ("fault:kind=scale,node=first,amount=1.5,precision=bf16", "local-fault")],
+)
+def test_layers_are_asked_for_only_where_the_outputs_settle_nothing(tmp_path, target, expected):
+    wide = named(WIDE, "first", "bend")
+    weight = np.random.default_rng(5).normal(0, 0.2, (48, 32)).astype(np.float32)
+    wide.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    verdict, report = ask(tmp_path, wide, FEED, target)
+    assert verdict.verdict == expected, verdict.summary
+    asked = not step(verdict, "what do the layers look like?").answer.startswith("not asked")
+    assert asked == report.has_layer_errors == (expected != "rounding")
 
 
 @pytest.mark.parametrize(("node", "amount"), [("first", 1.02), ("second", 0.97)])
