@@ -21,7 +21,7 @@ from tensortriage.diagnose.rungs.number_format.sensitivity import ill_conditione
 from tensortriage.diagnose.rungs.number_format.typed_file import typed_file, unexplained_format
 from tensortriage.diagnose.rungs.number_format.whole_model_freedom import whole_model_freedom
 from tensortriage.diagnose.rungs.operators.deciding_element import deciding_elements
-from tensortriage.diagnose.rungs.operators.faulty_op import local_fault
+from tensortriage.diagnose.rungs.operators.faulty_op import local_fault, local_faults
 from tensortriage.diagnose.rungs.operators.layout import layout, outputs_in_place
 from tensortriage.diagnose.rungs.operators.origin import nonfinite
 from tensortriage.diagnose.rungs.operators.own_run import own_run
@@ -99,6 +99,7 @@ RUNGS: tuple[Rung, ...] = (
     freedoms_taken,
     whole_model_freedom,
     contradicted,
+    local_faults,
     layout,
     fusion_fault,
     transformation,

@@ -12,6 +12,7 @@ from tensortriage.compare.judgement.relative_error import say, say_gap, say_rati
 from tensortriage.compare.judgement.within import prediction_gap_db, within_prediction
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.local_errors.local import Local, suspects
+from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
 from tensortriage.diagnose.measurements.local_errors.wired_ops import Wired, measure_wired, runnable
 from tensortriage.diagnose.measurements.windows import FUNCTIONS, functions_with_makers
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -46,7 +47,7 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
         told = f"not all: {words_of_ops(inv, local)}; but {words_of_wrong(inv, wrong)}"
         inv.answered(QUESTION, told, **facts_of_wrong(wrong))
         return Answer(findings=Findings(wrong_together=tuple(wrong)))
-    pieces = [piece for piece in found if piece.taken]
+    pieces = only_together(inv, local, [piece for piece in found if piece.taken])
     freedoms = [*local.floors.taken.values(), *(freedom for piece in pieces for freedom, _ in piece.taken.values())]
     chosen = [words_of_ops(inv, local), *([words_of_pieces(inv, pieces)] if pieces else [])]
     return explained(inv, evidence, freedoms, "; ".join(chosen))
@@ -54,11 +55,19 @@ def freedoms_taken(inv: Investigation, evidence: Evidence) -> Answer | Verdict |
 
 def taken_in_pieces(inv: Investigation, evidence: Evidence, pieces: Sequence[Wired]) -> Verdict | None:
     """The same for freedoms that show only where several ops are computed as one, as a GELU by its tanh form."""
+    local = evidence.local
+    pieces = only_together(inv, local, pieces) if local else pieces
     if not pieces:
         return None
-    alone = evidence.local.floors.taken.values() if evidence.local else ()
+    alone = local.floors.taken.values() if local else ()
     freedoms = [*(freedom for piece in pieces for freedom, _ in piece.taken.values()), *alone]
     return explained(inv, evidence, freedoms, words_of_pieces(inv, pieces))
+
+
+def only_together(inv: Investigation, local: Local, pieces: Sequence[Wired]) -> list[Wired]:
+    """Return the pieces none of whose ops is wrong alone: what fusing them is free to change excuses no such op."""
+    graph, wrong = inv.model.graph, {*suspicious(local)}
+    return [piece for piece in pieces if wrong.isdisjoint(v for name in piece.nodes for v in graph.node(name).outputs)]
 
 
 def function_pieces(inv: Investigation, evidence: Evidence) -> list[Wired]:

@@ -5,7 +5,7 @@ So the same weighing serves faults that stay finite and faults that do not.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tensortriage.compare.judgement.relative_error import ratio_of, say, say_ratio
 from tensortriage.compare.judgement.within import counts, is_decisive, is_suspect, stands_out
@@ -18,7 +18,8 @@ from tensortriage.diagnose.measurements.local_errors.local import (
     local_errors,
     suspects,
 )
-from tensortriage.diagnose.measurements.local_errors.representatives import by_representatives
+from tensortriage.diagnose.measurements.local_errors.replay import replay
+from tensortriage.diagnose.measurements.local_errors.representatives import by_representatives, suspicious
 from tensortriage.diagnose.measurements.soundness import WORDS
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit
@@ -28,6 +29,8 @@ from tensortriage.model.similarity.instances import Instances
 from tensortriage.runs.outcome import Outcome
 
 QUESTION = "is any op wrong by itself?"
+
+TOGETHER = "do the wrong ops make the failure, each fed with what the others make?"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,14 +113,53 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     )
     if not named or not is_decisive(weights.explained):
         return None, weights
-    alike = Instances.of(inv.model).alike
-    culprits = tuple(
-        with_instances(
-            inv.model.graph, local, alike, culprit_of(inv, local.error(value), weights, value, ratios[value])
-        )
-        for value in named[:10]
-    )
+    culprits = _culprits(inv, local, weights, named[:10])
     return Blame(culprits, len(named), weights.explained), with_the_rest(inv, feed, local, weights)
+
+
+def blame_together(inv: Investigation, evidence: Evidence) -> tuple[Blame | None, Findings]:
+    """Feed the ops that are wrong alone with what the others of them make, and say whether that is the failure.
+
+    Returns:
+        Who is to blame (None when fewer than two ops are wrong alone, or they do not make the failure), and the
+        influences with what all of them explain.
+    """
+    local, weights = evidence.local, evidence.influence
+    wrong = {*suspicious(local)} if local else set()
+    values = [value for value in inv.values if value in wrong]
+    if local is None or weights is None or local.misshapen or len(values) < 2:
+        return None, Findings()
+    inv.progress(f"feeding {len(values)} wrong ops with what the others of them make")
+    try:
+        found = replay(inv, evidence.feed, local, values)
+    except EngineError as error:
+        inv.answered(TOGETHER, f"unknown: {error.message}")
+        return None, Findings()
+    decisive = is_decisive(found.explained)
+    inv.answered(
+        TOGETHER,
+        f"{'yes' if decisive else 'no'}: the {len(values)} ops that exceed their floors alone explain "
+        f"{found.explained:.0%} of the output error",
+        explained=found.explained,
+        error=found.together,
+        rounds=found.rounds,
+        ops=values[:12],
+    )
+    if not decisive:
+        return None, Findings()
+    weights = dataclasses.replace(weights, together=found.together, explained=found.explained)
+    ranked = sorted(weights.alone, key=lambda value: -weights.alone[value])
+    return Blame(_culprits(inv, local, weights, ranked[:10]), len(values), found.explained), Findings(influence=weights)
+
+
+def _culprits(inv: Investigation, local: Local, weights: Influence, values: Sequence[str]) -> tuple[Culprit, ...]:
+    """Return suspects as culprits."""
+    graph, alike = inv.model.graph, Instances.of(inv.model).alike
+    ratios = {value: ratio_of(local.error(value), local.floors.target.get(value)) or 0.0 for value in values}
+    return tuple(
+        with_instances(graph, local, alike, culprit_of(inv, local.error(value), weights, value, ratios[value]))
+        for value in values
+    )
 
 
 def with_instances(graph: Graph, local: Local, alike: Mapping[str, tuple[str, ...]], culprit: Culprit) -> Culprit:

@@ -8,7 +8,7 @@ from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.local_errors.local import suspects
 from tensortriage.diagnose.measurements.misshapen import of_another_shape
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
-from tensortriage.diagnose.rungs.operators.blame import QUESTION, Blame, blame
+from tensortriage.diagnose.rungs.operators.blame import QUESTION, TOGETHER, Blame, blame, blame_together
 from tensortriage.diagnose.rungs.operators.layout import of_an_op
 from tensortriage.diagnose.rungs.operators.quantized_ops import of_a_quantizer
 from tensortriage.diagnose.rungs.premises.second_opinion import at_the_culprit
@@ -16,12 +16,26 @@ from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.envelope.floors import ROUNDED
 
 
 @rung(QUESTION, reads=("results", "rounded", "local", "influence", "moved"), gives=("local", "influence"))
 def local_fault(inv: Investigation, evidence: Evidence) -> Answer:
     """Is an op wrong on golden inputs, and does its error make the failure?"""
     fault, findings = blame(inv, evidence)
+    return Answer(_verdict(inv, evidence.with_(**findings), fault), findings)
+
+
+@rung(TOGETHER, reads=("results", "rounded", "local", "influence", "moved"), gives=("influence",))
+def local_faults(inv: Investigation, evidence: Evidence) -> Answer:
+    """Do the ops that are wrong on golden inputs make the failure, each fed with what the others of them make?
+
+    Asked late, since any set of ops that holds most of them makes the error of the target: what is a freedom of the
+    hardware, or what the engine does at most ops in a narrow format, is no fault.
+    """
+    fault, findings = blame_together(inv, evidence)
+    if fault is None or (inv.precision in ROUNDED and a_habit(inv, evidence, fault)):
+        return Answer()
     return Answer(_verdict(inv, evidence.with_(**findings), fault), findings)
 
 

@@ -1,0 +1,96 @@
+"""What wrong ops make together, each fed with what the others make of its operands.
+
+Injecting local errors (`tensortriage.diagnose.measurements.local_errors.local`) puts what an op made of *golden*
+operands into the reference's run. Where many ops are wrong, as all of one kind on an engine with a wrong kernel, the
+next wrong op is overridden with what it would have made had the one before been right, and the errors do not add up as
+they do in the target. Here the target runs the wrong ops on the operands that the reference's run has once their
+results are in it, again and again: every round carries the errors one wrong op further along each path, so that after
+as many rounds as such ops lie on one path, the run is that of an engine that is wrong in these ops and nowhere else.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensortriage.compare.judgement.within import is_decisive
+from tensortriage.diagnose.measurements.local_errors.golden_operands import golden_operands
+from tensortriage.diagnose.measurements.local_errors.local import (
+    Local,
+    explained_share,
+    in_order,
+    injected,
+    output_error,
+)
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import PLAIN
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
+from tensortriage.model.transforms.mark_outputs import inject, select_outputs
+from tensortriage.values.store import MemoryStore
+
+MOST_ROUNDS = 64
+"""Rounds at most: wrong ops on one path of a network with 32 layers that are wrong in two places each."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JointRun:
+    """What a reference with the target's wrong ops comes to.
+
+    Attributes:
+        together: Largest relative error at the outputs.
+        explained: Share of the target's output error that this reproduces.
+        rounds: How often the wrong ops ran.
+    """
+
+    together: float
+    explained: float
+    rounds: int
+
+
+def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) -> JointRun:
+    """Run the reference with some ops computed by the target, until that explains the failure or nothing changes.
+
+    Args:
+        inv: The investigation.
+        feed: The feed.
+        local: Has what the target made of golden operands.
+        values: Results of the ops; those without an array of the right shape are left out.
+
+    Raises:
+        EngineError: When an engine refuses or fails what it is given.
+    """
+    graph, golden, specs = inv.model.graph, inv.golden(feed), inv.specs(feed)
+    values = [name for name in values if name in local.arrays and local.arrays[name].shape == golden[name].shape]
+    nodes = list(dict.fromkeys(node.name for name in values if (node := graph.producer(name)) is not None))
+    ops = golden_operands(inv, feed).apart([[name] for name in nodes])
+    outputs = [spec.name for spec in inv.model.outputs]
+    read = [name for name in ops.reads.values() if graph.producer(name) is not None]
+    model = select_outputs(inject(inv.model, values, specs=specs), dict.fromkeys([*outputs, *read]))
+    untouched = in_order(graph, {name: np.asarray(golden[name]) for name in outputs if name in golden})
+    deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
+    made = {name: np.asarray(local.arrays[name]) for name in values}
+    found = JointRun(0.0, 0.0, 0)
+    with inv.new_runner(PLAIN, model) as runner, inv.new_runner(inv.question.target, ops.model) as target:
+        for number in range(1, min(MOST_ROUNDS, longest_path(graph, nodes)) + 1):
+            run = runner.run(injected(feed, MemoryStore(made), values, {*values}))
+            seen = in_order(graph, {name: run[name] for name in outputs})
+            found = JointRun(output_error(untouched, seen), explained_share(untouched, deployed, seen), number)
+            if is_decisive(found.explained):
+                break
+            operands = {name: run.get(ops.reads[name], array) for name, array in ops.feed.tensors.items()}
+            again = target.run(Feed(f"{feed.name} replayed", operands, feed.origin))
+            again = {name: np.array(again[name]) for name in values}
+            if all(np.array_equal(again[name], made[name], equal_nan=True) for name in values):
+                break
+            made = again
+    return found
+
+
+def longest_path(graph: Graph, names: Sequence[str]) -> int:
+    """Return how many of some nodes lie on one path at most."""
+    wanted, length = {*names}, dict[str, int]()
+    for node in graph.nodes:
+        before = max((length.get(name, 0) for name in node.uses), default=0)
+        length.update(dict.fromkeys(node.outputs, before + (node.name in wanted)))
+    return max(length.values(), default=0)
