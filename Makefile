@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RTX := $(VENV)/.rtx
+COMPILED := hatch_build.py $(wildcard src/tensortriage/compare/metrics/_*.[ch])
 FUZZ_TIMES ?= 400
 
 .PHONY: demo test quick lint unit coverage fuzz clean
@@ -40,7 +41,7 @@ coverage: $(STAMP)
 fuzz: $(STAMP)
 	FUZZ_TIMES=$(FUZZ_TIMES) $(BIN)/pytest -q -s -p no:cacheprovider tests/fuzz
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt $(COMPILED)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[openvino,dev]'
 	touch $(STAMP)

@@ -1,6 +1,7 @@
 """Ratio of the metrics pass to np.copyto over the same bytes, both tensors, measured in one run.
 
     python bench/metrics.py [--gb 0.25] [--workers N] [--repeats 5]
+    TRIAGE_PURE_PYTHON=1 python bench/metrics.py  # numpy's pass, as where there was no compiler
 
 The bar: at most 4x for float32, all metrics together; "equal" is the common case of a layer-wise comparison. Copying
 and measuring take turns and the best of each counts; "cpu" is the ratio of processor time, which a busy machine blurs
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 import ml_dtypes
 import numpy as np
 
+from tensortriage.compare.metrics import compiled_pass
 from tensortriage.compare.metrics.tensor_metrics import measure, measure_many
 
 Action = Callable[[], object]
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=None, help="threads; default: one per core")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
+    print("compiled pass" if compiled_pass.is_used() else "numpy's pass")
     print(f"{'pair':26} {'both':>9} {'np.copyto':>12} {'metrics':>12} {'ratio':>8} {'cpu':>8}")
     for name, reference, target in pairs(int(options.gb * 2**30) // 4):
         copies = np.empty_like(reference), np.empty_like(target)

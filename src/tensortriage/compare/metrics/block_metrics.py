@@ -52,6 +52,8 @@ def _tally_odd(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.
     sides = load(reference, way.work, "reference"), load(target, way.work, "target")
     compared = _set_aside_nonfinite(tally, *sides, start)
     if compared is not None:
+        if not compared.any():
+            return
         # In the work type, because a stored type may lack a zero (float8_e8m0fnu).
         reference, target = _cleared(sides[0], compared, "one"), _cleared(sides[1], compared, "other")
         bounds = SAFE[way.work]

@@ -24,25 +24,26 @@ def is_flat(array: np.ndarray) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def cut(shape: tuple[int, ...], *, flat: bool) -> list[tuple[int, Index]]:
+def cut(shape: tuple[int, ...], *, flat: bool, longest: int = BLOCK) -> list[tuple[int, Index]]:
     """Return (flat index of the first element, index expression) of blocks that cover a shape in C order.
 
     Args:
         shape: Shape of both tensors, with no zero in it.
         flat: Index expressions for the flattened arrays, else for the shaped ones (strided arrays: a block is copied
             when it is looked at, the whole tensor never).
+        longest: Elements that a block may have.
     """
     count = math.prod(shape)
     if flat:
-        return [(start, slice(start, start + BLOCK)) for start in range(0, count, BLOCK)]
+        return [(start, slice(start, start + longest)) for start in range(0, count, longest)]
     # The axis to slice is the first one below which whole sub-arrays fit a block.
     axis, inner = 0, count // shape[0] if shape else 1
-    while axis < len(shape) - 1 and inner > BLOCK:
+    while axis < len(shape) - 1 and inner > longest:
         axis += 1
         inner //= shape[axis]
     if not shape:
         return [(0, ())]
-    step = max(1, BLOCK // inner)
+    step = max(1, longest // inner)
     outer_stride = inner * shape[axis]
     return [
         (number * outer_stride + begin * inner, (*outer, slice(begin, begin + step)))

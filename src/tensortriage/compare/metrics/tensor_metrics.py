@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensortriage.compare.metrics import block_metrics, blocks, dtype_pairs
+from tensortriage.compare.metrics import block_metrics, blocks, compiled_pass, dtype_pairs
 from tensortriage.compare.metrics.block_totals import BlockTotals
 from tensortriage.errors import DataError
 
@@ -218,12 +218,14 @@ class _Pair:
         self.nbytes = reference.nbytes + target.nbytes
         self._stride = sample_stride(self.count)
         self._flat = blocks.is_flat(reference) and blocks.is_flat(target)
+        self._is_compiled = compiled_pass.takes(way)
 
     def parts(self, wanted: int) -> list[list[tuple[int, blocks.Index]]]:
         """Return the blocks in at most ``wanted`` runs, each for one `tally`; at least one, possibly empty."""
         if self.count == 0:
             return [[]]
-        every = blocks.cut(self.reference.shape, flat=self._flat)
+        longest = compiled_pass.RUN if self._is_compiled and self._flat else blocks.BLOCK
+        every = blocks.cut(self.reference.shape, flat=self._flat, longest=longest)
         length = -(-len(every) // wanted)
         return [every[begin : begin + length] for begin in range(0, len(every), length)]
 
@@ -235,9 +237,11 @@ class _Pair:
             reference, target = reference.reshape(-1), target.reshape(-1)
         with np.errstate(all="ignore"):
             for start, index in part:
-                block_metrics.tally_block(
-                    tally, self._lane, blocks.take(reference, index), blocks.take(target, index), start
-                )
+                sides = blocks.take(reference, index), blocks.take(target, index)
+                if self._is_compiled:
+                    tally.merge(compiled_pass.totals(self._lane, *sides, start, self._stride))
+                else:
+                    block_metrics.tally_block(tally, self._lane, *sides, start)
         return tally
 
     def finish(self, tally: BlockTotals) -> Metrics:

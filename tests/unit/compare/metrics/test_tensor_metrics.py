@@ -60,6 +60,13 @@ def test_with_nothing_to_compare_every_error_is_nan():
         assert math.isnan(getattr(metrics, name)), name
 
 
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.float8_e5m2])
+def test_without_a_finite_number_there_is_no_largest_magnitude(dtype):
+    metrics = measure(np.array([math.nan, math.inf], dtype), np.array([1, -2], dtype))
+    assert math.isnan(metrics.reference_max_abs)
+    assert metrics.target_max_abs == 2.0
+
+
 def test_an_empty_pair_is_equal():
     metrics = measure(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32))
     assert (metrics.count, metrics.sampled, metrics.mismatches, metrics.max_abs_error) == (0, 0, 0, 0.0)
