@@ -56,11 +56,12 @@ def _tally_odd(tally: BlockTotals, way: Lane, reference: np.ndarray, target: np.
             return
         # In the work type, because a stored type may lack a zero (float8_e8m0fnu).
         reference, target = _cleared(sides[0], compared, "one"), _cleared(sides[1], compared, "other")
-        bounds = SAFE[way.work]
-        if finite_block.tally_plain(
-            tally, way, reference, target, start, work=way.work, bounds=bounds, compared=compared
-        ):
-            return
+    bounds = SAFE[way.work]
+    was_tried = compared is None and way.bounds == bounds
+    if not was_tried and finite_block.tally_plain(
+        tally, way, reference, target, start, work=way.work, bounds=bounds, compared=compared
+    ):
+        return
     finite_block.tally_plain(tally, way, reference, target, start, work=F64, bounds=None, compared=compared)
 
 

@@ -23,6 +23,7 @@ from tensortriage.values.dtype import DType
 
 _INTEGER: dict[np.dtype[Any], np.dtype[Any]] = {F32: np.dtype(np.int32), F64: np.dtype(np.int64)}
 _SMALLEST_PRODUCT = {F32: 2.0**-100, F64: 2.0**-1000}
+_LARGEST_EXPONENT = 1023  # of float64: greater products could not be told from each other
 
 _MARGIN = 1.01
 """Covers the rounding of relative errors and of products."""
@@ -108,7 +109,10 @@ def _none_beyond(block: Block, sides: tuple[np.ndarray, np.ndarray], known: floa
     numbers, bias = _format(unit)
     if not block.largest > 0.0 or known < numbers * (max(math.log2(block.largest) + bias, 1.0) + 1.0) + _SLACK:
         return False  # Elements of the same sign, or with a subnormal one, may be farther.
-    threshold = 2.0 ** ((known - _SLACK) / numbers - 2 * bias) / _MARGIN
+    exponent = (known - _SLACK) / numbers - 2 * bias
+    if exponent >= _LARGEST_EXPONENT:
+        return False
+    threshold = 2.0**exponent / _MARGIN
     if not threshold > _SMALLEST_PRODUCT[sides[0].dtype]:
         return False
     products = np.multiply(*sides, out=block.stack[0][: sides[0].size])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tensortriage.compare.metrics import max_ulp, ulp
+from tensortriage.compare.metrics import blocks, max_ulp, ulp
 from tensortriage.compare.metrics.tensor_metrics import measure
 
 
@@ -28,3 +28,10 @@ def test_alike_relative_errors_everywhere_hide_no_farther_element(seed):
     reference = random.standard_normal(1 << 19, dtype=np.float32)
     target = reference * (1 + np.float32(10.0**-seed / 20) * random.standard_normal(1 << 19, dtype=np.float32))
     assert measure(reference, target).max_ulp_error == ulp.max_distance(reference, target, np.dtype(np.float32))
+
+
+def test_opposite_signs_near_the_end_of_the_range_are_counted():
+    """The bound on their product is beyond float64; float64 beside int64 is never computed by the compiled pass."""
+    reference, target = np.full(2 * blocks.BLOCK, 1e308), np.full(2 * blocks.BLOCK, -(2**63))
+    expected = ulp.max_distance(reference[:1], target[:1], np.dtype(np.float64))
+    assert measure(reference, target).max_ulp_error == expected
