@@ -120,7 +120,7 @@ def fix_weights(model: Model) -> Model:
     return Model.from_ir(clone.ir)
 
 
-def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec]) -> Model:
+def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec], fixed: bool = False) -> Model:
     """Return the model in which values can be replaced at run time, to see how an error in them reaches the outputs.
 
     Every value V gets two more inputs: ``inject::V`` (the type of V, same rank, every dimension free) and ``use::V``
@@ -135,6 +135,8 @@ def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec
         model: The model; it is not changed.
         values: Names of node outputs, graph inputs or initializers.
         specs: Types and ranks of the values.
+        fixed: Whether replacements have the shapes of the specs, and no others: what follows is then built for these,
+            which some operators need (ONNX Runtime takes an Attention of unknown width for a narrower one).
 
     Raises:
         UsageError: When a value is unknown (``value-unknown``) or replaceable already (``value-injected``).
@@ -151,8 +153,10 @@ def inject(model: Model, values: Iterable[str], *, specs: Mapping[str, ValueSpec
                 f"value {name!r} is replaced already", slug="value-injected", cure="inject into the original model"
             )
         spec = specs.get(name)
-        free = None if spec is None or spec.shape is None else ValueSpec(name, spec.dtype, (None,) * len(spec.shape))
-        replacement = declared_value(f"{INJECT_PREFIX}{name}", free, types.get(value))
+        if spec is not None and spec.shape is not None and not fixed:
+            spec = ValueSpec(name, spec.dtype, (None,) * len(spec.shape))
+        spec = spec if spec is not None and spec.shape is not None else None
+        replacement = declared_value(f"{INJECT_PREFIX}{name}", spec, types.get(value))
         use = declared_value(f"{USE_PREFIX}{name}", ValueSpec(f"{USE_PREFIX}{name}", DType.BOOL, ()), None)
         graph.inputs.extend((replacement, use))
         switch = _switch(value, use, replacement, names)

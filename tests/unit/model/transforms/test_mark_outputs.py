@@ -16,6 +16,7 @@ from tensortriage.model.transforms.mark_outputs import (
     select_outputs,
 )
 from tensortriage.values.dtype import DType
+from tensortriage.values.spec import ValueSpec
 
 X = np.array([[0.5, -1.5, 2.0], [3.0, -0.25, 0.0]], np.float32)
 
@@ -188,6 +189,27 @@ def test_bodies_see_injected_captures():
     edited, _, idle = injected(models.with_if(), ["a"], feed)
     outputs = running.run(edited, {**idle, "inject::a": np.array([3, 5], np.float32), "use::a": np.array(True)})
     np.testing.assert_array_equal(outputs["y"], np.exp(np.array([3, 10], np.float32)))
+
+
+def test_attention_of_fewer_heads_of_keys_is_built_for_injected_values_of_fixed_shapes():
+    """ONNX Runtime refuses the MatMul: it gives an Attention of unknown width that of its values, 4, where it is 8."""
+    model = models.parse("""<ir_version: 10, opset_import: ["": 23]>
+        g (float[1,2,8] q, float[1,2,4] k, float[1,2,4] v, float[8,3] w) => (float[1,2,3] y) {
+            [neg] m = Neg(q)
+            [keys] n = Neg(k)
+            [values] o = Neg(v)
+            [attend] a = Attention<q_num_heads = 4, kv_num_heads = 2>(m, n, o)
+            [out] y = MatMul(a, w)
+        }""")
+    rng = np.random.default_rng(0)
+    feed = {name: rng.standard_normal(shape).astype(np.float32)
+            for name, shape in (("q", (1, 2, 8)), ("k", (1, 2, 4)), ("v", (1, 2, 4)), ("w", (8, 3)))}  # fmt: skip
+    inner = {"m": -feed["q"], "n": -feed["k"], "o": -feed["v"]}
+    specs = {name: ValueSpec(name, DType.FLOAT, array.shape) for name, array in inner.items()}
+    edited = inject(model, inner, specs=specs, fixed=True)
+    used = {key: value for name, array in inner.items() for key, value in
+            ((f"inject::{name}", array), (f"use::{name}", np.array(name == "m")))}  # fmt: skip
+    np.testing.assert_array_equal(running.run(edited, {**feed, **used})["y"], running.run(model, feed)["y"])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "bool", "double"])

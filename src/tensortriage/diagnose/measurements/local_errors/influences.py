@@ -57,7 +57,7 @@ def one_group(inv: Investigation, feed: Feed, local: Local, values: Sequence[str
     graph = inv.model.graph
     untouched = in_order(graph, {spec.name: golden[spec.name] for spec in inv.model.outputs if spec.name in golden})
     outputs = [spec.name for spec in inv.model.outputs]
-    model = select_outputs(inject(inv.model, values, specs=inv.specs(feed)), outputs)
+    model = select_outputs(inject(inv.model, values, specs=inv.specs(feed), fixed=True), outputs)
     with inv.new_runner(PLAIN, model) as runner:
         return {
             value: output_error(untouched, in_order(graph, runner.run(injected(feed, local.arrays, values, {value}))))

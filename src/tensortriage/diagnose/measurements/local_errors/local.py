@@ -231,7 +231,7 @@ def injections(
     outputs = [spec.name for spec in inv.model.outputs]
     specs, graph = inv.specs(feed), inv.model.graph
     untouched = in_order(graph, untouched)
-    model = select_outputs(inject(host, values, specs=specs), outputs)
+    model = select_outputs(inject(host, values, specs=specs, fixed=True), outputs)
     with inv.new_runner(PLAIN, model) as runner:
         inv.progress(f"injecting the error of {len(values)} suspects into the reference")
         alone = {
@@ -251,7 +251,7 @@ def injected(feed: Feed, arrays: TensorStore, values: Sequence[str], used: Colle
     for value in values:
         array = np.asarray(arrays[value])
         on = value in used
-        tensors[INJECT_PREFIX + value] = array if on else np.zeros((1,) * array.ndim, array.dtype)
+        tensors[INJECT_PREFIX + value] = array if on else np.zeros(array.shape, array.dtype)  # never read
         tensors[USE_PREFIX + value] = np.array(on)
     return tensors
 

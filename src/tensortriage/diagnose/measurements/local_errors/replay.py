@@ -66,7 +66,7 @@ def replay(inv: Investigation, feed: Feed, local: Local, values: Sequence[str]) 
     ops = golden_operands(inv, feed).apart([[name] for name in nodes])
     outputs = [spec.name for spec in inv.model.outputs]
     read = [name for name in ops.reads.values() if graph.producer(name) is not None]
-    model = select_outputs(inject(inv.model, values, specs=specs), dict.fromkeys([*outputs, *read]))
+    model = select_outputs(inject(inv.model, values, specs=specs, fixed=True), dict.fromkeys([*outputs, *read]))
     untouched = in_order(graph, {name: np.asarray(golden[name]) for name in outputs if name in golden})
     deployed = in_order(graph, inv.runner(inv.question.target, inv.model).run(feed))
     made = {name: np.asarray(local.arrays[name]) for name in values}

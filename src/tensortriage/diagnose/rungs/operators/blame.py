@@ -95,12 +95,17 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
         inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}")
         return None, None
     ratios = dict(above)
-    weights = influence(inv, feed, local, list(ratios))
+    exceeding = "exceeds its" if len(above) == 1 else "exceed their"
+    try:
+        weights = influence(inv, feed, local, list(ratios))
+    except EngineError as error:
+        words = f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; what that does to the outputs is unknown"
+        inv.answered(question, words, suspects=dict(above[:12]), reason=error.message)
+        return None, None
     measured = max(evidence.worst.errors.values())
     ranked = sorted(weights.alone, key=lambda value: (-weights.alone[value], -ratios[value]))
     largest = weights.alone[ranked[0]] if ranked else 0.0
     named = [value for value in ranked if largest > 0.0 and counts(weights.alone[value], largest)]
-    exceeding = "exceeds its" if len(above) == 1 else "exceed their"
     inv.answered(
         question,
         f"{len(above)} of {len(local.metrics)} ops {exceeding} floor; injecting "
