@@ -63,7 +63,7 @@ BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_soun
 OF_ANOTHER_MODEL: tuple[Rung, ...] = (other_model, quantized_model, typed_file, model_changed)
 """What is asked where the target runs another model; then that model is looked into."""
 
-OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, scan_ranges, check_quantizers)
+OF_THE_NUMBERS: tuple[Rung, ...] = (changed_between, check_quantizers)
 """What is asked before the target's outputs are."""
 
 OF_THE_OUTPUTS: tuple[Rung, ...] = (
@@ -182,6 +182,7 @@ class _Climber:
             self.inv = self.inv.about(self.inv.question.on_model(changed))
         self.first_of(OF_THE_NUMBERS)
         failure = self.ask(compare_outputs)
+        self.ask(scan_ranges)  # of values that were evaluated for the floors
         self.ask(sweep)
         if verdict := failure or self.first_of(OF_THE_OUTPUTS):
             return verdict

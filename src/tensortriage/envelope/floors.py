@@ -14,7 +14,7 @@ other with one less.
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -94,6 +94,7 @@ def envelope_floors(
     reference: TensorStore | None = None,
     reference_name: str = "",
     judged: Sequence[str] | None = None,
+    seen: Callable[[str, np.ndarray], None] | None = None,
     what: str,
 ) -> Floors:
     """Measure the floors of values of a model on one feed, from nothing but these two.
@@ -108,6 +109,7 @@ def envelope_floors(
         reference: The reference's values, to be judged by the envelope.
         reference_name: Tells references apart.
         judged: Values at which the reference is judged; None for all.
+        seen: Told every value of the centre while it is evaluated.
         what: Said while it takes place, e.g. ``every layer``.
 
     Raises:
@@ -127,6 +129,7 @@ def envelope_floors(
         witness=reference,
         witness_name=reference_name,
         witnessed=judged,
+        seen=seen,
         what=f"floors of {what}",
     )
     fp32: dict[str, float] = {}

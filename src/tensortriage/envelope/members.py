@@ -4,7 +4,7 @@ All members are the engine ``reference`` under one arithmetic or another, so wha
 wrong in all of them and widens nothing. Values are compared while they are computed; none is kept.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -39,6 +39,7 @@ def spread(
     witness: TensorStore | None = None,
     witness_name: str = "",
     witnessed: Sequence[str] | None = None,
+    seen: Callable[[str, np.ndarray], None] | None = None,
     what: str = "the envelope",
 ) -> dict[str, Mapping[str, MemberError]]:
     """Return how far each member lies from the centre, value by value.
@@ -53,6 +54,7 @@ def spread(
         witness: Stored values to be compared with the centre as well, under the name `WITNESS`.
         witness_name: Tells answers about different witnesses apart.
         witnessed: Values at which that is done; None for all.
+        seen: Told every value of the centre as it is computed; nothing where all answers are known.
         what: Said while it takes place.
 
     Raises:
@@ -85,7 +87,7 @@ def spread(
             stores[name], _ = lab.recorded(members[name], model, feed, values)
     collected: dict[str, dict[str, MemberError]] = {name: {} for name in missing}
     with side_by_side([lab.streamed(centre, model, feed, values), *streams.values()]) as (middle, *others):
-        pairs = _pairs(middle, dict(zip(streams, others, strict=True)), stores, set(witnessed or ()))
+        pairs = _pairs(middle, dict(zip(streams, others, strict=True)), stores, set(witnessed or ()), seen)
         for label, figure in member_errors(pairs):
             name, _, value = label.partition("\0")
             collected[name][value] = figure
@@ -99,10 +101,13 @@ def _pairs(
     streams: Mapping[str, Iterator[tuple[str, np.ndarray]]],
     stores: Mapping[str, TensorStore],
     witnessed: Collection[str],
+    seen: Callable[[str, np.ndarray], None] | None,
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield ``(member NUL value, centre, member)`` in the order in which the centre computes its values."""
     early: dict[str, dict[str, np.ndarray]] = {name: {} for name in streams}  # nothing, where orders are equal
     for value, exact in centre:
+        if seen is not None:
+            seen(value, exact)
         for name, stream in streams.items():
             while value not in early[name]:
                 other, array = next(stream)

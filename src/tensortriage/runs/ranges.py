@@ -1,4 +1,4 @@
-"""Which values of a model number formats cannot represent, from one run of the reference, before any engine is built.
+"""Which values of a model number formats cannot represent, from one healthy run, whatever a target makes of them.
 
 Every tensor of the run, and every constant, is held against every format: is it beyond the largest number, how much of
 it lies below the normal numbers, does it hold whole numbers that the format skips? Every sum is looked at as well, for
@@ -18,7 +18,7 @@ import numpy as np
 
 from tensortriage.model.ir.graph import Node
 from tensortriage.model.model import Model
-from tensortriage.runs.sums.sum_terms import Terms, terms_of
+from tensortriage.runs.sums.sum_terms import Terms, adds_up, terms_of
 from tensortriage.values.dtype import DType, Precision
 from tensortriage.values.store import TensorStore
 
@@ -91,6 +91,81 @@ class RangeRow:
         return tuple(misfit for misfit in self.misfits if misfit.format == precision.value)
 
 
+class RangeScan:
+    """Holds tensors of one run, as they are computed, and every constant against number formats.
+
+    Only what a sum still to come adds up is kept of the tensors.
+
+    Args:
+        model: The model.
+        feed: The inputs of the run.
+        formats: Formats of interest; those as wide as float32 have nothing to say.
+        sums: Whether to look into sums as well.
+        beyond: Bounds of sums below this need not be known; a row may then have none.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        feed: Mapping[str, np.ndarray],
+        *,
+        formats: Sequence[Precision] = FORMATS,
+        sums: bool = True,
+        beyond: float = 0.0,
+    ) -> None:
+        self._model, self._feed, self._formats, self._beyond = model, feed, formats, beyond
+        self._found: dict[str, RangeRow] = {}
+        self._kept: dict[str, np.ndarray] = {}
+        self._readers: dict[str, int] = {}
+        self._sums = {node.name for node in model.graph.nodes if sums and adds_up(node)}
+        for node in model.graph.nodes:
+            if node.name in self._sums:
+                for name in dict.fromkeys(node.inputs):
+                    self._readers[name] = self._readers.get(name, 0) + 1
+        self.taken: set[str] = set()
+
+    def take(self, name: str, array: np.ndarray) -> None:
+        """Look at one value of the run, after those that its node reads.
+
+        Args:
+            name: Its name.
+            array: Of any type and shape; it is not changed.
+        """
+        self.taken.add(name)
+        node, graph = self._model.graph.producer(name), self._model.graph
+        if node is None:
+            return
+        wide, terms = DType.from_numpy(array.dtype) in _WIDE, None
+        if node.name in self._sums and name == node.outputs[0]:
+            if wide:
+                operands = [self._operand(each) for each in node.inputs]
+                terms = terms_of(node, operands, array, version=self._model.opset, beyond=self._beyond)
+            for each in dict.fromkeys(node.inputs):
+                self._readers[each] -= 1
+                if not self._readers[each]:
+                    self._kept.pop(each, None)
+        if self._readers.get(name):
+            self._kept[name] = array
+        if wide and name not in graph.constants:
+            self._found[name] = _row(name, node, array, self._formats, terms=terms)
+
+    def _operand(self, name: str) -> np.ndarray | None:
+        if name in self._kept:
+            return self._kept[name]
+        return self._model.graph.weight(name) if name in self._model.graph.constants else self._feed.get(name)
+
+    def rows(self) -> tuple[RangeRow, ...]:
+        """Return one row per floating-point value and constant in topological order, constants before their users."""
+        graph, seen, rows = self._model.graph, set[str](), list[RangeRow]()
+        for node in graph.nodes:
+            for name in node.inputs:
+                if name in graph.constants and name not in seen and graph.constants[name].dtype in _WIDE:
+                    seen.add(name)
+                    rows.append(_row(name, node, graph.weight(name), self._formats, constant=True))
+            rows += [self._found[name] for name in node.outputs if name in self._found]
+        return tuple(rows)
+
+
 def range_scan(
     model: Model,
     golden: TensorStore,
@@ -100,7 +175,7 @@ def range_scan(
     sums: bool = True,
     beyond: float = 0.0,
 ) -> tuple[RangeRow, ...]:
-    """Hold every tensor of one reference run, and every constant, against number formats.
+    """Hold every tensor of one stored run, and every constant, against number formats; see `RangeScan`.
 
     Tensors are read one node at a time. Cost: a few passes over every tensor, and as many multiplications as
     the model makes unless bounds of sums are ``beyond`` what they may reach.
@@ -109,36 +184,16 @@ def range_scan(
         model: The model.
         golden: What the reference computed; values that it lacks are passed over.
         feed: The inputs of the run.
-        formats: Formats of interest; those as wide as float32 have nothing to say.
-        sums: Whether to look into sums as well.
-        beyond: Bounds of sums below this need not be known; a row may then have none.
-
-    Returns:
-        One row per floating-point value and constant in topological order, constants before the nodes that use them.
+        formats: As there.
+        sums: As there.
+        beyond: As there.
     """
-    graph, seen, rows = model.graph, set[str](), list[RangeRow]()
-    for node in graph.nodes:
-        for name in node.inputs:
-            if name in graph.constants and name not in seen and graph.constants[name].dtype in _WIDE:
-                seen.add(name)
-                rows.append(_row(name, node, graph.weight(name), formats, constant=True))
-        terms = None
-        if sums:
-            arrays = [_operand(model, golden, feed, name) for name in node.inputs]
-            result = np.asarray(golden[node.outputs[0]]) if node.outputs and node.outputs[0] in golden else None
-            if result is not None and DType.from_numpy(result.dtype) in _WIDE:
-                terms = terms_of(node, arrays, result, version=model.opset, beyond=beyond)
+    scan = RangeScan(model, feed, formats=formats, sums=sums, beyond=beyond)
+    for node in model.graph.nodes:
         for name in node.outputs:
-            if name in golden and golden.spec(name).dtype in _WIDE and name not in graph.constants:
-                rows.append(_row(name, node, np.asarray(golden[name]), formats, terms=terms))
-                terms = None
-    return tuple(rows)
-
-
-def _operand(model: Model, golden: TensorStore, feed: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
-    if name in golden:
-        return np.asarray(golden[name])
-    return model.graph.weight(name) if name in model.graph.constants else feed.get(name)
+            if name in golden:
+                scan.take(name, np.asarray(golden[name]))
+    return scan.rows()
 
 
 def largest_sum(precision: Precision) -> float:

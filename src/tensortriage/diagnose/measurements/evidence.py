@@ -211,13 +211,13 @@ class Evidence:
         if self.in_context is None and self.local is None and self.floors is None:
             return ()
         rows = []
-        golden, graph = inv.golden(self.feed), inv.model.graph
+        looked_into = self.in_context is not None or self.local is not None
+        specs, graph = inv.specs(self.feed) if looked_into else inv.foreseen_specs(self.feed), inv.model.graph
         notes = {item.value: f"exceeds {inv.precision.value}" for item in self.excess}
         for order, value in enumerate(inv.values):
-            node = graph.producer(value)
-            if value not in golden or node is None:
+            node, spec = graph.producer(value), specs.get(value)
+            if spec is None or node is None:
                 continue
-            spec = golden.spec(value)
             seen = (self.in_context or {}).get(value)
             origin = graph.origin(node.name)
             local = self.local.error(value) if self.local else None

@@ -6,7 +6,9 @@ most one ulp on the reference, and the format emulated by ONNX Runtime.
 
 import contextlib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
@@ -32,6 +34,7 @@ def floors_of(
     golden: TensorStore,
     specs: Mapping[str, ValueSpec],
     judged: Sequence[str] = (),
+    seen: Callable[[str, np.ndarray], None] | None = None,
     what: str,
 ) -> Floors:
     """Measure the floors of values of a model on one feed in the target's format.
@@ -41,9 +44,11 @@ def floors_of(
         model: The model (whole, or exploded).
         feed: Its inputs.
         values: Values whose floors are wanted.
-        golden: What the reference computed; it enters no floor of the envelope.
+        golden: What the reference computed; it enters no floor of the envelope. Of the investigation's own model the
+            outputs will do: other values are asked for where there is no envelope.
         specs: Dtypes and shapes of all values.
         judged: Values at which the reference is judged by the envelope.
+        seen: Told every value of the envelope's centre while it is evaluated.
         what: Said while it takes place, e.g. ``every layer``.
     """
     if inv.question.trusts_float64:
@@ -58,8 +63,11 @@ def floors_of(
                 reference=golden if judged else None,
                 reference_name=str(inv.question.reference),
                 judged=judged,
+                seen=seen,
                 what=what,
             )
+    if model is inv.model and any(name not in golden for name in values):
+        golden, specs = inv.golden(feed), inv.specs(feed)
     fp32 = jittered_floors(inv, model, feed, values, golden=golden, what=what)
     if inv.precision not in ROUNDED:
         return Floors(fp32, fp32, {}, "input jitter")

@@ -5,19 +5,25 @@ format turns into Inf. Carriers downstream are innocent. The same walk is made t
 was only rounded to the format (what the format alone does), and on the target's own values.
 """
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from tensortriage.compare.judgement.relative_error import ErrorFigures, error_of, least_floor
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.diagnose.measurements.floors import emulate
 from tensortriage.diagnose.measurements.local_errors.local import Local
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import ROUNDED, Floors
 from tensortriage.envelope.member_errors import MemberError
+from tensortriage.envelope.members import CENTRE
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
+from tensortriage.runs.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
 from tensortriage.values.dtype import Precision
 
 
@@ -38,6 +44,52 @@ class Excess:
     op_type: str
     magnitude: float
     constant: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scan:
+    """The rows of a range scan, as kept in a case."""
+
+    rows: tuple[RangeRow, ...]
+
+
+def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
+    """Return what formats cannot hold: of the values of the centre where they were `watched`, else of the reference."""
+
+    def ask() -> Scan:
+        inv.progress("checking every tensor against the range of the number formats")
+        limit = largest_sum(inv.precision)
+        return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors, formats=_formats(inv), beyond=limit))
+
+    if (known := inv.case.checks.get(_scan_key(inv, feed, CENTRE), Scan)) is not None:
+        return known.rows
+    return inv.case.checks.remember(_scan_key(inv, feed, inv.question.reference), _SCANNED, Scan, ask).rows
+
+
+@contextlib.contextmanager
+def watched(inv: Investigation, feed: Feed, values: Sequence[str]) -> Iterator[Callable[[str, np.ndarray], None]]:
+    """Give what the values of the centre are told to as they are evaluated, and keep what formats cannot hold of them.
+
+    Args:
+        inv: The investigation.
+        feed: The feed they are evaluated on.
+        values: Those that there are; nothing is kept unless all of them come.
+    """
+    scan = RangeScan(inv.model, feed.tensors, formats=_formats(inv), beyond=largest_sum(inv.precision))
+    yield scan.take
+    if scan.taken.issuperset(values):
+        inv.case.checks.put(_scan_key(inv, feed, CENTRE), _SCANNED, Scan(scan.rows()), seconds=0.0)
+
+
+def _scan_key(inv: Investigation, feed: Feed, spec: EngineSpec) -> str:
+    return inv.key(spec, inv.model, feed, "range scan", [precision.value for precision in _formats(inv)])
+
+
+def _formats(inv: Investigation) -> tuple[Precision, ...]:
+    return tuple(dict.fromkeys((*USUAL, inv.precision)))
+
+
+_SCANNED = "what number formats cannot hold"
 
 
 def largest_number(precision: Precision) -> float:

@@ -1,5 +1,6 @@
 """Does the target fail at all? Its deployed outputs against the reference's, judged by each output's noise floor."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 
@@ -22,17 +23,16 @@ from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.decided import Decided, follow
 from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.moved_values import moved, recognised
+from tensortriage.diagnose.measurements.nonfinite import watched
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.layer_rows import OutputRow
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import PREDICTED, Floors
+from tensortriage.envelope.floors import PREDICTED, ROUNDED, Floors
 from tensortriage.envelope.member_errors import MemberError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
-from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.runs.capture import size_of
-from tensortriage.values.spec import ValueSpec
 
 FLOOR_FEEDS = 2
 """Feeds on which the floors of the outputs are measured."""
@@ -139,14 +139,16 @@ def output_floors(inv: Investigation) -> Floors:
     alone = len(inv.question.feeds) == 1
     found = []
     for feed in inv.question.feeds[:FLOOR_FEEDS]:
-        golden, values, what = inv.golden_outputs(feed), outputs, "the outputs"
-        recorded = {name: golden.spec(name) for name in golden.names()}
-        specs = value_specs(inv.model, recorded | {name: ValueSpec.of(name, a) for name, a in feed.tensors.items()})
-        if inv.precision in PREDICTED:
-            golden, specs = inv.golden(feed), inv.specs(feed)
-            if alone or sum(size_of(golden.spec(name)) for name in golden.names()) <= WHOLE_BYTES:
-                values, what = list(inv.values), "every layer"
-        found.append(floors_of(inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, what=what))
+        golden, specs = inv.golden_outputs(feed), inv.foreseen_specs(feed)
+        values, what = outputs, "the outputs"
+        if inv.precision in PREDICTED and (alone or sum(size_of(specs.get(n)) for n in inv.values) <= WHOLE_BYTES):
+            values, what = list(inv.values), "every layer"
+        watches = inv.precision in ROUNDED and values is not outputs
+        with watched(inv, feed, values) if watches else contextlib.nullcontext() as seen:
+            floors = floors_of(
+                inv, inv.model, feed, values, golden=golden, specs=specs, judged=outputs, seen=seen, what=what
+            )
+        found.append(floors)
     fp32 = {name: max(floors.fp32.get(name, 0.0) for floors in found) for name in outputs}
     target = {name: max(floors.target.get(name, 0.0) for floors in found) for name in outputs}
     judged: dict[str, MemberError] = {}

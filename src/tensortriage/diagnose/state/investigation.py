@@ -173,7 +173,13 @@ class Investigation(Lab):
 
     def specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
         """Return dtype and shape of every value on one feed, as recorded in the golden run."""
-        golden = self.golden(feed)
+        return self._typed_by(self.golden(feed), feed)
+
+    def foreseen_specs(self, feed: Feed) -> Mapping[str, ValueSpec]:
+        """Return dtype and shape of every value on one feed, as far as inputs, outputs and operators tell."""
+        return self._typed_by(self.golden_outputs(feed), feed)
+
+    def _typed_by(self, golden: TensorStore, feed: Feed) -> Mapping[str, ValueSpec]:
         recorded = {name: golden.spec(name) for name in golden.names()}
         recorded |= {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()}
         return value_specs(self.model, recorded)

@@ -38,6 +38,11 @@ class Terms:
     condition: float | None
 
 
+def adds_up(node: Node) -> bool:
+    """Say whether `terms_of` knows the sums of an operator."""
+    return not node.domain and node.op_type in _READERS
+
+
 def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int, beyond: float = 0.0) -> Terms | None:
     """Return what is known of an operator's sums; None for operators that add nothing up.
 
@@ -48,15 +53,14 @@ def terms_of(node: Node, operands: Arrays, result: np.ndarray, *, version: int, 
         version: Operator set of the model.
         beyond: Bounds below this are of no interest and may be left out.
     """
-    reader = _READERS.get(node.op_type) if not node.domain else None
-    if reader is None or not operands or operands[0] is None or not result.size:
+    if not adds_up(node) or not operands or operands[0] is None or not result.size:
         return None
     wide = [
         None if x is None or x.dtype.kind in "USO" else np.asarray(x).astype(np.float32, copy=False) for x in operands
     ]
     with np.errstate(all="ignore"):
         try:
-            return reader(node, wide, result, version, beyond)
+            return _READERS[node.op_type](node, wide, result, version, beyond)
         except (ValueError, IndexError, TypeError):  # an operand whose shape is not what the operator takes
             return None
 

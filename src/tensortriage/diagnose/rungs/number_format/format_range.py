@@ -1,39 +1,17 @@
-"""What will the target's number format not hold? Asked of one reference run, before anything is built for the target.
+"""What will the target's number format not hold? Asked of the model's own values, whatever the target makes of them.
 
 The answer is no verdict: a value that does not fit need not matter. It names the ops to look at first.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
-from tensortriage.diagnose.measurements.nonfinite import Excess
+from tensortriage.diagnose.measurements.nonfinite import Excess, scanned
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.envelope.floors import ROUNDED
-from tensortriage.inputs.feed import Feed
-from tensortriage.runs.ranges import USUAL, RangeRow, Ranges, largest_sum, range_scan
+from tensortriage.runs.ranges import RangeRow, Ranges
 from tensortriage.values.dtype import Precision
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scan:
-    """The rows of a range scan, as kept in a case."""
-
-    rows: tuple[RangeRow, ...]
-
-
-def scanned(inv: Investigation, feed: Feed) -> tuple[RangeRow, ...]:
-    """Return the range scan of the reference's run on a feed."""
-
-    def ask() -> Scan:
-        inv.progress("checking every tensor against the range of the number formats")
-        limit = largest_sum(inv.precision)
-        return Scan(range_scan(inv.model, inv.golden(feed), feed.tensors, formats=formats, beyond=limit))
-
-    formats = tuple(dict.fromkeys((*USUAL, inv.precision)))
-    key = inv.key(inv.question.reference, inv.model, feed, "range scan", [precision.value for precision in formats])
-    return inv.case.checks.remember(key, "what number formats cannot hold", Scan, ask).rows
 
 
 @rung("which tensors can the format not hold?", gives=("ranges",))

@@ -7,8 +7,8 @@ from tensortriage.compare.judgement.relative_error import say
 from tensortriage.diagnose.measurements.element_origins.provenance import explain, provenance
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.floors import floors_of
-from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, wide_nodes
-from tensortriage.diagnose.rungs.number_format.format_range import excesses, scanned
+from tensortriage.diagnose.measurements.nonfinite import born, floors_in_range, scanned, wide_nodes
+from tensortriage.diagnose.rungs.number_format.format_range import excesses
 from tensortriage.diagnose.rungs.number_format.layerwise import layers
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command
 from tensortriage.diagnose.rungs.rung import Answer, rung
@@ -33,7 +33,7 @@ MOST_ROUNDS = 4
 def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
     """Does the format hold the model's values? If not, and it matters at the outputs, that is the verdict."""
     feed = evidence.feed
-    golden, specs = inv.golden(feed), inv.specs(feed)
+    golden, specs = inv.golden_outputs(feed), inv.foreseen_specs(feed)
     excess = excesses(scanned(inv, feed), inv.precision) if inv.precision in ROUNDED else ()
     floors = floors_of(inv, inv.model, feed, inv.values, golden=golden, specs=specs, what="every layer")
     findings = Findings(floors=floors, excess=excess)
@@ -64,7 +64,7 @@ def out_of_range(inv: Investigation, evidence: Evidence) -> Answer:
         nothing_left = measured <= 2.0 * after  # the range, on the target
         return Answer(findings=Findings(floors=in_range if nothing_left else floors, excess=excess))
     in_context = layers(inv, evidence.worst, in_range.target)
-    rounded = round_results(inv.model, inv.precision, specs=specs, kept=inv.question.kept)
+    rounded = round_results(inv.model, inv.precision, specs=inv.specs(feed), kept=inv.question.kept)
     how = provenance(inv, evidence, origins, spec=PLAIN, model=rounded)
     culprits = [explain(inv, node, feed, excess, how.get(node.name)) for node in origins]
     first, option = culprits[0], "+".join(sorted({*kept, *inv.question.kept}))

@@ -26,14 +26,10 @@ ABOVE = "does the target fail above the noise floor?"
 
 @rung(SOUND)
 def reference_is_sound(inv: Investigation, _: Evidence) -> Verdict | None:
-    """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`.
-
-    Where the layers of the first feed will be asked for, in a format whose error is predicted, one run gives both.
-    """
-    looked_into = inv.precision in PREDICTED and inv.question.target_model is None
+    """Run the reference on every feed; its outputs must be free of NaN. Constant ones are seen to by `says_nothing`."""
     for feed in inv.question.feeds:
         try:
-            golden = inv.golden(feed) if looked_into and feed is inv.question.feeds[0] else inv.golden_outputs(feed)
+            golden = inv.golden_outputs(feed)
         except EngineError as error:
             inv.answered(SOUND, f"no: {inv.question.reference} {WORDS[Outcome.of(error).kind]}")
             return inv.verdict(

@@ -5,6 +5,7 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
+from tensortriage.values.store import stored
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> main (float[64, 48] x) => (float[1, 2] y) {
     hidden = MatMul(x, w)
@@ -45,6 +46,9 @@ def test_layers_are_asked_for_only_where_the_outputs_settle_nothing(tmp_path, ta
     assert verdict.verdict == expected, verdict.summary
     asked = not step(verdict, "what do the layers look like?").answer.startswith("not asked")
     assert asked == report.has_layer_errors == (expected != "rounding")
+    recorded = {name for folder in (tmp_path / "case" / "runs").iterdir() for name in stored(folder).names()}
+    assert recorded == ({"hidden", "y"} if asked else {"y"})
+    assert report.ranges.tensors == 3  # a weight and two results
 
 
 @pytest.mark.parametrize(("node", "amount"), [("first", 1.02), ("second", 0.97)])
