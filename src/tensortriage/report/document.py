@@ -132,8 +132,8 @@ class Report:
         repro = self.verdict.repro
         if repro is None:
             return ""
-        again = "fails again" if repro.confirmed else "does not fail again"
-        words = f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; it {again} in a fresh process"
+        again = "it fails again" if repro.confirmed else f"not confirmed ({repro.otherwise or 'it passes'})"
+        words = f"{repro.folder}/ in the case: {', '.join(repro.nodes[:5])}; {again} in a fresh process"
         if repro.module and repro.anew is not None:
             words += f"; as a PyTorch module, exported anew, it {'is wrong again' if repro.anew else 'is right'}"
         return words

@@ -31,6 +31,9 @@ _KINDS = {
 }
 
 
+_PIECE = 1 << 20
+
+
 def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading, whatever links lead to it.
 
@@ -58,7 +61,10 @@ def read_regular(path: Path, most: int = MAX_DOCUMENT_BYTES) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise OSError(errno.EFBIG, f"it has {size} bytes; {most} is the limit", str(path))
-        return file.read(most + 1)
+        content = file.read(size + 1)  # room for as much is taken at once, so that no more is asked for
+        while len(content) <= most and (more := file.read(_PIECE)):  # it grew, or is one of those that have no size
+            content += more
+        return content
 
 
 @contextlib.contextmanager

@@ -1,11 +1,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tensortriage.errors import StoreError
-from tensortriage.values.files import partial_name, placed, sweep_partial, write_text
+from tensortriage.values.files import partial_name, placed, read_regular, sweep_partial, write_text
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -72,3 +73,12 @@ def test_a_text_is_there_as_a_whole_or_not_at_all(tmp_path):
         write_text(tmp_path / "no/such/folder.py", "x")
     assert caught.value.slug == "file-unwritable"
     assert [one.name for one in tmp_path.iterdir()] == ["script.py"]
+
+
+def test_a_small_file_takes_no_room_for_the_largest_that_may_be_read(tmp_path):
+    path = tmp_path / "small"
+    path.write_bytes(b"x" * 5)
+    assert read_regular(path, most=1 << 50) == b"x" * 5  # a buffer of that size no machine has
+    grown = Path("/proc/self/status")  # a regular file that says it is empty
+    if grown.exists():
+        assert b"VmRSS" in read_regular(grown)

@@ -159,6 +159,7 @@ class ReproFacts:
         confirmed: Whether it failed the same way in a fresh process.
         module: The PyTorch module that lies beside the nodes, with class and line; empty for none.
         anew: Whether the module is wrong when it is exported anew by the PyTorch here; None when that is not known.
+        otherwise: What the fresh process did instead; empty where confirmed.
     """
 
     folder: str
@@ -167,6 +168,7 @@ class ReproFacts:
     confirmed: bool
     module: str = ""
     anew: bool | None = None
+    otherwise: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

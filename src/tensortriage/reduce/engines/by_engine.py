@@ -288,14 +288,32 @@ class EngineAsking:
 
 def fails_again(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> bool:
     """Say whether a written repro fails as it did, in a fresh process; any of some attempts will do."""
+    return not otherwise(folder, target, local, limits, attempts)
+
+
+def otherwise(folder: Path, target: str, local: Failure, limits: Limits, attempts: int = 1) -> str:
+    """Run a written repro in a fresh process, and say what it does but fail as it did; empty where it fails so.
+
+    Args:
+        folder: Holds the repro.
+        target: Spec of the engine.
+        local: How it should fail.
+        limits: Of the engine.
+        attempts: Most runs; any that fails as it did will do.
+    """
     oracle = ReproOracle(folder.resolve(), target, limits, local, error_of)
+    told = ""
     with ProcessPool(oracle, workers=1, timeout_seconds=FRESH_SECONDS) as pool:
         for attempt in range(attempts):
             pool.submit(Asked(("repro",), attempt))
             ((_, answer),) = pool.wait()
-            if answer.verdict is not None and answer.verdict.same:
-                return True
-    return False
+            if answer.verdict is None:
+                told = f"it could not be run: {answer.error}"
+            elif answer.verdict.same:
+                return ""
+            else:
+                told = answer.verdict.detail or "it passes"
+    return told
 
 
 def absolute(spec: EngineSpec) -> str:

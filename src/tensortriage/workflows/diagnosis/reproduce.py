@@ -15,7 +15,7 @@ from tensortriage.diagnose.state.verdict import ReproFacts, Verdict, VerdictKind
 from tensortriage.errors import BuildFailed, TriageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.shape_inference.value_specs import value_specs
-from tensortriage.reduce.engines.by_engine import absolute, fails_again
+from tensortriage.reduce.engines.by_engine import absolute, otherwise
 from tensortriage.reduce.engines.sample import GoldenSample, agreed, recorded
 from tensortriage.reduce.failure import Failure, FailureKind
 from tensortriage.reduce.pieces.pieces import Pieces
@@ -62,7 +62,7 @@ def with_repro(inv: Investigation, evidence: Evidence, verdict: Verdict) -> Verd
         alone = "the target builds it" if verdict.kind in REFUSED else "it is right"
         inv.answered(QUESTION, f"no: cut out, {alone}; it fails within the model only", nodes=nodes)
         return inv.refreshed(verdict)
-    answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there not"
+    answer = f"yes: {found.failure}" if found.confirmed else f"not again: here {found.failure}, there {found.otherwise}"
     inv.answered(QUESTION, answer, nodes=nodes, folder=found.folder)
     command = f"python {inv.case.folder / FOLDER / 'repro.py'}"
     return dataclasses.replace(inv.refreshed(verdict), repro=found, next=(*verdict.next, command))
@@ -159,6 +159,6 @@ def written(inv: Investigation, evidence: Evidence, repro: Repro, local: Failure
     )
     inv.budget.check()
     inv.progress("running the culprit in a fresh process")
-    confirmed = fails_again(folder, target, local, inv.budget.within(question.limits))
-    anew = module.anew if module else None
-    return ReproFacts(FOLDER, nodes, local.describe(), confirmed, module=module.label if module else "", anew=anew)
+    told = otherwise(folder, target, local, inv.budget.within(question.limits))
+    anew, label = (module.anew, module.label) if module else (None, "")
+    return ReproFacts(FOLDER, nodes, local.describe(), not told, module=label, anew=anew, otherwise=told)
