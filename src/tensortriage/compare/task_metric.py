@@ -1,9 +1,10 @@
 """What a task metric says of a target over many samples: how much it loses, how sure that is, and on which samples.
 
 Both engines see the same samples, so that differences are paired: what makes a sample hard for both cancels. The
-interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13). Where
-no sample differs there is nothing to draw from; then the share of samples that may differ is bounded by Wilson's score
-interval (1927) for none of n.
+interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13),
+expanded for few samples, of which it would hold the mean too rarely: in 87 % of cases for five (Hesterberg, What
+Teachers Should Know About the Bootstrap, The American Statistician 69, 2015). Where no sample differs there is nothing
+to draw from; then the share of samples that may differ is bounded by Wilson's score interval (1927) for none of n.
 """
 
 import dataclasses
@@ -123,9 +124,27 @@ def interval(differences: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
     rows = max(1, AT_ONCE // count)
     parts = [min(rows, RESAMPLES - start) for start in range(0, RESAMPLES, rows)]
     means = np.concatenate([differences[rng.integers(0, count, (part, count))].mean(axis=1) for part in parts])
-    tail = 100.0 * (1.0 - CONFIDENCE) / 2.0
+    tail = 100.0 * expanded_tail(count)
     low, high = np.percentile(means, [tail, 100.0 - tail])
     return float(low), float(high)
+
+
+def expanded_tail(count: int) -> float:
+    """Return the share of draws to leave out on each side: as far out as Student's t lies, and the unbiased deviation.
+
+    Student's quantile is that of Abramowitz and Stegun, Handbook of Mathematical Functions, 1964, 26.7.5.
+
+    Args:
+        count: How many samples there are, two at least.
+    """
+    free, z = count - 1, _NORMAL
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    student = z + sum(term / free**power for power, term in enumerate(terms, 1))
+    return 0.5 * math.erfc(student * math.sqrt(count / free / 2.0))
 
 
 def none_of(count: int) -> float:

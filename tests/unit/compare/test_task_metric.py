@@ -1,11 +1,12 @@
 """Paired metrics: intervals against their formulas and against repeated draws, samples against what was put in."""
 
 import math
+import statistics
 
 import numpy as np
 import pytest
 
-from tensortriage.compare.task_metric import SampleScore, compare_scores, interval, none_of
+from tensortriage.compare.task_metric import SampleScore, compare_scores, expanded_tail, interval, none_of
 
 
 def sample(number, reference=1.0, target=1.0, **more):
@@ -26,6 +27,19 @@ def test_intervals_hold_the_mean_about_as_often_as_they_say():
         low, high = interval(rng.normal(0.0, 1.0, 50), seed=seed)
         held += low <= 0.0 <= high
     assert held >= 51  # 57 are expected of 95 %; fewer than 51 has a chance of 1 in 100
+
+
+@pytest.mark.parametrize(("count", "student"), [(5, 2.776), (10, 2.262), (30, 2.045), (1000, 1.962)])
+def test_few_samples_have_wider_tails(count, student):
+    """Student's quantiles as any table has them."""
+    expected = statistics.NormalDist().cdf(-student * math.sqrt(count / (count - 1)))
+    assert expanded_tail(count) == pytest.approx(expected, rel=0.04)
+
+
+def test_intervals_of_few_samples_hold_the_mean_as_often_as_they_say():
+    rng = np.random.default_rng(1)
+    draws = (interval(rng.normal(0.0, 1.0, 6), seed=seed) for seed in range(400))
+    assert sum(low <= 0.0 <= high for low, high in draws) >= 366  # 380 are expected; without expansion it is 351
 
 
 def test_where_nothing_differs_a_share_may_still():
