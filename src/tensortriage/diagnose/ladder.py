@@ -11,6 +11,7 @@ from tensortriage.diagnose.measurements.outputs import noise_of
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.rungs.fusion.fusion import fusion_fault
 from tensortriage.diagnose.rungs.fusion.transformations import configurations, transformation, with_cure
+from tensortriage.diagnose.rungs.number_format.drawn import rounding_by_chance
 from tensortriage.diagnose.rungs.number_format.expected_choices import expected_choices
 from tensortriage.diagnose.rungs.number_format.format_range import scan_ranges
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import freedoms_taken
@@ -100,6 +101,7 @@ RUNGS: tuple[Rung, ...] = (
     whole_model_freedom,
     contradicted,
     local_faults,
+    rounding_by_chance,
     layout,
     fusion_fault,
     transformation,

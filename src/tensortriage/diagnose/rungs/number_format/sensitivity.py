@@ -98,30 +98,42 @@ def jitter_floors(inv: Investigation, feed: Feed) -> Mapping[str, float]:
     Raises:
         EngineError: When the reference fails.
     """
-    golden, graph = inv.golden(feed), inv.model.graph
+    golden = inv.golden(feed)
     outputs = [spec.name for spec in inv.model.outputs if spec.name in golden]
-    model, tensors, first = inv.model, dict(feed.tensors), dict[str, np.ndarray]()
-    if not any(array.dtype in (np.float32, np.float64) for array in feed.tensors.values()):
-        constant = graph.constants
-        inside = {n for n in golden.names() if golden.spec(n).dtype in _FLOATS and n not in constant}
-        # A Cast of integers is exact: 1 - mask is 0 in every engine, and one ulp of it times -10000 no rounding of any.
-        exact = {value for node in graph.nodes if node.op_type == "Cast" for value in node.outputs}
-        makers = [(node, value) for node in graph.nodes for value in node.outputs if value in inside - exact]
-        first = {value: np.asarray(golden[value]) for node, value in makers if not inside.intersection(node.uses)}
-        if not first:
-            return dict.fromkeys(outputs, 0.0)
-        model = select_outputs(inject(inv.model, list(first), specs=inv.specs(feed)), outputs)
+    first = first_numbers(inv, feed)
+    if first is None:
+        return dict.fromkeys(outputs, 0.0)
+    model = select_outputs(inject(inv.model, list(first), specs=inv.specs(feed)), outputs) if first else inv.model
     largest = dict.fromkeys(outputs, 0.0)
     with inv.new_runner(PLAIN if first else inv.question.reference, model) as runner:
         for seed in range(DRAWS):
-            if first:
-                moved = {INJECT_PREFIX + n: a for n, a in jitter(first, seed=seed).items()}
-                fed = {**tensors, **moved, **{USE_PREFIX + name: np.array(True) for name in first}}
-            else:
-                fed = jitter(tensors, seed=seed)
-            results = runner.run(fed)
+            results = runner.run(moved_feed(feed, first, jitter(first or feed.tensors, seed=seed)))
             for name in outputs:
                 if np.shape(results[name]) == golden.spec(name).shape:
                     error = error_of(measure(np.asarray(golden[name]), np.asarray(results[name])))
                     largest[name] = max(largest[name], error)
     return largest
+
+
+def first_numbers(inv: Investigation, feed: Feed) -> dict[str, np.ndarray] | None:
+    """Return the golden values at which a model without floating-point inputs can be moved; empty if it has such.
+
+    They are the results of nodes that read integers and constants only. None where there are none.
+    """
+    if any(array.dtype in (np.float32, np.float64) for array in feed.tensors.values()):
+        return {}
+    golden, graph = inv.golden(feed), inv.model.graph
+    constant = graph.constants
+    inside = {n for n in golden.names() if golden.spec(n).dtype in _FLOATS and n not in constant}
+    # A Cast of integers is exact: 1 - mask is 0 in every engine, and one ulp of it times -10000 no rounding of any.
+    exact = {value for node in graph.nodes if node.op_type == "Cast" for value in node.outputs}
+    makers = [(node, value) for node in graph.nodes for value in node.outputs if value in inside - exact]
+    return {value: np.asarray(golden[value]) for node, value in makers if not inside.intersection(node.uses)} or None
+
+
+def moved_feed(feed: Feed, first: Mapping[str, np.ndarray], moved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a feed with moved inputs, or with moved numbers for a model that they are injected into."""
+    if not first:
+        return dict(moved)
+    used = {USE_PREFIX + name: np.array(True) for name in first}
+    return {**feed.tensors, **{INJECT_PREFIX + name: array for name, array in moved.items()}, **used}
