@@ -135,8 +135,9 @@ def diagnose(model: Path | None, target: str | None, as_json: bool, **given: Unp
     answer is decisive. Everything is kept in the case directory; report.html in it shows where the error is born.
     """
     from tensortriage.cli.diagnose.blas_threads import few_blas_threads
+    from tensortriage.cli.diagnose.cycle_collector import rare_collections
 
-    with few_blas_threads():
+    with few_blas_threads(), rare_collections():
         from tensortriage.cli.diagnose.request import diagnose_and_show, exported_first, no_target, request_of
 
     if model is None and not given["torch"]:

@@ -29,8 +29,9 @@ def demo(case: Path, as_json: bool) -> None:
     import sys
 
     from tensortriage.cli.diagnose.blas_threads import few_blas_threads
+    from tensortriage.cli.diagnose.cycle_collector import rare_collections
 
-    with few_blas_threads():
+    with few_blas_threads(), rare_collections():
         from tensortriage.cli.diagnose.request import diagnose_and_show
     from tensortriage.demo import demo_inputs, demo_model
     from tensortriage.runs.feeds.feed_request import FeedRequest

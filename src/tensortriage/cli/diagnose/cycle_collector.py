@@ -1,0 +1,28 @@
+"""How often Python looks for reference cycles in a command that keeps nearly all objects it makes.
+
+Modules, graphs and figures stay until the end, and every look goes through many of them. Of the diagnosis of a Swin of
+3,644 nodes that was 0.52 CPU seconds of 10.7, now 0.15; of a MiniLM 0.09 of 3.1. The large arrays are in no cycles and
+go as soon as nobody has them.
+"""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+NEW_OBJECTS = 20_000
+"""So many objects more than at the last look are reason for one, instead of 700 (2,000 from Python 3.13 on)."""
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for no cycles while modules are imported inside, never at these afterwards, and seldom at what comes."""
+    if not gc.isenabled():  # somebody has decided
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
+        gc.enable()
