@@ -299,6 +299,14 @@ def test_every_option_at_once_still_runs(net):
     assert difference < 1e-4
 
 
+@pytest.mark.parametrize(("options", "spinning"), [({}, "0"), ({"config.session.intra_op.allow_spinning": "1"}, "1")])
+def test_idle_threads_sleep_unless_they_are_asked_to_spin(net, options, spinning):
+    session = compiled(net, **options)
+    settings = session._session.get_session_options()
+    session.close()
+    assert settings.get_session_config_entry("session.intra_op.allow_spinning") == spinning
+
+
 def test_availability_names_version_and_device():
     found = OnnxRuntimeEngine().availability()
     assert found.usable

@@ -22,6 +22,7 @@ from tensortriage_worker.onnxruntime.plugins import Plugin, register
 _SILENT = 4
 _RECORD_PLACEMENT = "session.record_ep_graph_assignment_info"
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
+_SPINNING = "session.intra_op.allow_spinning"  # of threads that have nothing to do, unless the options ask for it
 _DUMPS = {"QNNExecutionProvider": ("dump_json_qnn_graph", "json_qnn_graph_dir")}
 """Options of a provider that make it write the graphs it compiled, as JSON files in a folder."""
 
@@ -139,7 +140,7 @@ class AdaptedSession:
         options.add_session_config_entry(_RECORD_PLACEMENT, "1")
         if settings["fallback"] == "refuse":
             options.add_session_config_entry(_NO_FALLBACK, "1")
-        for key, value in settings["config"].items():
+        for key, value in {_SPINNING: "0", **settings["config"]}.items():
             options.add_session_config_entry(key, value)
         if settings["custom_ops"]:
             options.register_custom_ops_library(settings["custom_ops"])
