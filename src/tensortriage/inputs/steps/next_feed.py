@@ -33,6 +33,8 @@ class StepRoles:
         positions: Inputs that count positions.
         logits: Output of scores over the vocabulary, of which the largest is the next token; empty without one.
         grown: Axes along which carried inputs grow, by input.
+        sized: Masks of a size that the model fixes, as caches that do not grow have them: their positions are shown as
+            they are filled.
     """
 
     carry: tuple[Carry, ...]
@@ -41,6 +43,7 @@ class StepRoles:
     positions: tuple[str, ...] = ()
     logits: str = ""
     grown: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    sized: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def generates(self) -> bool:
@@ -107,13 +110,16 @@ def step_roles(
     tokens = [s.name for s in whole if _TOKENS.search(s.name.lower()) and s.name not in (*masks, *positions)]
     scores = [name for name in known if _LOGITS.search(name.lower())]
     specs = {spec.name: spec for spec in inputs}
+    grown = {pair.input: grown_axes(known[pair.output], specs[pair.input]) for pair in carry}
+    sizes = {name: (specs[name].shape or (None,))[-1] for name in masks if carry and not any(grown.values())}
     return StepRoles(
         tuple(carry),
         tokens[0] if len(tokens) == 1 else "",
         masks,
         positions,
         logits or (scores[0] if len(scores) == 1 else ""),
-        {pair.input: grown_axes(known[pair.output], specs[pair.input]) for pair in carry},
+        grown,
+        {name: size for name, size in sizes.items() if isinstance(size, int)},
     )
 
 
@@ -150,6 +156,9 @@ def following(roles: StepRoles, feed: Arrays, state: Arrays, tokens: np.ndarray 
         feed: The feed of this step.
         state: Carried values by input, see `StepRoles.state`.
         tokens: The next ids, ``[batch]`` or ``[batch, several]``; None where the next step has no new ones.
+
+    Raises:
+        DataError: When a cache of a fixed size is full (``steps-cache-full``).
     """
     made = {**feed, **state}
     if tokens is None or not roles.tokens:
@@ -157,6 +166,9 @@ def following(roles: StepRoles, feed: Arrays, state: Arrays, tokens: np.ndarray 
     ids = np.asarray(tokens, feed[roles.tokens].dtype).reshape(len(tokens), -1)
     made[roles.tokens] = np.concatenate([feed[roles.tokens], ids], axis=-1) if roles.regrows else ids
     for name in roles.masks:
+        if name in roles.sized:
+            made[name] = _filled(name, feed[name], ids.shape[-1])
+            continue
         made[name] = _longer(feed[name], ids.shape[-1], rows=1 if roles.carry else 0)
     for name in roles.positions:
         new = _counted_on(feed[name], ids.shape[-1])
@@ -184,7 +196,8 @@ def beginning(roles: StepRoles, given: Arrays, made_up: Arrays) -> dict[str, np.
     )
     for name in roles.masks:
         if name not in given and roles.tokens and first[name].ndim == 2:
-            first[name] = np.ones((len(first[name]), past + length), first[name].dtype)
+            shown = np.ones((len(first[name]), past + length), first[name].dtype)
+            first[name] = _hidden_beyond(shown, roles.sized.get(name, past + length))
     for name in roles.positions:
         if name not in given and first[name].ndim and length:
             counted = np.arange(past, past + length, dtype=first[name].dtype)
@@ -203,6 +216,37 @@ def _longer(mask: np.ndarray, count: int, *, rows: int) -> np.ndarray:
     if mask.ndim > 2 and rows:
         mask = mask[..., -1:, :]
     return np.concatenate([mask, np.repeat(mask[..., -1:], count, axis=-1)], axis=-1)
+
+
+def _hidden_beyond(shown: np.ndarray, size: int) -> np.ndarray:
+    """Return a mask ``[batch, size]`` of which but the first positions are shown; longer ones stay as they are."""
+    return np.pad(shown, ((0, 0), (0, max(0, size - shown.shape[-1]))))
+
+
+def _filled(name: str, mask: np.ndarray, count: int) -> np.ndarray:
+    """Return a mask of a fixed size in which some positions more are shown, behind the last one that is.
+
+    Args:
+        name: The input.
+        mask: ``[batch, size]``, or ``[..., queries, size]`` of which the last query is taken; what is largest is shown.
+        count: How many positions more.
+
+    Raises:
+        DataError: When there is no room for them (``steps-cache-full``).
+    """
+    if mask.ndim > 2:
+        mask = mask[..., -1:, :]
+    shown = (mask == mask.max()).reshape(-1, mask.shape[-1]).any(axis=0)
+    begin = int(np.flatnonzero(shown)[-1]) + 1
+    if begin + count > mask.shape[-1]:
+        raise DataError(
+            f"the cache is full: all {mask.shape[-1]} positions of '{name}' are shown",
+            slug="steps-cache-full",
+            cure="fewer --steps, a shorter prompt, or masks of your own by --between",
+        )
+    made = mask.copy()
+    made[..., begin : begin + count] = mask.max()
+    return made
 
 
 def _counted_on(positions: np.ndarray, count: int) -> np.ndarray:

@@ -88,7 +88,7 @@ class MeasuredSteps:
             alone = _OwnStates(self, feed, closing) if self._drifts else None
             for step in range(self._feeds.steps):
                 say(f"step {step}")
-                reference = right.run(feed)
+                reference = _at_step(step, right, feed)
                 require_numbers([(f"step {step}", reference)])
                 row = self._row(step, feed, reference, taught)
                 following = self._feeds.after(step, feed, reference)
@@ -231,6 +231,17 @@ class _OwnStates:
         self._feed = self._steps.own_feed(step, self._feed, outputs, following)
         self._feeds = self._steps.own_feeds(step, self._feeds, found, following)
         return dataclasses.replace(row, drifted=drifted)
+
+
+def _at_step(step: int, runner: Runner, feed: Arrays) -> Arrays:
+    """Run a feed; where that fails the step is named."""
+    try:
+        return runner.run(feed)
+    except EngineError as error:
+        if not step:
+            raise
+        cure = f"if a cache of a fixed size is full: --steps {step}; else {error.cure}"
+        raise type(error)(f"at step {step}: {error.message}", slug=error.slug, cure=cure) from error
 
 
 def _judged(limit: Limit, figure: Metrics, format_name: str) -> Judgement:

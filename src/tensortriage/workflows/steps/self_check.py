@@ -78,6 +78,7 @@ def self_check(
         taken.append(feed)
     say("the whole sequence")
     whole_feed = _whole(roles, taken[:-1])
+    feeds.require_taken(whole_feed)
     whole, found = target.run(whole_feed), healthy.on(whole_feed)
     first = feeds.first[roles.tokens].shape[-1]
     values: dict[str, SelfValue] = {}

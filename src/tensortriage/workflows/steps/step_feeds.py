@@ -117,6 +117,21 @@ class StepFeeds:
         told = (self.roles.tokens, *self.roles.masks, *self.roles.positions)
         return self._checked(made | {name: right[name] for name in told if name})
 
+    def require_taken(self, feed: Arrays) -> None:
+        """Refuse a feed of the whole sequence that the model does not take.
+
+        Raises:
+            UsageError: When it takes a number of tokens that is fixed (``steps-nothing-carried``).
+        """
+        spec = next(spec for spec in self._model.inputs if spec.name == self.roles.tokens)
+        length, size = feed[spec.name].shape[-1], (spec.shape or (None,))[-1]
+        if isinstance(size, int) and size != length:
+            raise UsageError(
+                f"'{spec.name}' takes {size} at a time, not a whole sequence of {length}",
+                slug="steps-nothing-carried",
+                cure="leave out --self-check",
+            )
+
     def length(self, feed: Arrays) -> int:
         """Return how many positions there are so far; 0 for models without tokens."""
         roles = self.roles

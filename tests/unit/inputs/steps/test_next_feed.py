@@ -85,3 +85,40 @@ def test_the_largest_score_of_the_last_position_is_next():
     with pytest.raises(DataError) as caught:
         last_scores(np.zeros(3))
     assert caught.value.slug == "logits-shape"
+
+
+def with_cache_of(size, mask_shape=("batch", None)):
+    """Roles and first feed of a decoder whose cache has a fixed size."""
+    shape = (*mask_shape[:-1], size)
+    inputs = [INPUTS[0], ValueSpec("attention_mask", DType.INT64, shape), *(v for v in CACHE)]
+    roles = step_roles(inputs, OUTPUTS[:1] + CACHE_OUT, [Carry("present_key_0", "past_key_0")])
+    made_up = {
+        "input_ids": np.array([[5, 6, 7]]),
+        "attention_mask": np.ones([1 if not isinstance(axis, int) else axis for axis in shape], np.int64),
+        "past_key_0": np.ones((1, 2, size, 4), np.float32),
+    }
+    return roles, made_up
+
+
+CACHE = [ValueSpec("past_key_0", DType.FLOAT, (1, 2, 5, 4))]
+CACHE_OUT = [ValueSpec("present_key_0", DType.FLOAT, (1, 2, 5, 4))]
+
+
+def test_the_mask_of_a_cache_of_a_fixed_size_is_filled():
+    roles, made_up = with_cache_of(5)
+    first = beginning(roles, {}, made_up)
+    np.testing.assert_array_equal(first["attention_mask"], [[1, 1, 1, 0, 0]])
+    second = following(roles, first, {}, np.array([8]))
+    np.testing.assert_array_equal(second["attention_mask"], [[1, 1, 1, 1, 0]])
+    third = following(roles, second, {}, np.array([8]))
+    np.testing.assert_array_equal(third["attention_mask"], [[1, 1, 1, 1, 1]])
+    with pytest.raises(DataError) as caught:
+        following(roles, third, {}, np.array([8]))
+    assert caught.value.slug == "steps-cache-full"
+
+
+def test_a_mask_of_a_fixed_size_that_is_added_is_filled_behind_what_is_shown():
+    roles, first = with_cache_of(5, ("batch", 1, "queries", None))
+    first["attention_mask"] = np.where(np.tri(3, 5), 0.0, -1e9).astype(np.float32)[None, None]
+    second = following(roles, first, {}, np.array([8]))
+    np.testing.assert_array_equal(second["attention_mask"], np.float32([[[[0, 0, 0, 0, -1e9]]]]))

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tensortriage.errors import DataError, UsageError
+from tensortriage.errors import DataError, EngineError, UsageError
 from tensortriage.runs.feeds.feed_request import FeedRequest
 from tensortriage.testing import gpt2_decoder, llama_decoder, save_model
 from tensortriage.workflows.steps.steps_request import StepsRequest
@@ -125,6 +125,30 @@ def test_the_whole_sequence_is_held_against_the_steps(ask, folder):
     broken = {value.value: value.wrong for value in report.self_values if not value.within}
     assert broken["present.0.key"] == "the steps"
     assert "present.0.value" not in broken
+
+
+def test_a_model_that_takes_one_token_has_no_whole_sequence(ask, tmp_path):
+    graph = _with_memo()
+    graph.input[0].CopyFrom(helper.make_tensor_value_info("input_ids", TensorProto.INT64, (1, 1)))
+    path = tmp_path / "one.onnx"
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    with pytest.raises(UsageError, match="takes 1 at a time") as caught:
+        ask(path, steps=2, carry=("memo=scratch",), self_check=True)
+    assert caught.value.slug == "steps-nothing-carried"
+
+
+def test_a_reference_that_fails_names_the_step(ask, tmp_path):
+    """The table of positions has five rows."""
+    graph = _with_memo()
+    graph.node[0].CopyFrom(helper.make_node("Gather", ["table", "position_ids"], ["e"], "embed"))
+    graph.input.append(helper.make_tensor_value_info("position_ids", TensorProto.INT64, (1, "sequence")))
+    path = tmp_path / "few.onnx"
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    np.savez(tmp_path / "two.npz", input_ids=np.array([[1, 2]]))
+    feeding = FeedRequest(paths=[str(tmp_path / "two.npz")])
+    with pytest.raises(EngineError, match="at step 4: ") as caught:
+        ask(path, steps=9, carry=("memo=scratch",), feeding=feeding)
+    assert "--steps 4" in caught.value.cure
 
 
 def test_tokens_may_be_given_step_by_step(ask, tmp_path):
