@@ -25,9 +25,9 @@ class Cuts:
         more = len(self.borders) - len(places)
         listed = ", ".join(places) + (f" and {more} more" if more > 0 else "")
         return (
-            f"{_size(self.weight_bytes)} of weights do not fit into {_size(self.memory_bytes)}: run in {self.blocks} "
-            f"blocks, cut behind {listed}; each block is fed with the reference's values, so errors are those born in "
-            "it, and a fusion across a cut, with its faults, cannot happen here"
+            f"{size_words(self.weight_bytes)} of weights do not fit into {size_words(self.memory_bytes)}: run in "
+            f"{self.blocks} blocks, cut behind {listed}; each block is fed with the reference's values, so errors are "
+            "those born in it, and a fusion across a cut, with its faults, cannot happen here"
         )
 
 
@@ -38,5 +38,6 @@ def _place(names: tuple[str, ...]) -> str:
     return f"'{names[0]}'" + (f" (+{len(names) - 1})" if len(names) > 1 else "") if names else "nothing"
 
 
-def _size(count: int) -> str:
+def size_words(count: int) -> str:
+    """Return a number of bytes in words."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

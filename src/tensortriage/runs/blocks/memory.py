@@ -32,6 +32,11 @@ def fits(weight_bytes: int, memory: int | None) -> bool:
     return memory is None or weight_bytes * HELD_WHOLE <= _room(memory)
 
 
+def whole_bytes(weight_bytes: int) -> int:
+    """Return the memory in which a model with so many weights can be compared as a whole."""
+    return weight_bytes * HELD_WHOLE + BASE_BYTES
+
+
 def block_bytes(memory: int) -> int:
     """Return the most weights that a block may have."""
     return _room(memory) // HELD_OF_BLOCK
