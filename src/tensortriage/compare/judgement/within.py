@@ -8,11 +8,14 @@ its local floor, of a measurement against its prediction.
 import dataclasses
 import math
 
+import numpy as np
+
 from tensortriage.compare.judgement.judgement import Basis, Judgement
 from tensortriage.compare.judgement.relative_error import ErrorFigures, amplitude, decibels, error_of, ratio_of
 from tensortriage.compare.judgement.thresholds import (
     CARRIED_ON,
     CERTAIN,
+    CUT_OFF,
     DECISIVE,
     FEW_CARRY,
     FREEDOM_SHARE,
@@ -112,6 +115,12 @@ def near_prediction(gap_db: float) -> bool:
 def explained_by_format(figure: Metrics, error: float, predicted: float) -> bool:
     """Whether what rounding to a format is predicted to cost explains an error; NaN and Inf it never does."""
     return math.isfinite(error) and within_prediction(prediction_gap_db(figure, error, predicted), figure.count)
+
+
+def cuts_off(steps: np.ndarray) -> bool:
+    """Whether integers are off by as many steps as cutting off makes instead of rounding: one, and in half at most."""
+    away = np.abs(steps.astype(np.int64))
+    return bool(away.max(initial=0) <= 1) and float(np.mean(away)) <= CUT_OFF
 
 
 def is_lost(error: float) -> bool:

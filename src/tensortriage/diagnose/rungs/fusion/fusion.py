@@ -16,6 +16,7 @@ from tensortriage.diagnose.measurements.outputs import OutputFigures, judge
 from tensortriage.diagnose.measurements.suggested_commands import reduce_command
 from tensortriage.diagnose.measurements.windows import Round, disjoint, neighbourhood, rounds
 from tensortriage.diagnose.rungs.fusion.fusion_breakers import breakers
+from tensortriage.diagnose.rungs.fusion.integer_kernels import off_by_a_step
 from tensortriage.diagnose.rungs.fusion.joint_ops import Together, find_together
 from tensortriage.diagnose.rungs.fusion.restored_answer import sound
 from tensortriage.diagnose.rungs.number_format.freedoms_taken import taken_in_pieces
@@ -56,6 +57,8 @@ def fusion_fault(inv: Investigation, evidence: Evidence) -> Verdict | None:
         return None
     if joint is not None:
         tell(inv, joint)
+        if verdict := off_by_a_step(inv, evidence, joint):
+            return verdict
         marks = marks or told_breakers(inv, evidence, candidates(inv, joint))
     return with_sets(inv, evidence, joint, marks) if joint else only_marks(inv, evidence, marks)
 

@@ -1,0 +1,64 @@
+"""Ops that an engine computes as one integer kernel, some of whose results are a step off.
+
+Between a DequantizeLinear and a QuantizeLinear engines compute in integers: a Softmax from a table of exponentials.
+Such a kernel rounds once more, or cuts off where the pair of quantizers rounds. Results are then one step off, never
+more, and no op is to blame for it.
+"""
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import cuts_off
+from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.wired_ops import wrong_ends
+from tensortriage.diagnose.rungs.fusion.joint_ops import Together
+from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+
+QUESTION = "are they off by more than an integer kernel is that cuts off?"
+
+
+def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Verdict | None:
+    """Return the verdict on sets of ops all of whose wrong results are integers of a QuantizeLinear, a step off.
+
+    Args:
+        inv: The investigation.
+        evidence: The evidence so far.
+        joint: Sets that are wrong only together, and make the failure.
+    """
+    graph, golden = inv.model.graph, inv.golden(evidence.feed)
+    ends = [value for item in joint.sets for value in item.errors]
+    makers = [graph.producer(value) for value in ends]
+    if not ends or any(maker is None or maker.op_type != "QuantizeLinear" for maker in makers):
+        return None
+    made = wrong_ends(inv, evidence.feed, joint.sets)
+    steps = {
+        value: made[value].astype(np.int64) - np.asarray(golden[value]).astype(np.int64)
+        for value in ends
+        if value in made
+    }
+    share = max((float(np.mean(away != 0)) for away in steps.values()), default=1.0)
+    fine = len(steps) == len(set(ends)) and all(map(cuts_off, steps.values()))
+    largest = max((int(np.abs(away).max(initial=0)) for away in steps.values()), default=0)
+    inv.answered(
+        QUESTION,
+        f"{'no' if fine else 'yes'}: {share:.1%} of the integers differ, by {largest} at most",
+        unequal={value: float(np.mean(away != 0)) for value, away in steps.items()},
+        largest_step=largest,
+    )
+    if not fine:
+        return None
+    first = joint.sets[0]
+    kinds = " + ".join(graph.node(name).op_type for name in first.nodes)
+    others = f" and {len(joint.sets) - 1} more such sets" if len(joint.sets) > 1 else ""
+    name, error, _ = evidence.worst.worst
+    target = str(inv.question.target)
+    return inv.verdict(
+        VerdictKind.ROUNDING,
+        INTEGER_ARITHMETIC,
+        f"no op is to blame: {kinds} ({', '.join(map(repr, first.nodes))}){others} are one integer kernel on {target}, "
+        f"one step off in {share:.1%} of its results, as where they are cut off and not rounded; output '{name}' has "
+        f"relative error {say(error)}, of which that explains {joint.explained:.0%}",
+        next=[inv.command("run", "--target", target, "--onnx-outputs", "mark", "all")],
+    )
