@@ -9,10 +9,13 @@ from pathlib import Path
 HELD_WHOLE = 3
 """Memory that a comparison takes, in sizes of the weights: two engines with a copy each, and room for one of them to
 build; measured with ONNX Runtime 1.31 and OpenVINO 2026.4 (bench/beyond_memory.py)."""
-HELD_OF_BLOCK = 8
-"""The same of a block, which is evaluated in float64 too, when it is looked into."""
+HELD_OF_BLOCK = 10
+"""The same of a block, which is evaluated in float64 too, when it is looked into: 8 of a transformer
+(bench/beyond_memory.py), 9 of seven 3x3 convolutions of 512 channels."""
 BASE_BYTES = 128 << 20
 """Memory of the process without any model: Python, numpy, onnx and two engines; measured likewise."""
+LOOKING_BYTES = 224 << 20
+"""The same of one that has looked into a block, whatever that held: witnesses have been loaded by then."""
 _LEAST_SHARE = 4
 """Of the limit, at least one part in so many is for the model, however small the limit is."""
 _MEMINFO = Path("/proc/meminfo")
@@ -39,11 +42,11 @@ def whole_bytes(weight_bytes: int) -> int:
 
 def block_bytes(memory: int) -> int:
     """Return the most weights that a block may have."""
-    return _room(memory) // HELD_OF_BLOCK
+    return _room(memory, LOOKING_BYTES) // HELD_OF_BLOCK
 
 
-def _room(memory: int) -> int:
-    return max(memory - BASE_BYTES, memory // _LEAST_SHARE)
+def _room(memory: int, base: int = BASE_BYTES) -> int:
+    return max(memory - base, memory // _LEAST_SHARE)
 
 
 def _available() -> int | None:

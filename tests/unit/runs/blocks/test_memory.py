@@ -1,6 +1,14 @@
 import pytest
 
-from tensortriage.runs.blocks.memory import BASE_BYTES, HELD_OF_BLOCK, HELD_WHOLE, block_bytes, fits, memory_bytes
+from tensortriage.runs.blocks.memory import (
+    BASE_BYTES,
+    HELD_OF_BLOCK,
+    HELD_WHOLE,
+    LOOKING_BYTES,
+    block_bytes,
+    fits,
+    memory_bytes,
+)
 
 GB = 1 << 30
 
@@ -24,3 +32,7 @@ def test_what_fits():
 @pytest.mark.parametrize("memory", [64 << 20, 256 << 20, 6 * GB])
 def test_a_block_leaves_room_for_all_that_is_held_of_it(memory):
     assert 0 < block_bytes(memory) * HELD_OF_BLOCK <= memory
+
+
+def test_a_block_leaves_room_for_what_looking_into_it_loads():
+    assert block_bytes(GB) * HELD_OF_BLOCK + LOOKING_BYTES <= GB
