@@ -38,6 +38,14 @@ def noise(size: int, scale: float) -> np.ndarray:
     return np.float32(scale) * np.random.default_rng(1).standard_normal(size, dtype=np.float32)
 
 
+def masked(reference: np.ndarray, target: np.ndarray, mask: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return copies of both sides, a third of which holds the mask."""
+    sides = reference.copy(), target.copy()
+    for side in sides:
+        side[::3] = mask
+    return sides
+
+
 def pairs(count: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     reference = np.random.default_rng(0).standard_normal(count, dtype=np.float32)
     yield "float32, equal", reference, reference.copy()
@@ -45,13 +53,16 @@ def pairs(count: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     yield "float32, in proportion", reference, reference * (1 + noise(count, 1e-4))
     yield "float32, unrelated", reference, noise(count, 1)
     yield "float32, half zeros", np.maximum(reference, 0), np.maximum(reference + noise(count, 1e-4), 0)
-    masks = reference.copy(), reference + noise(count, 1e-4)
-    for side in masks:
-        side[::3] = -np.inf
-    yield "float32, a third -inf", *masks
+    for mask in (-np.inf, np.finfo(np.float32).min):
+        yield f"float32, a third {mask:.2g}", *masked(reference, reference + noise(count, 1e-4), mask)
+    growing = np.arange(count, dtype=np.float32) / np.float32(count)
+    yield "float32, errors that grow", np.ones_like(growing), 1 + growing
     half = reference[: count // 2]
     for dtype in (np.float64, np.float16, ml_dtypes.bfloat16):
         yield f"{np.dtype(dtype).name}, noise 1e-2", half.astype(dtype), (half + noise(half.size, 1e-2)).astype(dtype)
+        if np.dtype(dtype).itemsize == 2:
+            sides = masked(half.astype(dtype), (half + noise(half.size, 1e-2)).astype(dtype), -np.inf)
+            yield f"{np.dtype(dtype).name}, a third -inf", *sides
     yield "int64, unequal", (half * 100).astype(np.int64), (half * 99).astype(np.int64)
 
 

@@ -43,27 +43,27 @@ INLINE void NAMED(set_aside)(const Chunk *chunk, UNSIGNED infinite, UNSIGNED *ou
                              UNSIGNED alone[2], Totals *totals)
 {
     const UNSIGNED *reference = chunk->reference, *target = chunk->target;
-    UNSIGNED alone_here = 0, alone_there = 0;
-    int32_t both = 0, nans = 0, their_nans = 0, infinities = 0, their_infinities = 0, mismatches = 0;
+    UNSIGNED alone_here = 0, alone_there = 0; /* and counts, of no more than CHUNK, in as many bits, for one vector */
+    UNSIGNED both = 0, nans = 0, their_nans = 0, infinities = 0, their_infinities = 0, mismatches = 0;
 #pragma omp simd reduction(max : alone_here, alone_there) \
     reduction(+ : both, nans, their_nans, infinities, their_infinities, mismatches)
     for (int64_t i = 0; i < chunk->size; i++) {
         UNSIGNED one = reference[i] & MAGNITUDE, other = target[i] & MAGNITUDE;
-        int keep = (one < infinite) & (other < infinite);
-        int same = (reference[i] == target[i]) | ((one > infinite) & (other > infinite)); /* two NaNs are the same */
-        UNSIGNED here = one < infinite && other >= infinite ? one + 1 : 0;
-        UNSIGNED there = other < infinite && one >= infinite ? other + 1 : 0;
+        UNSIGNED nan = one > infinite, their_nan = other > infinite;
+        UNSIGNED finite = one < infinite, their_finite = other < infinite, keep = finite & their_finite;
+        UNSIGNED same = (reference[i] == target[i]) | (nan & their_nan); /* two NaNs are the same */
+        UNSIGNED here = finite & !their_finite ? one + 1 : 0, there = their_finite & !finite ? other + 1 : 0;
         compared[i] = (uint8_t)keep;
         ours[i] = keep ? reference[i] : 0;
         theirs[i] = keep ? target[i] : 0;
         alone_here = here > alone_here ? here : alone_here;
         alone_there = there > alone_there ? there : alone_there;
         both += keep;
-        nans += one > infinite;
-        their_nans += other > infinite;
+        nans += nan;
+        their_nans += their_nan;
         infinities += one == infinite;
         their_infinities += other == infinite;
-        mismatches += !(keep | same);
+        mismatches += (keep | same) ^ 1;
     }
     alone[0] = alone_here;
     alone[1] = alone_there;

@@ -33,7 +33,8 @@
 #define JOIN_NAMES(one, other) one##other
 #define JOIN(one, other) JOIN_NAMES(one, other)
 
-enum { CHUNK = 1024, ROW = 4 * CHUNK, WORST = 5 }; /* ROW: elements whose relative errors numpy's pass sums in float */
+enum { CHUNK = 1024, SPAN = 32, WORST = 5 };
+enum { ROW = 4 * CHUNK }; /* elements whose relative errors numpy's pass sums in float */
 enum { FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TYPES };
 static const int64_t ITEM_SIZE[TYPES] = {2, 2, 4, 8};
 

@@ -38,15 +38,34 @@ INLINE double NAMED(add_errors)(const REAL *reference, const REAL *target, int64
     return error_max;
 }
 
-/* Remember the largest errors and the sampled ones. Of equal errors the first stay, so those that come later must be
- * larger; but for infinite ones, which the mismatches of this chunk have been compared with already. */
+/* Remember the largest errors and the sampled ones. At least WORST errors reach the lowest of the largest maxima of spans,
+ * so that few elements are looked at. Of equal errors the first stay, so those that come later must be larger; but for
+ * infinite ones, which the mismatches of this chunk have been compared with already. */
 INLINE void NAMED(keep_errors)(const REAL *errors, double largest, const Chunk *chunk, const Job *job, Totals *totals)
 {
     const Element *least = &totals->worst[WORST - 1];
-    if (largest > least->error || largest == INFINITY)
-        for (int64_t i = 0; i < chunk->size; i++)
-            if (errors[i] > least->error || errors[i] == INFINITY)
-                consider(totals, errors[i], chunk->place + i);
+    if (largest > least->error || largest == INFINITY) {
+        REAL maxima[CHUNK / SPAN], best[WORST] = {0};
+        for (int64_t begin = 0; begin < chunk->size; begin += SPAN) {
+            const int64_t end = begin + SPAN < chunk->size ? begin + SPAN : chunk->size;
+            REAL maximum = 0, lower;
+#pragma omp simd reduction(max : maximum)
+            for (int64_t i = begin; i < end; i++)
+                maximum = errors[i] > maximum ? errors[i] : maximum;
+            maxima[begin / SPAN] = maximum;
+            for (int rank = 0; rank < WORST; rank++)
+                if (maximum > best[rank])
+                    lower = best[rank], best[rank] = maximum, maximum = lower;
+        }
+        for (int64_t begin = 0; begin < chunk->size; begin += SPAN) {
+            const int64_t end = begin + SPAN < chunk->size ? begin + SPAN : chunk->size;
+            if (maxima[begin / SPAN] < best[WORST - 1] || maxima[begin / SPAN] < least->error)
+                continue;
+            for (int64_t i = begin; i < end; i++)
+                if (errors[i] >= best[WORST - 1] && (errors[i] > least->error || errors[i] == INFINITY))
+                    consider(totals, errors[i], chunk->place + i);
+        }
+    }
     for (int64_t i = first_sampled(chunk->place, job->stride); i < chunk->size; i += job->stride)
         if (chunk->compared == NULL || chunk->compared[i])
             job->sample[totals->samples++] = errors[i];
