@@ -123,6 +123,11 @@ def cuts_off(steps: np.ndarray) -> bool:
     return bool(away.max(initial=0) <= 1) and float(np.mean(away)) <= CUT_OFF
 
 
+def beyond_a_step(steps: np.ndarray) -> float:
+    """Return the share of rows whose median is more than a step: rounding moves by half of one, and cuts off few."""
+    return float(np.mean(np.median(steps, axis=-1) > 1.0)) if steps.size else 0.0
+
+
 def is_lost(error: float) -> bool:
     """Whether half of the signal or more is gone."""
     return error >= LOST

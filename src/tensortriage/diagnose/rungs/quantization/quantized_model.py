@@ -13,12 +13,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tensortriage.compare.judgement.relative_error import error_of, say
+from tensortriage.compare.judgement.relative_error import say
 from tensortriage.compare.judgement.within import counts, is_decisive, within_fp32
-from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibrate, integer_range
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.floors import fp32_floors
+from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.rungs.quantization.other_weights import of_other_weights
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -80,7 +81,12 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
-    return guilty_pairs(inv, changed, feed, misfits, before, len(pairs))
+    answer = guilty_pairs(inv, changed, feed, misfits, before, len(pairs))
+    try:
+        other = None if answer.verdict else of_other_weights(inv, changed, feed, weights, before)
+    except EngineError:  # nothing more is known
+        other = None
+    return Answer(other) if other else answer
 
 
 def against_itself(
@@ -263,24 +269,6 @@ def harm(
         model = repaired(changed, others) if others else changed
         errors[misfit.pair.result] = output_errors(inv, model, feed)[output]
     return errors
-
-
-def output_errors(inv: Investigation, model: Model, feed: Feed) -> dict[str, float]:
-    """Return the relative errors of a model's outputs on the reference, against the original model's.
-
-    Raises:
-        EngineError: When the reference cannot run the model.
-    """
-    golden = inv.golden_outputs(feed)
-    with inv.new_runner(inv.question.reference, model) as runner:
-        outputs = runner.run(feed)
-        return {
-            spec.name: error_of(measure(np.asarray(golden[spec.name]), np.asarray(outputs[spec.name])))
-            if outputs[spec.name].shape == golden.spec(spec.name).shape
-            else np.inf
-            for spec in inv.model.outputs
-            if spec.name in golden and spec.name in outputs
-        }
 
 
 def culprit_of(graph: Graph, misfit: QuantizerMisfit, influence: float | None) -> Culprit:

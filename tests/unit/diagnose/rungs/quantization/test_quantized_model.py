@@ -51,6 +51,22 @@ def test_a_sound_quantization_is_rounding(tmp_path, name):
     assert "quantization explains the error" in verdict.summary
 
 
+def test_a_quantization_of_other_weights(tmp_path):
+    """Two rows are exchanged: every scale fits, and the difference is no larger than what int8 may cost elsewhere."""
+    model, other = (MODELS["encoder"]() for _ in range(2))
+    weights = {name for node in model.graph.node if node.op_type == "MatMul" for name in node.input}
+    weight = next(t for t in other.graph.initializer if t.name in weights and len(t.dims) == 2)
+    changed(other, weight.name, lambda array: array[[1, 0, *range(2, len(array))]])
+    feed = feed_for(model)
+    path = save_model(quantized(other, feed), tmp_path / "quantized.onnx")
+    float_path = save_model(model, tmp_path / "float.onnx")
+    verdict, _ = ask(tmp_path, float_path, feed, "onnxruntime:optimization=none", target_model=path)
+    assert verdict.verdict == "model-changed", verdict.summary
+    user = next(node.name for node in model.graph.node if weight.name in node.input)
+    assert (verdict.culprits[0].node, verdict.culprits[0].change) == (user, "weight")
+    assert "6% of its rows or columns" in verdict.culprits[0].reason
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("factor", "word"), [(0.05, "too small"), (60.0, "too large")], ids=["clipping", "coarse"])
 def test_the_scale_of_an_activation(tmp_path, name, factor, word):

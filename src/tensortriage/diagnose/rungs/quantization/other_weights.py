@@ -1,0 +1,98 @@
+"""Are the quantized weights those of the reference's model? Asked of a quantization whose quantizers fit.
+
+Rounding moves a number by half a step at most, and only what is cut off by more. So where half of the numbers of a row
+or column are more than a step away from the original's, the integers were made of other numbers. With the original's
+weights there, most of the difference between the two models must go.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tensortriage.compare.judgement.relative_error import say
+from tensortriage.compare.judgement.within import beyond_a_step, is_decisive
+from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
+from tensortriage.diagnose.state.confidence import blamed
+from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
+from tensortriage.inputs.feed import Feed
+from tensortriage.model.ir.graph import Graph
+from tensortriage.model.model import Model
+from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
+from tensortriage.model.transforms.mark_outputs import freeze
+
+QUESTION = "are the quantized weights the original's?"
+
+
+def of_other_weights(
+    inv: Investigation, changed: Model, feed: Feed, weights: Mapping[str, np.ndarray], before: Mapping[str, float]
+) -> Verdict | None:
+    """Return the verdict that weights are others than the original's, rounded; None when they are its.
+
+    Args:
+        inv: The investigation, of the original model.
+        changed: The quantized model.
+        feed: The feed.
+        weights: The original's numbers by the result of the DequantizeLinear.
+        before: Relative errors of the outputs of the quantized model.
+
+    Raises:
+        EngineError: When the reference cannot run a model.
+    """
+    graph = changed.graph
+    away = {pair.result: share for pair in quantizers(graph) if (share := _beyond(graph, pair, weights)) > 0.0}
+    if not away:
+        inv.answered(QUESTION, "yes: all are within a step of them")
+        return None
+    restored = output_errors(inv, freeze(changed, {name: weights[name] for name in away}), feed)
+    gone = {name: 1.0 - (restored[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
+    output = max(gone or before, key=lambda name: gone.get(name, 0.0))
+    after, explained = restored[output], max(0.0, gone.get(output, 0.0))
+    decisive = is_decisive(explained)
+    falls = f"the error of output '{output}' falls from {say(before[output])} to {say(after)}"
+    inv.answered(
+        QUESTION,
+        f"{'no' if decisive else 'yes'}: {len(away)} are more than a step away; with the original's {falls}",
+        rows_away=away,
+        explained=explained,
+    )
+    if not decisive:
+        return None
+    culprits = [_culprit(graph, name, share) for name, share in sorted(away.items(), key=lambda item: -item[1])]
+    first = culprits[0]
+    others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
+    target, reference = str(changed.path), str(inv.question.reference)
+    return inv.verdict(
+        VerdictKind.MODEL_CHANGED,
+        blamed(explained),
+        f"the target's model is a quantization of another model: {first.op_type} '{first.node}'{others} "
+        f"{first.reason}; with the original's weights there {falls}",
+        culprits=culprits[:10],
+        next=[inv.command("run", "--reference", reference, "--target", reference, "--target-model", target)],
+    )
+
+
+def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) -> float:
+    """Return the share of rows, or columns, of a weight half of whose numbers are over a step from the original's."""
+    if not pair.of_weight or pair.result not in weights or pair.dtype.is_float:
+        return 0.0
+    was, now = weights[pair.result].astype(np.float64), dequantized(graph, pair).astype(np.float64)
+    if was.shape != now.shape or not was.size:
+        return 0.0
+    shape = [1] * was.ndim
+    scale = graph.weight(pair.scale).astype(np.float64)
+    if scale.size > 1:
+        shape[pair.axis % was.ndim] = -1
+    away = np.abs(now - was) / np.maximum(scale.reshape(shape), np.finfo(np.float64).tiny)
+    if was.ndim < 2:
+        return beyond_a_step(away.reshape(1, -1))
+    return max(beyond_a_step(np.moveaxis(away, axis, 0).reshape(away.shape[axis], -1)) for axis in (0, was.ndim - 1))
+
+
+def _culprit(graph: Graph, value: str, share: float) -> Culprit:
+    """Return the op that reads a weight."""
+    user = next(iter(graph.consumers(value)), None) or graph.producer(value)
+    assert user is not None
+    where = "all its rows or columns" if share == 1.0 else f"{share:.0%} of its rows or columns"
+    reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
+    return Culprit(user.name, user.op_type, user.outputs[0], reason=reason, change="weight")
