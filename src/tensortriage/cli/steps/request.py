@@ -79,7 +79,8 @@ def _carried(feeds: StepFeeds) -> str:
     roles = feeds.roles
     pairs = ", ".join(_pair(pair) for pair in roles.carry[:MOST_PAIRS])
     more = f" and {len(roles.carry) - MOST_PAIRS} more" if len(roles.carry) > MOST_PAIRS else ""
-    text = f"carried: {pairs}{more}" if roles.carry else "carried: nothing"
+    nothing = "carried: what the script makes" if feeds.keeps_states else "carried: nothing"
+    text = f"carried: {pairs}{more}" if roles.carry else nothing
     if roles.generates:
         way = "every step gets the whole sequence" if roles.regrows else f"'{roles.tokens}' gets the next token"
         text += f"; {way}, the largest of '{roles.logits}'"
