@@ -71,8 +71,8 @@ KIND_WORDS: Mapping[VerdictKind, KindWords] = MappingProxyType(
         ),
         VerdictKind.ROUNDING: KindWords(
             "Rounding explains the error",
-            "The error is what the number format, and what the hardware is free to choose, cost; no op does worse than "
-            "it must.",
+            "The error is what the number format, and what the hardware is free to choose, cost: no op has to be wrong "
+            "for it.",
             Tone.NOTICE,
         ),
         VerdictKind.COMPARISON_UNSOUND: _problem(
