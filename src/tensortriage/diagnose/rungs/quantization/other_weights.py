@@ -1,8 +1,9 @@
 """Are the quantized weights those of the reference's model? Asked of a quantization whose quantizers fit.
 
 Rounding moves a number by half a step at most, and only what is cut off by more. So where half of the numbers of a row
-or column are more than a step away from the original's, the integers were made of other numbers. With the original's
-weights there, most of the difference between the two models must go.
+or column are more than a step away from the original's, the integers were made of other numbers. Without any quantizer
+these weights alone must then make most of the difference between the two models: tools that quantize may move weights
+together, which leaves the model what it was.
 """
 
 from collections.abc import Mapping
@@ -17,21 +18,24 @@ from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
-from tensortriage.model.model import Model
 from tensortriage.model.quantization.qdq import Quantizer, dequantized, quantizers
-from tensortriage.model.transforms.mark_outputs import freeze
+from tensortriage.model.similarity.correspondence import Correspondence
 
 QUESTION = "are the quantized weights the original's?"
 
 
 def of_other_weights(
-    inv: Investigation, changed: Model, feed: Feed, weights: Mapping[str, np.ndarray], before: Mapping[str, float]
+    inv: Investigation,
+    beside: Correspondence,
+    feed: Feed,
+    weights: Mapping[str, np.ndarray],
+    before: Mapping[str, float],
 ) -> Verdict | None:
     """Return the verdict that weights are others than the original's, rounded; None when they are its.
 
     Args:
         inv: The investigation, of the original model.
-        changed: The quantized model.
+        beside: The quantized model beside the original.
         feed: The feed.
         weights: The original's numbers by the result of the DequantizeLinear.
         before: Relative errors of the outputs of the quantized model.
@@ -39,20 +43,22 @@ def of_other_weights(
     Raises:
         EngineError: When the reference cannot run a model.
     """
-    graph = changed.graph
+    graph = beside.changed.graph
     away = {pair.result: share for pair in quantizers(graph) if (share := _beyond(graph, pair, weights)) > 0.0}
     if not away:
         inv.answered(QUESTION, "yes: all are within a step of them")
         return None
-    restored = output_errors(inv, freeze(changed, {name: weights[name] for name in away}), feed)
-    gone = {name: 1.0 - (restored[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
-    output = max(gone or before, key=lambda name: gone.get(name, 0.0))
-    after, explained = restored[output], max(0.0, gone.get(output, 0.0))
+    own = output_errors(
+        inv, beside.unquantized({name: array for name, array in weights.items() if name not in away}), feed
+    )
+    shares = {name: (own[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
+    output = max(shares or before, key=lambda name: shares.get(name, 0.0))
+    explained = min(shares.get(output, 0.0), 1.0)
     decisive = is_decisive(explained)
-    falls = f"the error of output '{output}' falls from {say(before[output])} to {say(after)}"
+    makes = f"make an error of {say(own[output])} at output '{output}', of {say(before[output])}"
     inv.answered(
         QUESTION,
-        f"{'no' if decisive else 'yes'}: {len(away)} are more than a step away; with the original's {falls}",
+        f"{'no' if decisive else 'yes'}: {len(away)} are more than a step away; without quantizers they {makes}",
         rows_away=away,
         explained=explained,
     )
@@ -61,12 +67,12 @@ def of_other_weights(
     culprits = [_culprit(graph, name, share) for name, share in sorted(away.items(), key=lambda item: -item[1])]
     first = culprits[0]
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
-    target, reference = str(changed.path), str(inv.question.reference)
+    target, reference = str(beside.changed.path), str(inv.question.reference)
     return inv.verdict(
         VerdictKind.MODEL_CHANGED,
         blamed(explained),
         f"the target's model is a quantization of another model: {first.op_type} '{first.node}'{others} "
-        f"{first.reason}; with the original's weights there {falls}",
+        f"{first.reason}; without any quantizer such weights {makes}",
         culprits=culprits[:10],
         next=[inv.command("run", "--reference", reference, "--target", reference, "--target-model", target)],
     )

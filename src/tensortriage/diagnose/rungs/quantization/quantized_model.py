@@ -83,7 +83,7 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     answer = guilty_pairs(inv, changed, feed, misfits, before, len(pairs))
     try:
-        other = None if answer.verdict else of_other_weights(inv, changed, feed, weights, before)
+        other = None if answer.verdict else of_other_weights(inv, beside, feed, weights, before)
     except EngineError:  # nothing more is known
         other = None
     return Answer(other) if other else answer
