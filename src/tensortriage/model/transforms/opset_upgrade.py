@@ -17,7 +17,7 @@ from tensortriage.model.io.serialize import TRAINING, hollow_proto, to_bytes
 from tensortriage.model.ir.onnx_subprocess import ExtensionFailed, call_extension
 from tensortriage.model.model import Model
 from tensortriage.model.transforms.inline_functions import inline_functions
-from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS
+from tensortriage.model.transforms.rewrite_helpers import STANDARD_DOMAINS, is_standard
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -25,6 +25,8 @@ _SMALL_BYTES = 4096
 _ANY_VERSION = 18
 _SCAN_CHANGED = 9
 _BOOL_MASK = 10
+_RESIZE_CHANGED = 11
+"""Opset in which Resize was given other coordinates by default; the converter leaves the defaults."""
 _FREE_INITIALIZERS = 4
 """IR version from which initializers need not be inputs; older models that leave them out are common all the same."""
 
@@ -61,6 +63,8 @@ def require_opset(model: Model, version: int) -> Model:
         raise _too_old(model, version, str(error)) from error
     _restore(converted, original)
     _restore_annotations(converted, original)
+    if model.opset < _RESIZE_CHANGED <= version:
+        _restore_resampling(converted)
     for key, function in original.functions.items():
         converted.functions[key] = function.clone()
         converted.functions[key].opset_imports[""] = version
@@ -107,6 +111,14 @@ def _restore(converted: ir.Model, original: ir.Model) -> None:
                 converted.graph.inputs.remove(value)
     converted.ir_version = max(original.ir_version, converted.ir_version)
     converted.metadata_props.update(original.metadata_props)
+
+
+def _restore_resampling(converted: ir.Model) -> None:
+    """Give every Resize the coordinates that Upsample and the first Resize had (onnx/docs/Changelog.md)."""
+    for node in ir.traversal.RecursiveGraphIterator(converted.graph):
+        if is_standard(node, "Resize"):
+            node.attributes.add(ir.AttrString("coordinate_transformation_mode", "asymmetric"))
+            node.attributes.add(ir.AttrString("nearest_mode", "floor"))
 
 
 def _restore_annotations(converted: ir.Model, original: ir.Model) -> None:

@@ -36,6 +36,18 @@ def test_raising_keeps_names_and_numbers():
     assert model.opset == 9
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize(("opset", "op_type"), [(9, "Upsample"), (10, "Resize")])
+def test_what_was_resampled_before_opset_11_keeps_its_coordinates(opset, op_type, mode):
+    """ONNX's converter leaves those out, and the defaults are others since: 0.4 of the signal away here."""
+    model = models.parse(f"""<ir_version: 4, opset_import: ["": {opset}]>
+        g (float[1, 1, 3, 4] x) => (float[1, 1, 6, 10] y) <float[4] scales = {{1, 1, 2, 2.5}}> {{
+            [up] y = {op_type} <mode = "{mode}"> (x, scales) }}""")
+    x = np.random.default_rng(0).standard_normal((1, 1, 3, 4)).astype(np.float32)
+    raised = require_opset(model, 13)
+    np.testing.assert_allclose(running.run(raised, {"x": x})["y"], running.run(model, {"x": x})["y"], atol=1e-6)
+
+
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_large_weights_are_shared_and_no_inputs(ir_version):
     weights = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((40, 40)).astype(np.float32), "w")
