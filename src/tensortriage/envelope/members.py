@@ -86,7 +86,8 @@ def spread(
         else:
             stores[name], _ = lab.recorded(members[name], model, feed, values)
     collected: dict[str, dict[str, MemberError]] = {name: {} for name in missing}
-    with side_by_side([lab.streamed(centre, model, feed, values), *streams.values()]) as (middle, *others):
+    sources = [lab.streamed(centre, model, feed, values), *streams.values()]
+    with side_by_side(sources, size=lambda item: item[1].nbytes) as (middle, *others):
         pairs = _pairs(middle, dict(zip(streams, others, strict=True)), stores, set(witnessed or ()), seen)
         for label, figure in member_errors(pairs):
             name, _, value = label.partition("\0")

@@ -1,40 +1,101 @@
-"""Evaluations side by side: while one value of each is compared, the next ones are computed.
+"""Evaluations side by side: while values of each are compared, the next ones are computed.
 
 numpy lets other threads work while it computes, so evaluations that are compared value by value need not wait for one
-another. Each is one value ahead of who reads it, no more: values are large.
+another. Each computes ahead of who reads it until what waits to be read is as large as it may be: a product takes long
+to compute and long to compare, and the reshapes behind it neither, so that one value ahead would seldom be enough. A
+value that is larger than that is computed ahead by itself.
 """
 
 import contextlib
-import itertools
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
+MOST_AHEAD = 16 << 20
+"""Bytes that each evaluation may have waiting."""
+
 
 @contextlib.contextmanager
-def side_by_side(sources: Sequence[Iterator[Item]]) -> Iterator[list[Iterator[Item]]]:
-    """Yield iterators over the items of others, each of which computes its next item in a thread.
+def side_by_side(
+    sources: Sequence[Iterator[Item]], *, size: Callable[[Item], int], room: int = MOST_AHEAD
+) -> Iterator[list[Iterator[Item]]]:
+    """Yield iterators over the items of others, each of which computes its next items in a thread.
 
     The first item of each is asked for by the caller's thread: what an evaluation prepares, several share.
 
     Args:
         sources: Iterators that nobody else reads; what one raises is raised where its item is read.
+        size: Returns the bytes of an item.
+        room: Bytes of items that may wait to be read, of each source; the next one is computed while there are fewer.
     """
+    shelves = [_Shelf(size, room) for _ in sources]
     with ThreadPoolExecutor(max(1, len(sources)), thread_name_prefix="evaluation") as pool:
-        yield [_ahead(source, pool) for source in sources]
+        try:
+            yield [_ahead(source, shelf, pool) for source, shelf in zip(sources, shelves, strict=True)]
+        finally:
+            for shelf in shelves:
+                shelf.close()
 
 
-def _ahead(source: Iterator[Item], pool: ThreadPoolExecutor) -> Iterator[Item]:
+def _ahead(source: Iterator[Item], shelf: "_Shelf[Item]", pool: ThreadPoolExecutor) -> Iterator[Item]:
     for first in source:
-        pending: Future[list[Item]] = pool.submit(_next, source)
+        filled = pool.submit(shelf.fill, source)
         yield first
-        while made := pending.result():
-            pending = pool.submit(_next, source)
-            yield made[0]
+        yield from shelf.items()
+        filled.result()
 
 
-def _next(source: Iterator[Item]) -> list[Item]:
-    """Return the next item alone in a list; an empty list at the end."""
-    return list(itertools.islice(source, 1))
+class _Shelf(Generic[Item]):
+    """Items between the thread that computes them and the one that reads them."""
+
+    def __init__(self, size: Callable[[Item], int], room: int) -> None:
+        self._size, self._room = size, room
+        self._items: deque[Item] = deque()
+        self._held = 0
+        self._ended = self._closed = False
+        self._changed = threading.Condition()
+
+    def fill(self, source: Iterator[Item]) -> None:
+        """Compute items until there are none left, or nobody wants them."""
+        try:
+            while self._has_room():
+                try:
+                    item = next(source)
+                except StopIteration:
+                    return
+                with self._changed:
+                    self._items.append(item)
+                    self._held += self._size(item)
+                    self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def items(self) -> Iterator[Item]:
+        """Yield the items, each when it is there."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._items or self._ended)
+                if not self._items:
+                    return
+                item = self._items.popleft()
+                self._held -= self._size(item)
+                self._changed.notify_all()
+            yield item
+
+    def close(self) -> None:
+        """Say that nobody wants any more items."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        """Wait until there is; False when nobody wants more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or not self._items or self._held < self._room)
+            return not self._closed

@@ -9,7 +9,7 @@ from tensortriage.envelope.side_by_side import side_by_side
 
 def test_items_come_in_order_and_all_of_them():
     for count in (0, 1, 2, 7):
-        with side_by_side([iter(range(count)), iter("abc")]) as (numbers, letters):
+        with side_by_side([iter(range(count)), iter("abc")], size=lambda item: 1) as (numbers, letters):
             assert list(numbers) == list(range(count))
             assert list(letters) == ["a", "b", "c"]
 
@@ -23,24 +23,29 @@ def test_the_next_items_are_computed_while_one_is_read():
         meeting.wait()
         yield 2
 
-    with side_by_side([evaluation(), evaluation()]) as (one, other):
+    with side_by_side([evaluation(), evaluation()], size=lambda item: 1) as (one, other):
         assert list(zip(one, other, strict=True)) == [(1, 1), (2, 2)]
 
 
-def test_each_is_one_item_ahead_and_begins_in_the_thread_of_its_reader():
-    made, threads = [], []
+@pytest.mark.parametrize(("room", "ahead"), [(1, 1), (4, 2), (7, 3)])
+def test_each_is_as_far_ahead_as_there_is_room_and_begins_in_the_thread_of_its_reader(room, ahead):
+    """Items of 3 bytes: the next one is computed while fewer than ``room`` bytes wait to be read, one in any case."""
+    made, threads, waits = [], [], threading.Event()
 
     def evaluation():
-        for number in range(4):
+        for number in range(9):
             threads.append(threading.current_thread())
             made.append(number)
+            if number == ahead:
+                waits.set()
             yield number
 
-    with side_by_side([evaluation()]) as (items,):
+    with side_by_side([evaluation()], size=lambda item: 3, room=room) as (items,):
         assert made == []
         assert next(items) == 0
         assert threads[0] is threading.current_thread()
-    assert made == [0, 1]
+        assert waits.wait(timeout=60)
+    assert made == list(range(1 + ahead))
     assert threads[1] is not threading.current_thread()
 
 
@@ -49,7 +54,7 @@ def test_what_an_evaluation_raises_is_raised_where_its_item_is_read():
         yield 1
         raise ZeroDivisionError("in the second")
 
-    with side_by_side([evaluation(), iter("abc")]) as (one, other):
+    with side_by_side([evaluation(), iter("abc")], size=lambda item: 1) as (one, other):
         assert (next(one), next(other)) == (1, "a")
         with pytest.raises(ZeroDivisionError, match="in the second"):
             next(one)
