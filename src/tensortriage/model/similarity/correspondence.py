@@ -87,11 +87,12 @@ class Correspondence:
 
     @cached_property
     def constants(self) -> Mapping[str, str]:
-        """Constants of the plain model to those that the counterpart of their user reads at their place."""
+        """Constants of the plain model to those that the counterpart of their user, or a body of it, reads there."""
         found = {}
         for node, other in self.diff.pairs.items():
-            operands = self.plain.graph.node(other).inputs
-            for before, after in zip(self.original.graph.node(node).inputs, operands, strict=False):
+            was, now = self.original.graph.node(node), self.plain.graph.node(other)
+            read = zip((*was.inputs, *was.captures), (*now.inputs, *now.captures), strict=False)
+            for before, after in read:
                 if before in self.original.graph.constants and after in self.plain.graph.constants:
                     found[after] = before
         return found

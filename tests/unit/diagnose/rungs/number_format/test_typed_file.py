@@ -32,6 +32,19 @@ MASKED = """
         [out] y = MatMul (s, w1)
     }"""
 
+BRANCHED = """
+    <ir_version: 10, opset_import: ["": 18]>
+    g (float[4, 8] x) => (float[4, 4] y) <float zero = {0}> {
+        [in] h = MatMul (x, w0)
+        [mean] m = ReduceMean <keepdims = 0> (h)
+        [greater] c = Greater (m, zero)
+        [if] z = If (c) <
+            then_branch = one () => (float[4, 8] t) { [then] u = MatMul (h, w1)  [tanh] t = Tanh (u) },
+            else_branch = other () => (float[4, 8] e) { [else] v = MatMul (h, w1)  [sigmoid] e = Sigmoid (v) }
+        >
+        [out] y = MatMul (z, w2)
+    }"""
+
 
 def typed(model, precision, **options):
     given = Model.from_ir(ir.from_proto(model))
@@ -70,6 +83,21 @@ def test_a_sound_conversion_is_rounding(tmp_path, name, precision, options):
     assert verdict.verdict in ("rounding", "match"), verdict.summary
     assert step(verdict, QUESTION).answer.startswith("yes")
     assert not verdict.culprits
+
+
+@pytest.mark.parametrize(("factor", "expected", "culprits"), [(1.0, "rounding", []), (1.02, "model-changed", ["if"])])
+def test_weights_that_only_branches_read(tmp_path, factor, expected, culprits):
+    message, rng = models.proto(BRANCHED), np.random.default_rng(0)
+    for name, shape in (("w0", (8, 8)), ("w1", (8, 8)), ("w2", (8, 4))):
+        weight = (rng.standard_normal(shape) / 2).astype(np.float32)
+        message.graph.initializer.append(numpy_helper.from_array(weight, name))
+    given = type(message).FromString(message.SerializeToString())
+    for tensor in given.graph.initializer:
+        if tensor.name == "w1":
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(factor), "w1"))
+    feed = {"x": rng.standard_normal((4, 8)).astype(np.float32)}
+    verdict = verdict_of(tmp_path, message, typed(given, Precision.FP16), feed)
+    assert (verdict.verdict, [culprit.node for culprit in verdict.culprits]) == (expected, culprits), verdict.summary
 
 
 def test_a_mask_that_became_infinite_is_named_with_its_constant(tmp_path):
