@@ -66,8 +66,11 @@ class Finish:
         if self.amplify != 1:
             moved = rounded(stored, DType.FLOAT)
             with np.errstate(invalid="ignore"):
-                louder = exact + self.amplify * (moved - exact)
-                stored = np.where(np.isfinite(exact) & np.isfinite(moved), louder, moved)
+                stored = moved - exact
+                stored *= self.amplify
+                stored += exact
+            if not np.isfinite(stored).all():
+                stored = np.where(np.isfinite(exact) & np.isfinite(moved), stored, moved)
         return stored if self.rounding is None else self.rounding(stored)
 
 
