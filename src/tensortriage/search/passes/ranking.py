@@ -79,8 +79,10 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
     ordered = problem.ordered(pool)
     weights = [problem.weight(item) for item in ordered] if problem.weights else [1.0] * len(ordered)
     said = {PointerReading.ANYWHERE: _normal(weights)}
+    start: Sequence[int] = range(len(ordered))
     if found:
-        said[PointerReading.NEAR] = _by_nearness(problem, ordered, found)
+        start = _by_nearness(problem, ordered, found)
+        said[PointerReading.NEAR] = _by_rank(start)
     if problem.suspicion and any(problem.suspected(item) > 0.0 for item in ordered):
         said[PointerReading.SUSPECT] = _by_suspicion([problem.suspected(item) for item in ordered])
     total = math.fsum(shares[reading] for reading in said)
@@ -88,7 +90,8 @@ def rank(problem: SearchProblem[T], pool: Iterable[T], found: Sequence[T], share
     chances = list(map(math.fsum, zip(*parts.values(), strict=True)))
     # Per weight: a heavy item has a high chance because it holds much, not because each part of it is suspect.
     density = list(map(operator.truediv, chances, weights)) if problem.weights else chances
-    order = sorted(range(len(ordered)), key=density.__getitem__, reverse=True)  # equal ones stay in their order
+    # Equal ones stay in their order. Nearness alone gives nearly the final one, and sorting what is sorted is linear.
+    order = sorted(start, key=density.__getitem__, reverse=True)
     return Ranking(
         tuple(map(ordered.__getitem__, order)),
         tuple(map(chances.__getitem__, order)),
@@ -139,8 +142,8 @@ def _walked(problem: SearchProblem[T], sources: Sequence[T]) -> dict[T, int]:
     return steps
 
 
-def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[T]) -> list[float]:
-    """Return chances by steps from what was found, then suspicion, then distance in the order of the problem.
+def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[T]) -> list[int]:
+    """Return indices of items by steps from what was found, then suspicion, then distance in the order of the problem.
 
     Of items as near, those between what was found come before those on its far sides: the end of the shortest failing
     prefix is the farthest of several needed neighbours, so the others mostly lie on the way to it.
@@ -153,14 +156,26 @@ def _by_nearness(problem: SearchProblem[T], items: Sequence[T], found: Sequence[
 
     near = list(itertools.compress(range(len(items)), reached))
     chosen = list(map(items.__getitem__, near))
-    detours = [sum(walk.get(item, math.inf) for walk in walks) for item in chosen]
-    doubts = [-problem.suspected(item) for item in chosen]
-    keys = zip(map(steps.__getitem__, chosen), detours, doubts, map(beside.__getitem__, near), near, strict=True)
-    near = [key[-1] for key in sorted(keys)]
+    ways = [map(walk.get, chosen, itertools.repeat(math.inf)) for walk in walks]
+    detours = list(map(sum, zip(*ways, strict=True)))
+    doubts = [-problem.suspected(item) for item in chosen] if problem.suspicion else []
+    near = _sorted_by(near, [list(map(steps.__getitem__, chosen)), detours, doubts, [beside[index] for index in near]])
     far = sorted(itertools.compress(range(len(items)), map(operator.not_, reached)), key=beside.__getitem__)
     if problem.suspicion:
         far.sort(key=lambda index: -problem.suspected(items[index]))
-    return _by_rank([*near, *far])
+    return [*near, *far]
+
+
+def _sorted_by(values: Sequence[int], keys: Sequence[Sequence[float]]) -> list[int]:
+    """Return values by several keys each, the most important first; a key without entries is the same for all.
+
+    One stable sort a key, the least important first: numbers alone are compared several times faster than in tuples.
+    """
+    order = list(range(len(values)))
+    for key in reversed(keys):
+        if key:
+            order.sort(key=key.__getitem__)
+    return list(map(values.__getitem__, order))
 
 
 def _apart(count: int, places: Sequence[int]) -> list[int]:
