@@ -21,6 +21,7 @@ DataType = enum.Enum(
 )
 TensorIOMode = enum.Enum("TensorIOMode", ["NONE", "INPUT", "OUTPUT"], start=0)
 TensorLocation = enum.Enum("TensorLocation", ["DEVICE", "HOST"], start=0)
+TensorFormat = enum.Enum("TensorFormat", ["LINEAR", "CHW2", "HWC8", "CHW4", "CHW16", "CHW32", "HWC"], start=0)
 LayerInformationFormat = enum.Enum("LayerInformationFormat", ["ONELINE", "JSON"], start=0)
 
 
@@ -35,6 +36,7 @@ class Tensor:
         output: Whether it is an output.
         host: Whether it lives in host memory.
         ranges: Per profile, the smallest, best and largest shape of an input with open dimensions.
+        layout: Member name of ``TensorFormat``.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Tensor:
     output: bool = False
     host: bool = False
     ranges: Sequence[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = ()
+    layout: str = "LINEAR"
 
 
 Function = Callable[[Mapping[str, bytes], Mapping[str, tuple[int, ...]]], Mapping[str, tuple[tuple[int, ...], bytes]]]
@@ -83,6 +86,9 @@ class Engine:
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
         return self.tensors[name].shape
+
+    def get_tensor_format(self, name: str) -> Any:
+        return TensorFormat[self.tensors[name].layout]
 
     def get_tensor_location(self, name: str) -> Any:
         return TensorLocation.HOST if self.tensors[name].host else TensorLocation.DEVICE
@@ -192,6 +198,7 @@ class Runtime:
 
     Attributes:
         allocated: Sizes of what is allocated, by address.
+        device: Index of the current device.
     """
 
     cudaMemcpyKind = enum.IntEnum("cudaMemcpyKind", ["cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"])  # noqa: N815 - CUDA's name
@@ -205,6 +212,7 @@ class Runtime:
 
     def __init__(self, *, devices: int = 1, memory: int = 1 << 30) -> None:
         self._devices, self._memory = devices, memory
+        self.device = 0
         self._blocks: dict[int, Any] = {}
 
     @property
@@ -215,6 +223,7 @@ class Runtime:
         return (self.Error.cudaSuccess if self._devices else self.Error.cudaErrorNoDevice), self._devices
 
     def cudaSetDevice(self, device: int) -> tuple[Any]:  # noqa: N802
+        self.device = device
         return (self.Error.cudaSuccess,)
 
     def cudaStreamCreate(self) -> tuple[Any, int]:  # noqa: N802

@@ -34,6 +34,8 @@ from tensortriage_worker.tensorrt.session import DeserializedEngine
 from tensortriage_worker.tensorrt.tactics import Tactics
 
 Answer = Tuple[Dict[str, Any], Iterable[Item]]
+STRIPPED = "STRIP_PLAN"
+"""Builder flag (10.0 and later) that leaves the weights out of the engine, to be refitted where it is deployed."""
 
 
 def probe(options: Mapping[str, str]) -> Dict[str, Any]:
@@ -61,6 +63,13 @@ def compile(model: Path, options: Mapping[str, str]) -> "TensorRtAdapterSession"
     miner = LogMiner()
     logger = make_logger(trt, miner)
     build = EngineBuild(trt, logger, miner, model, options)
+    if STRIPPED in settings.named(options, "builder_flags"):
+        raise AdapterError(
+            AdapterFailure.USAGE,
+            "an engine that is built without its weights ({}) cannot be run".format(STRIPPED),
+            "engine-stripped",
+            "leave the flag out to run it; triage convert --convert-to trt --strip-plan writes such an engine",
+        )
     if "load_engine" in options:
         build.read(options["load_engine"])
     else:

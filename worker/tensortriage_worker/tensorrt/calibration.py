@@ -41,7 +41,8 @@ def attach(
             cache = file.read()
     feeds = _feeds(options["calibration_feeds"]) if "calibration_feeds" in options else []
     types = {network.get_input(i).name: network.get_input(i).dtype for i in range(network.num_inputs)}
-    calibrator = _make(trt, base, feeds, cache, {name: label_of(dtype) for name, dtype in types.items()})
+    labels = {name: label_of(dtype) for name, dtype in types.items()}
+    calibrator = _make(trt, base, _of_one_shape(feeds), cache, labels, device=int(options.get("device", "0")))
     if used:
         profile = builder.create_optimization_profile()
         for name, shapes in used.items():
@@ -62,8 +63,31 @@ def _feeds(path: str) -> List[Dict[str, Item]]:
     return [feeds[number] for number in sorted(feeds)]
 
 
-def _make(trt: Any, base: Any, feeds: List[Dict[str, Item]], cache: bytes, types: Mapping[str, str]) -> Any:
-    buffers = Buffers(Cuda()) if feeds else None
+def _of_one_shape(feeds: List[Dict[str, Item]]) -> List[Dict[str, Item]]:
+    """Return feeds as they are: a calibrator hands over addresses, and TensorRT reads the shapes of its profile there.
+
+    Raises:
+        AdapterError: When one has another shape than the first: what lies behind its end would be calibrated with.
+    """
+    for number, feed in enumerate(feeds):
+        for name, item in feed.items():
+            shape, first = list(item.array.shape), list(feeds[0][name].array.shape)
+            if shape != first:
+                raise AdapterError(
+                    AdapterFailure.USAGE,
+                    "calibration takes feeds of one shape, and input '{}' is {} in the first, {} in feed {}".format(
+                        name, first, shape, number + 1
+                    ),
+                    "calibration-shapes",
+                    "give feeds of one shape, or scales: calibration_cache=FILE",
+                )
+    return feeds
+
+
+def _make(
+    trt: Any, base: Any, feeds: List[Dict[str, Item]], cache: bytes, types: Mapping[str, str], device: int = 0
+) -> Any:
+    buffers = Buffers(Cuda(device)) if feeds else None
 
     class Calibrator(base):  # type: ignore[misc] # TensorRT has no types here
         """Asked for one batch after the other until it has none left; ``written`` is the new cache."""

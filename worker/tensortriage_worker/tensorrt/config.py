@@ -88,9 +88,9 @@ def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: boo
         _set(trt, config, "max_aux_streams", int(options["max_aux_streams"]), "auxiliary streams (max_aux_streams)")
     if "avg_timing" in options:
         config.avg_timing_iterations = int(options["avg_timing"])
-    for name in _named(options, "builder_flags"):
+    for name in named(options, "builder_flags"):
         flag(trt, config, name, "builder flag {}".format(name))
-    for text in _named(options, "builder_settings"):
+    for text in named(options, "builder_settings"):
         attribute, _, value = text.partition(":")
         chosen = _choice(trt, _SETTINGS[attribute.lower()], value.upper())
         _set(trt, config, attribute.lower(), chosen, attribute)
@@ -102,7 +102,8 @@ def configure(trt: Any, builder: Any, options: Mapping[str, str], *, strong: boo
     return config
 
 
-def _named(options: Mapping[str, str], key: str) -> List[str]:
+def named(options: Mapping[str, str], key: str) -> List[str]:
+    """Return the names that an option lists, in TensorRT's upper case; ``SETTING:VALUE`` as it is."""
     return [text.strip() if ":" in text else text.strip().upper() for text in options.get(key, "").split("+") if text]
 
 
@@ -116,10 +117,10 @@ def _choice(trt: Any, enum: str, name: str) -> Any:
 def _switch_features(trt: Any, config: Any, options: Mapping[str, str]) -> None:
     """Switch preview features (those named on, all others off) and quantization flags."""
     if "preview_features" in options:
-        wanted = [_choice(trt, "PreviewFeature", name) for name in _named(options, "preview_features") if name != NONE]
+        wanted = [_choice(trt, "PreviewFeature", name) for name in named(options, "preview_features") if name != NONE]
         for feature in enum_members(trt.PreviewFeature).values():
             config.set_preview_feature(feature, feature in wanted)
-    for name in _named(options, "quantization_flags"):
+    for name in named(options, "quantization_flags"):
         if name != NONE:
             config.set_quantization_flag(_choice(trt, "QuantizationFlag", name))
 

@@ -22,6 +22,8 @@ from tensortriage_worker.tensorrt.memory import Buffers, Cuda
 _HOST_DIMENSIONS = 64
 RENAMED = "__"
 """What the parser puts before the name of an input that is an output as well (seen with 8.5.3)."""
+LINEAR = "LINEAR"
+"""Member of ``trt.TensorFormat`` for rows of elements without gaps or blocks, as numpy has them."""
 
 
 class DeserializedEngine:
@@ -60,6 +62,7 @@ class DeserializedEngine:
         self._ins = [name for name in names if word(engine.get_tensor_mode(name)) == "INPUT"]
         self._outs = [name for name in names if word(engine.get_tensor_mode(name)) == "OUTPUT"]
         self._profile = 0
+        self._refuse_other_layouts()
 
     def run(self, feed: Mapping[str, Item]) -> Iterator[Item]:
         """Run once; outputs are copied one by one while they are taken.
@@ -117,9 +120,11 @@ class DeserializedEngine:
             if item is None:
                 raise AdapterError(AdapterFailure.USAGE, "input '{}' is not fed".format(name), "feed-mismatch")
             data = self._bytes_of(name, item)
-            shape = tuple(item.array.shape)
-            if any(size < 0 for size in self._engine.get_tensor_shape(name)):
+            shape, built_for = tuple(item.array.shape), tuple(self._engine.get_tensor_shape(name))
+            if any(size < 0 for size in built_for):
                 self._set_shape(name, shape)
+            elif shape != built_for:  # TensorRT reads as many bytes as it was built for, whatever is there
+                raise _shape_refused(name, shape, built_for)
             if self._is_host(name):
                 held[name] = np.append(data, np.zeros(8, np.uint8))  # never empty
                 address = held[name].ctypes.data
@@ -127,6 +132,25 @@ class DeserializedEngine:
                 address = self._buffers.get(name, data.nbytes)
                 self._cuda.upload(address, data)
             self._check(self._context.set_tensor_address(name, address), "takes no address for '{}'".format(name))
+
+    def _refuse_other_layouts(self) -> None:
+        """Check that inputs and outputs are plain arrays; engines of others may want channels last, or in blocks.
+
+        Raises:
+            AdapterError: When one is laid out otherwise: its bytes would be taken for other elements.
+        """
+        for name in (*self._ins, *self._outs):
+            layout = word(self._engine.get_tensor_format(name))
+            if layout != LINEAR:
+                raise AdapterError(
+                    AdapterFailure.USAGE,
+                    "the engine has '{}' in the format {}, and only {} can be fed and read".format(
+                        name, layout, LINEAR
+                    ),
+                    "tensor-format",
+                    "build the engine with linear inputs and outputs, as trtexec does with "
+                    "--inputIOFormats=fp32:chw --outputIOFormats=fp32:chw",
+                )
 
     def _by_engine_names(self, feed: Mapping[str, Item]) -> Dict[str, Item]:
         """Return a feed by the engine's names: the parser calls an input that is also an output ``__NAME``."""
@@ -224,6 +248,15 @@ class DeserializedEngine:
     def _check(self, succeeded: Any, what: str) -> None:
         if not succeeded:
             raise AdapterError(AdapterFailure.RUN, "TensorRT {}: {}".format(what, self._miner.reason()))
+
+
+def _shape_refused(name: str, shape: Sequence[int], built_for: Sequence[int]) -> AdapterError:
+    return AdapterError(
+        AdapterFailure.USAGE,
+        "input '{}' of shape {} is fed to an engine that takes {} alone".format(name, list(shape), list(built_for)),
+        "profile-exceeded",
+        "feed that shape, or build the engine with a range that holds it: profile.{}=MIN:OPT:MAX".format(name),
+    )
 
 
 def _make_allocator(trt: Any, buffers: Buffers, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 import enum
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tensorrt_stand_in import Runtime
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.shards import write_shard
-from tensortriage_worker.tensorrt import calibration, memory
+from tensortriage_worker.tensorrt import adapter, calibration, memory
 from tensortriage_worker.tensorrt.config import allow_types, configure, profiles, set_precision, tactic_sources, trtexec
 from tensortriage_worker.tensorrt.network import constrain, constrain_as_typed, owners
 
@@ -193,6 +194,24 @@ def test_a_calibrator_is_fed_with_one_feed_after_the_other(tmp_path, monkeypatch
     assert calibrator.written == b"scales"
 
 
+def test_a_calibrator_stays_on_the_device_of_the_build(tmp_path, monkeypatch):
+    """Whoever sets another device sets it for the builder of the same thread too."""
+    runtime = Runtime(devices=2)
+    monkeypatch.setattr(memory, "_runtime", lambda: runtime)
+    memory.Cuda(1)
+    calibrated(tmp_path, {"device": "1"}, [{"x": np.ones((1, 2), np.float32)}])
+    assert runtime.device == 1
+
+
+def test_feeds_of_another_shape_are_no_calibration(tmp_path, monkeypatch):
+    """TensorRT reads a batch by the shape of its profile: of a smaller feed it would read what lies behind."""
+    monkeypatch.setattr(memory, "_runtime", Runtime)
+    feeds = [{"x": np.ones((1, size), np.float32)} for size in (4, 4, 2)]
+    with pytest.raises(AdapterError, match=r"'x' is \[1, 4\] in the first, \[1, 2\] in feed 3") as caught:
+        calibrated(tmp_path, {}, feeds)
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.USAGE, "calibration-shapes")
+
+
 def test_a_cache_is_handed_over_as_it_is(tmp_path):
     (tmp_path / "cache").write_bytes(b"TRT-8503-EntropyCalibration2\nx: 3c010a14\n")
     calibrator = calibrated(tmp_path, {"calibration_cache": str(tmp_path / "cache")})
@@ -217,6 +236,15 @@ class Remembering:
 
     def set_preview_feature(self, feature, enable):
         self.features[feature] = enable
+
+
+def test_an_engine_without_weights_is_not_run(monkeypatch):
+    """It may be built; what it would compute is not the model's."""
+    monkeypatch.setattr(memory, "_runtime", Runtime)
+    monkeypatch.setattr(adapter, "load", lambda options: types.SimpleNamespace(ILogger=object, __version__="10"))
+    with pytest.raises(AdapterError, match="without its weights") as caught:
+        adapter.compile(Path("m.onnx"), {"builder_flags": "direct_io+strip_plan"})
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.USAGE, "engine-stripped")
 
 
 def test_builder_flags_settings_and_features_by_name():

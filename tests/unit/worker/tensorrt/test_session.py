@@ -71,6 +71,26 @@ def test_a_shape_outside_of_every_profile_is_told(runtime):
     assert caught.value.slug == "profile-exceeded"
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (1, 3), (3, 2), (6,)])
+def test_an_engine_of_fixed_shapes_is_fed_no_other(runtime, shape):
+    """The stand-in reads the bytes of the engine's shape, as TensorRT does: more are left, fewer are read beyond."""
+    opened = session(Engine([Tensor("x", "FLOAT", (2, 3)), Tensor("y", "FLOAT", (2, 3), output=True)], doubled))
+    with pytest.raises(AdapterError, match=r"takes \[2, 3\] alone") as caught:
+        opened.run(feed(x=np.ones(shape, np.float32)))
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.USAGE, "profile-exceeded")
+
+
+@pytest.mark.parametrize("place", ["x", "y"])
+def test_an_engine_with_channels_in_blocks_is_refused(runtime, place):
+    """``trtexec --inputIOFormats=fp16:chw16`` makes such; its bytes are not those of a numpy array."""
+    layouts = {"x": "LINEAR", "y": "LINEAR", place: "CHW16"}
+    tensors = [Tensor("x", "FLOAT", (2, 3), layout=layouts["x"]),
+               Tensor("y", "FLOAT", (2, 3), output=True, layout=layouts["y"])]  # fmt: skip
+    with pytest.raises(AdapterError, match=f"'{place}' in the format CHW16") as caught:
+        session(Engine(tensors, doubled))
+    assert (caught.value.kind, caught.value.slug) == (AdapterFailure.USAGE, "tensor-format")
+
+
 def test_an_output_whose_size_depends_on_data_is_allocated_when_it_is_known(runtime):
     def nonzero(inputs, shapes):
         (found,) = np.nonzero(np.frombuffer(inputs["x"], np.float32))
