@@ -32,6 +32,7 @@ from tensortriage_worker.tensorrt.network import (
 )
 from tensortriage_worker.tensorrt.session import DeserializedEngine
 from tensortriage_worker.tensorrt.tactics import Tactics
+from tensortriage_worker.tensorrt.trtexec import trtexec
 
 Answer = Tuple[Dict[str, Any], Iterable[Item]]
 STRIPPED = "STRIP_PLAN"
@@ -173,8 +174,8 @@ class EngineBuild:
             observation=observation,
             tactics=tactics.told(),
             profile={name: [list(part) for part in shapes] for name, shapes in used.items()},
-            trtexec=settings.trtexec(
-                options.get("model_name") or self._model.name, options, used, strong=parsed.strong
+            trtexec=trtexec(
+                trt, config, options.get("model_name") or self._model.name, options, used, strong=parsed.strong
             ),
             parse_seconds=parse_seconds,
             build_seconds=time.perf_counter() - started,

@@ -1,4 +1,4 @@
-"""From option words to a TensorRT builder configuration, and to the trtexec command line that builds the same.
+"""From option words to a TensorRT builder configuration.
 
 Flags that this release lacks are refused by name, not ignored: a build that silently leaves out what was asked for is
 the kind of fault that this tool looks for.
@@ -6,9 +6,8 @@ the kind of fault that this tool looks for.
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.tensorrt.library import member
@@ -38,7 +37,7 @@ _FLAGS = {
     "no_compilation_cache": ("DISABLE_COMPILATION_CACHE", "switch for the compilation cache"),
     "debug_sync": ("DEBUG", "synchronisation after every layer"),
 }
-_WEAK = {"fp16": ["FP16"], "bf16": ["BF16"], "fp8": ["FP8"], "int8": ["INT8"]}
+WEAK = {"fp16": ["FP16"], "bf16": ["BF16"], "fp8": ["FP8"], "int8": ["INT8"]}
 
 
 def flag(trt: Any, config: Any, name: str, reason: str) -> None:
@@ -136,7 +135,7 @@ def set_precision(trt: Any, config: Any, options: Mapping[str, str], *, strong: 
         config.clear_flag(trt.BuilderFlag.TF32)
     if strong:
         return
-    for name in [*_WEAK.get(precision, []), *(w.upper() for w in options.get("fallback", "").split("+") if w)]:
+    for name in [*WEAK.get(precision, []), *(w.upper() for w in options.get("fallback", "").split("+") if w)]:
         flag(trt, config, name, "weakly typed {}".format(name.lower()))
 
 
@@ -263,51 +262,6 @@ def _no_range(name: str, reason: str) -> AdapterError:
         "profile-unusable",
         "give a range that fits: profile.{}=MIN:OPT:MAX, e.g. 1x3x224x224:4x3x224x224:8x3x224x224".format(name),
     )
-
-
-def trtexec(model: str, options: Mapping[str, str], used: Mapping[str, Shapes], *, strong: bool) -> str:
-    """Return the trtexec command line that builds the same, for whoever has only that."""
-    words: List[str] = ["trtexec", "--onnx=" + model]
-    precision = options.get("precision", "tf32")
-    if strong:
-        words.append("--stronglyTyped")
-    elif precision in _WEAK:
-        words.append("--" + precision)
-    words += ["--" + name for name in options.get("fallback", "").split("+") if name]
-    if precision == "fp32":
-        words.append("--noTF32")
-    for place, head in enumerate(("--minShapes=", "--optShapes=", "--maxShapes=")):
-        if used:
-            words.append(head + ",".join("{}:{}".format(n, "x".join(map(str, v[place]))) for n, v in used.items()))
-    plain = {
-        "opt_level": "--builderOptimizationLevel=", "workspace": "--memPoolSize=workspace:",
-        "timing_cache": "--timingCacheFile=", "build_route": "--setBuildRoute=", "avg_timing": "--avgTiming=",
-        "device": "--device=", "max_aux_streams": "--maxAuxStreams=", "calibration_cache": "--calib=",
-    }  # fmt: skip
-    words += [head + options[key] for key, head in plain.items() if options.get(key)]
-    if "kept" in options and not strong:
-        nodes = json.loads(options["kept"])["nodes"]
-        words.append("--precisionConstraints=" + options.get("constraints", "obey"))
-        words.append("--layerPrecisions=" + ",".join(node + ":fp32" for node in nodes))
-    if "tactic_sources" in options:
-        words.append("--tacticSources=" + ",".join(_signed(options["tactic_sources"])))
-    if "plugins" in options:
-        words += ["--dynamicPlugins=" + path for path in options["plugins"].split("+")]
-    if options.get("deterministic") == "true":
-        words.append("--maxAuxStreams=0")
-    words += [
-        name for key, name in (("sparse", "--sparsity=enable"), ("refit", "--refit")) if options.get(key) == "true"
-    ]
-    words.append("--profilingVerbosity=detailed")
-    return " ".join(_quoted(text) for text in words)
-
-
-def _signed(words: str) -> Sequence[str]:
-    return [text if text.startswith("-") else "+" + text for text in words.split("+") if text]
-
-
-def _quoted(text: str) -> str:
-    return "'{}'".format(text) if any(letter in text for letter in " '()[]*?;&|<>") else text
 
 
 def open_timing_cache(trt: Any, config: Any, path: str, *, editable: bool, optional: bool) -> Any:

@@ -11,7 +11,7 @@ from tensorrt_stand_in import Runtime
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.shards import write_shard
 from tensortriage_worker.tensorrt import adapter, calibration, memory
-from tensortriage_worker.tensorrt.config import allow_types, configure, profiles, set_precision, tactic_sources, trtexec
+from tensortriage_worker.tensorrt.config import allow_types, configure, profiles, set_precision, tactic_sources
 from tensortriage_worker.tensorrt.network import constrain, constrain_as_typed, owners
 
 DataType = enum.Enum("DataType", ["FLOAT", "HALF", "INT32"])
@@ -144,23 +144,6 @@ def test_shape_ranges_of_options():
         "x": ((1, 3), (2, 3), (4, 3)),
         "s": ((7,), (7,), (7,)),
     }
-
-
-def test_the_command_line_for_a_vendor():
-    options = {"precision": "int8", "fallback": "fp16", "tactic_sources": "-CUDNN+CUBLAS", "timing_cache": "",
-               "opt_level": "3", "deterministic": "true", "plugins": "a b.so"}  # fmt: skip
-    assert trtexec("m.onnx", options, {"x": ((1,), (2,), (3,))}, strong=False) == (
-        "trtexec --onnx=m.onnx --int8 --fp16 --minShapes=x:1 --optShapes=x:2 --maxShapes=x:3 "
-        "--builderOptimizationLevel=3 --tacticSources=-CUDNN,+CUBLAS '--dynamicPlugins=a b.so' --maxAuxStreams=0 "
-        "--profilingVerbosity=detailed"
-    )
-
-
-def test_the_command_line_names_kept_nodes():
-    options = {"precision": "fp16", "kept": '{"nodes": ["a", "/b/Conv"], "values": {}}', "constraints": "prefer"}
-    told = trtexec("m.onnx", options, {}, strong=False)
-    assert "--precisionConstraints=prefer --layerPrecisions=a:fp32,/b/Conv:fp32" in told
-    assert "layerPrecisions" not in trtexec("m.onnx", options, {}, strong=True)
 
 
 def calibrated(tmp_path, options, feeds=()):
