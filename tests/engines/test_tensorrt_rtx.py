@@ -209,6 +209,23 @@ def test_kept_nodes_reach_the_builder(engine, saved):
         engine.build_only(path, {**RTX, "precision": "fp16", "kept": "stranger"})
 
 
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"precision": "mixed", "kept": "{node}"}, "kept nodes in a model that is built as it is typed"),
+        ({"precision": "fp16", "fallback": "bf16"}, "layers in bf16 beside fp16"),
+        ({"precision": "fp32", "fallback": "fp16+int8"}, "layers in fp16 or int8 beside fp32"),
+    ],
+)
+def test_what_only_weak_typing_could_do_is_refused(engine, saved, options, what):
+    """Both were left out without a word, and an engine of other precisions was judged as the one asked for."""
+    path = saved(MODELS["mlp"]())
+    node = Model.load(path).graph.nodes[0].name
+    with pytest.raises(UsageError, match=what) as caught:
+        engine.build_only(path, {**RTX, **{key: text.format(node=node) for key, text in options.items()}})
+    assert caught.value.slug == "typing-unavailable"
+
+
 def test_external_data_beyond_two_gigabytes_are_parsed_by_path(engine, tmp_path):
     """The weights are holes of a sparse file: the parser maps them and reads nothing."""
     rows, columns, count = 1 << 14, 1 << 13, 5

@@ -80,6 +80,7 @@ class Prepared:
         if settings.typing == "weak":
             raise no_weak(precision)
         words["typing"] = "strong"
+        self._refuse_unkept(precision)
         if precision in _CONVERTED:
             words["model_name"] = f"{self._model.stem}.{precision}.onnx"
             return self._converted(_CONVERTED[precision]), words
@@ -90,6 +91,25 @@ class Prepared:
                 cure="quantize the model first (QuantizeLinear and DequantizeLinear), or use TensorRT 8.5 to 10",
             )
         return self._model, words
+
+    def _refuse_unkept(self, precision: str) -> None:
+        """Check that nothing is asked for that only a builder with weak typing could do.
+
+        Raises:
+            UsageError: For formats beside the one that the model has or is converted to, and for nodes to keep in
+                float32 in a model that is built as it is typed: the build would go on without them.
+        """
+        asked = ""
+        if "fallback" in self._settings.words:
+            asked = f"layers in {self._settings.words['fallback'].replace('+', ' or ')} beside {precision}"
+        elif self._settings.kept and precision in (MIXED, *_QUANTIZED):
+            asked = f"kept nodes in a model that is built as it is typed ({precision})"
+        if asked:
+            raise UsageError(
+                f"this build is strongly typed and cannot have {asked}",
+                slug="typing-unavailable",
+                cure="say it in the model: triage convert, with --keep-nodes for what stays fp32; then precision=mixed",
+            )
 
     def _converted(self, precision: Precision) -> Path:
         from tensortriage.model.mixed_precision.convert_precision import convert
