@@ -46,7 +46,7 @@ def output_limits(
     counts = {name: int(np.prod(golden[name].shape, dtype=np.int64)) for name in names}
     limits = {name: healthy_limit(counts[name], floors.fp32.get(name, 0.0), predicted.get(name)) for name in names}
     beyond = [name for name in names if figures is None or _beyond(figures[name], limits[name])]
-    for name, error in _chosen(inv, feed, beyond).items():
+    for name, error in chosen_by_hardware(inv, feed, beyond).items():
         limits[name] = healthy_limit(counts[name], floors.fp32.get(name, 0.0), predicted.get(name), error)
     return limits
 
@@ -87,7 +87,7 @@ def _beyond(figure: Metrics, limit: Limit) -> bool:
     return not figure.exact and not within_healthy(error_of(figure), limit.error)
 
 
-def _chosen(inv: Investigation, feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
+def chosen_by_hardware(inv: Investigation, feed: Feed, names: Sequence[str]) -> Mapping[str, float]:
     """Return what the target's hardware costs at tensors when it takes all of its freedoms; nothing if unknown."""
     freedoms = expected_freedoms(inv)
     if not names or not freedoms or not inv.question.trusts_float64:

@@ -14,6 +14,7 @@ from tensortriage.compare.judgement.relative_error import error_of
 from tensortriage.compare.judgement.within import within_fp32
 from tensortriage.compare.measured import compare_all, in_words
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.output_limits import chosen_by_hardware
 from tensortriage.diagnose.measurements.outputs import (
     FeedResult,
     OutputFigures,
@@ -120,8 +121,9 @@ def result_of(inv: Investigation, evidence: Evidence, build: Build) -> FeedResul
 def bad_ones(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) -> list[bool]:
     """Say of every build whether it fails where others need not.
 
-    If all fail the noise floor, as in a narrow format they do, those are bad that fail beyond what the format predicts;
-    if the format predicts nothing (it overflows), those that lose the signal while others keep it.
+    If all fail the noise floor, as in a narrow format they do, those are bad that fail beyond what the format predicts
+    and beyond what the target's class of hardware is expected to choose: one build may keep sums in fp16, another not.
+    If the format predicts nothing (it overflows), those are bad that lose the signal while others keep it.
     """
     results = [result_of(inv, evidence, build) for build in builds]
     fails = [result is None or not result.passes for result in results]
@@ -129,8 +131,21 @@ def bad_ones(inv: Investigation, evidence: Evidence, builds: Sequence[Build]) ->
         return fails
     beyond = [result is None or beyond_format(inv, result) for result in results]
     if len(set(beyond)) > 1:
+        allowed = chosen_by_hardware(inv, evidence.feed, list(evidence.worst.errors))
+        beyond = [
+            failed and (result is None or beyond_format(inv, _widened(result, allowed)))
+            for failed, result in zip(beyond, results, strict=True)
+        ]
+    if len(set(beyond)) > 1:
         return beyond
     errors = [max(result.errors.values(), default=0.0) if result else math.inf for result in results]
     least = min(errors)
     lost = [not error <= WORTHLESS and not within_fp32(error, least) for error in errors]
     return lost if least < WORTHLESS and any(lost) else fails
+
+
+def _widened(result: FeedResult, allowed: Mapping[str, float]) -> FeedResult:
+    """Return outputs with predictions that are at least so large."""
+    floors = result.floors
+    target = {name: max(error, allowed.get(name, 0.0)) for name, error in floors.target.items()}
+    return dataclasses.replace(result, floors=dataclasses.replace(floors, target=target))
