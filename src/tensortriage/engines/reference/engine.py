@@ -30,6 +30,7 @@ from tensortriage.engines.reference.typed_steps import ExactSteps, TypedSteps
 from tensortriage.errors import BuildFailed, ModelError
 from tensortriage.model.ir.specs import value_spec
 from tensortriage.model.model import Model
+from tensortriage.model.transforms.folded_norms import with_folded_norms
 from tensortriage.values.dtype import DType
 from tensortriage.values.spec import ValueSpec
 
@@ -58,6 +59,7 @@ class ReferenceEngine:
     options: ClassVar[Mapping[str, str]] = {
         **OPTIONS,
         "kernels": "whose operators compute: own (default), or onnx for those of the onnx package, independent",
+        "norms": "folded: BatchNormalizations are folded into the convolutions before them, in the type of the weights",
     }
 
     def __init__(self, *, limits: Limits | None = None) -> None:
@@ -94,8 +96,10 @@ class ReferenceEngine:
         given = read_options(options, self.options)
         arithmetic = read_arithmetic(given)
         borrow = given.choice("kernels", {"own": False, "onnx": True}, False)
+        folds = given.choice("norms", {"apart": False, "folded": True}, False)
         try:
-            return ReferenceSession(model(), arithmetic, borrow=borrow)
+            loaded = with_folded_norms(model()) if folds else model()
+            return ReferenceSession(loaded, arithmetic, borrow=borrow)
         except ModelError as error:
             raise build_failed(NAME, error.message, cure=error.cure) from error
 

@@ -49,6 +49,20 @@ def with_folded_norms(model: Model) -> Model:
     return Model.from_ir(clone)
 
 
+def has_foldable_norms(model: Model) -> bool:
+    """Say whether some BatchNormalization of the main graph is the only reader of a node that it can be folded into."""
+    return any(
+        is_standard(norm, "BatchNormalization")
+        and not trains(norm)
+        and norm.inputs[0] is not None
+        and (before := norm.inputs[0].producer()) is not None
+        and is_standard(before, "Conv", "ConvTranspose", "Gemm")
+        and not norm.inputs[0].is_graph_output()
+        and len(norm.inputs[0].uses()) == 1
+        for norm in model.ir.graph
+    )
+
+
 def normalizations(model: ir.Model) -> int:
     """Return how many BatchNormalizations the main graph has."""
     return sum(is_standard(node, "BatchNormalization") for node in model.graph)

@@ -6,6 +6,9 @@ and the target's error is held against that: a value beyond the range is `range-
 """
 
 import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say
 from tensortriage.compare.judgement.within import beyond_fp32, is_too_coarse
@@ -13,7 +16,7 @@ from tensortriage.compare.measured import compare_all
 from tensortriage.compare.reference_checks import mismatched
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings, TypedNetwork
 from tensortriage.diagnose.measurements.floors import floors_of_original
-from tensortriage.diagnose.measurements.outputs import OutputFigures, judge, output_floors, worst_result
+from tensortriage.diagnose.measurements.outputs import FLOOR_FEEDS, OutputFigures, judge, output_floors, worst_result
 from tensortriage.diagnose.measurements.soundness import run_once
 from tensortriage.diagnose.rungs.number_format.overflow import out_of_range
 from tensortriage.diagnose.rungs.number_format.predicted import rounding
@@ -22,11 +25,13 @@ from tensortriage.diagnose.state.confidence import UNDECIDED
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import ROUNDED
-from tensortriage.errors import DataError, EngineError, ModelError
+from tensortriage.envelope.floors import FOLDED, ROUNDED
+from tensortriage.errors import DataError, EngineError, ModelError, UsageError
 from tensortriage.inputs.conform import Casting, check_feed
 from tensortriage.inputs.feed import Feed
+from tensortriage.model.model import Model
 from tensortriage.model.similarity.correspondence import Correspondence
+from tensortriage.model.transforms.folded_norms import has_foldable_norms
 from tensortriage.values.dtype import Precision
 
 QUESTION = "is the target's model the reference's in another number format?"
@@ -129,7 +134,7 @@ def _by_format(
     worst = worst_result(results)
     if worst.passes:
         return Answer(findings=Findings(same_network=True))
-    answer = _explained(emulated, evidence.with_(results=results))
+    answer = _explained(emulated, evidence.with_(results=results), _cost_of_folding(inv, beside.changed))
     if (verdict := answer.verdict) is None:
         name, error, _ = worst.worst
         return Answer(findings=Findings(same_network=True, unexplained=TypedNetwork(share, name, error)))
@@ -148,12 +153,42 @@ def _by_format(
     return Answer(verdict, {**answer.findings, "results": results, "same_network": True}, emulated.question)
 
 
-def _explained(emulated: Investigation, evidence: Evidence) -> Answer:
-    """Ask of what an emulated format makes whether it is beyond the format's range, or rounding."""
+def _cost_of_folding(inv: Investigation, file: Model) -> Mapping[str, float]:
+    """Return how far off an engine is at outputs that folds the file's normalizations, and keeps weights in its types.
+
+    Empty where there is nothing to fold, or an operator has no exact kernel.
+    """
+    costs: dict[str, float] = {}
+    if not has_foldable_norms(file):
+        return costs
+    for feed in inv.question.feeds[:FLOOR_FEEDS]:
+        golden = inv.golden_outputs(feed)
+        names = [spec.name for spec in file.outputs if spec.name in golden]
+        try:
+            found, _ = inv.recorded(FOLDED, file, check_feed(feed, file.inputs, casting=Casting.ROUND), names)
+        except (EngineError, UsageError):
+            return {}
+        for name, figure in compare_all(((name, np.asarray(found[name])) for name in names), golden).metrics.items():
+            costs[name] = max(costs.get(name, 0.0), error_of(figure))
+    return costs
+
+
+def _explained(emulated: Investigation, evidence: Evidence, folding: Mapping[str, float]) -> Answer:
+    """Ask of what an emulated format makes whether it is beyond the format's range, or rounding.
+
+    Args:
+        emulated: The investigation of the original on the emulated format.
+        evidence: With the figures of the target's own file.
+        folding: What engines that fold the file's weights are off by, by output.
+    """
     overflow = out_of_range(emulated, evidence)
     if overflow.verdict:
         return overflow
-    rounded = rounding(emulated, evidence.with_(**overflow.findings))
+    known = evidence.with_(**overflow.findings)
+    if known.floors is not None and folding:
+        target = {name: max(floor, folding.get(name, 0.0)) for name, floor in known.floors.target.items()}
+        known = known.with_(floors=dataclasses.replace(known.floors, target=target))
+    rounded = rounding(emulated, known)
     return Answer(rounded.verdict, {**overflow.findings, **rounded.findings})
 
 

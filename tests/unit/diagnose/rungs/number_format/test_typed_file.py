@@ -11,6 +11,7 @@ from tensortriage.model.mixed_precision.convert_precision import convert
 from tensortriage.model.model import Model
 from tensortriage.model.shape_inference.value_specs import value_specs
 from tensortriage.testing import conv_net, encoder, feed_for, mlp, save_model
+from tensortriage.testing.graph_writer import GraphWriter, floats
 from tensortriage.values.dtype import Precision
 
 pytestmark = pytest.mark.slow
@@ -44,6 +45,24 @@ BRANCHED = """
         >
         [out] y = MatMul (z, w2)
     }"""
+
+
+def normalized(seed):
+    """Return six convolutions of four channels, each with a BatchNormalization whose factors spread as trained ones."""
+    graph, x, rng = GraphWriter(seed), "x", np.random.default_rng(seed)
+    for index in range(6):
+        weight = graph.normal(f"w{index}", (4, 3 if index == 0 else 4, 3, 3), 0.2)
+        x = graph.op("Conv", x, weight, graph.normal(f"b{index}", (4,), 0.1), name=f"conv{index}", pads=[1, 1, 1, 1])
+        parameters = [
+            graph.weight(f"scale{index}", np.exp(rng.normal(0, 0.5, 4))),
+            graph.normal(f"shift{index}", (4,), 0.3),
+            graph.normal(f"mean{index}", (4,), 0.3),
+            graph.weight(f"variance{index}", np.exp(rng.normal(0, 1, 4))),
+        ]
+        x = graph.op("BatchNormalization", x, *parameters, name=f"norm{index}", epsilon=1e-5)
+        x = graph.op("Relu", x, name=f"relu{index}")
+    graph.publish("y")
+    return graph.finish("normalized", [floats("x", 2, 3, 24, 24)], [floats("y", 2, 4, 24, 24)])
 
 
 def typed(model, precision, **options):
@@ -129,6 +148,29 @@ def test_another_network_in_fp16_is_a_changed_model(tmp_path, name):
     assert (verdict.verdict, [c.node for c in verdict.culprits]) == ("model-changed", [node.name]), verdict.summary
     assert "FLOAT16" not in verdict.summary
     assert verdict.culprits[0].change == "weight-rescaled"
+
+
+SEED = 9
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside the original", "alone"])
+def test_weights_that_take_their_normalization_in_are_rounded_to_the_files_type(tmp_path, beside):
+    """ONNX Runtime folds before the first run, in fp16: over thirty seeds 1.1 to 2.8 times what types cost."""
+    model = normalized(SEED)
+    changed = typed(model, Precision.FP16)
+    if beside:
+        verdict = verdict_of(tmp_path, model, changed, feed_for(model), "onnxruntime")
+    else:
+        verdict = ask(tmp_path, changed.save(tmp_path / "typed.onnx"), feed_for(model), "onnxruntime")[0]
+    assert verdict.verdict == ("rounding" if beside else "match"), verdict.summary
+
+
+@pytest.mark.parametrize("node", ["conv1", "norm4"])
+def test_a_fault_in_a_file_whose_normalizations_can_be_folded_is_named(tmp_path, node):
+    model = typed(normalized(SEED), Precision.FP16)
+    feed = feed_for(normalized(SEED))
+    verdict = ask(tmp_path, model.save(tmp_path / "typed.onnx"), feed, f"fault:kind=scale,node={node},amount=1.02")[0]
+    assert (verdict.verdict, verdict.culprits[0].node) == ("local-fault", node), verdict.summary
 
 
 def test_an_engine_that_computes_the_typed_file_wrongly_is_to_blame(tmp_path):
