@@ -309,6 +309,14 @@ class Observes(Protocol):
 
 
 @runtime_checkable
+class RunsGivenEngines(Protocol):
+    """Capability of an engine: it runs what was built elsewhere, from a file, whatever model it is handed with it."""
+
+    def given(self, options: Mapping[str, str]) -> bool:
+        """Say whether these options name such a file: it stands for one model, no part and no change of it."""
+
+
+@runtime_checkable
 class KeepsEngines(Protocol):
     """Capability of an engine: what it builds can be kept, so that the same build is not made twice."""
 
@@ -326,6 +334,14 @@ class AsksParser(Protocol):
         ``supported``: whether it takes the whole model. ``groups``: dicts of ``nodes`` (places in the file) and
         ``supported``. ``problems``: dicts of ``node`` (name, may be empty), ``index`` (place), ``code``, ``reason``.
         """
+
+
+@runtime_checkable
+class BuildsWhenFed(Protocol):
+    """Capability of a session: it builds for the shapes that it is fed, and again for others."""
+
+    def builds_made(self) -> Sequence[float]:
+        """Return the wall seconds of every build so far but one that opening the session waited for."""
 
 
 @runtime_checkable

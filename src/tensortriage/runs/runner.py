@@ -13,6 +13,7 @@ import numpy as np
 
 from tensortriage.engines.base import (
     BoundsRuns,
+    BuildsWhenFed,
     CompilesInPlace,
     CompilesModels,
     KeepsEngines,
@@ -21,13 +22,14 @@ from tensortriage.engines.base import (
     Plan,
     RepeatsBuild,
     ReportsPrecision,
+    RunsGivenEngines,
     Session,
     StreamsResults,
 )
 from tensortriage.engines.process.workers import packages_digest
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineMissing, RunFailed
+from tensortriage.errors import BuildFailed, EngineMissing, RunFailed
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.model.model_message import in_place
@@ -129,6 +131,7 @@ class Runner:
         self._session: Session | None = None
         self._path: Path | None = None
         self._in_place = in_place
+        self._builds_counted = 0
 
     def build(self) -> Session:
         """Compile the model unless that is done.
@@ -139,13 +142,47 @@ class Runner:
             UsageError: For options it does not know.
         """
         if self._session is None:
+            self._refuse_pieces()
             compile_it = self._compiling()
             started = time.perf_counter()
             self._session = compile_it()
             seconds = time.perf_counter() - started
             self.tally.built(self.spec.name, seconds)
             _logger.info("%s: built in %.3f s", self.spec, seconds)
+            if isinstance(self._session, BuildsWhenFed):
+                self._builds_counted = len(self._session.builds_made())
         return self._session
+
+    def _refuse_pieces(self) -> None:
+        """Check that an engine that was given as a file is not taken for one of a part, or of a changed model.
+
+        Raises:
+            BuildFailed: When it would be: it would run as a whole, and its answers would be put down to the part.
+        """
+        engine = self._engine
+        if self.model.path is None and isinstance(engine, RunsGivenEngines) and engine.given(self.spec.options):
+            raise BuildFailed(
+                "the engine was given as a file, which runs as a whole: neither a part nor a change of it can be tried",
+                slug="engine-given",
+                cure="give the options that it was built with in place of the file, so that parts can be built",
+            )
+
+    def _count_builds(self) -> float:
+        """Count what a session built for the shapes that it was fed, and return how many seconds that took.
+
+        Opening a session was counted as a build, which the first one for a feed makes up for.
+        """
+        made = self._session.builds_made() if isinstance(self._session, BuildsWhenFed) else ()
+        new = made[self._builds_counted :]
+        if new:
+            self.tally.built(self.spec.name, sum(new), builds=len(new) - int(not self._builds_counted))
+        self._builds_counted = len(made)
+        return sum(new)
+
+    def rebuilt(self) -> bool:
+        """Say whether the session has built anew for other shapes: what ran first may be another engine than now."""
+        made = self._session.builds_made() if isinstance(self._session, BuildsWhenFed) else ()
+        return len(made) > 1
 
     def _compiling(self) -> Callable[[], Session]:
         """Return what compiles the model, once it is where the engine can read it."""
@@ -173,6 +210,7 @@ class Runner:
         started = time.perf_counter()
         run = session.run_known if some and isinstance(session, KnowsSomeValues) else session.run
         outputs = run(tensors.tensors if isinstance(tensors, Feed) else tensors)
+        started += self._count_builds()
         if isinstance(session, RepeatsBuild) and (command := session.command()) not in ("", *self.tally.commands):
             self.tally.commands.append(command)
         seconds = time.perf_counter() - started

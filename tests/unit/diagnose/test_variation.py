@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 ENGINES = '''
 from pathlib import Path
 import onnx
+from tensortriage.engines.base import Plan, Region
 from tensortriage.engines.emulate import EmulateEngine
 from tensortriage.engines.onnxruntime.engine import OnnxRuntimeEngine
 from tensortriage.testing import FaultyEngine
@@ -50,6 +51,15 @@ class FirstThree(FaultyEngine):
     """The first three builds have the fault."""
     def compile(self, path, options):
         return super().compile(path, options if count() < 3 else {})
+
+class Whole(EverySecond):
+    """Likewise, and its plan is one region of all ops, as compilers make of a transformer."""
+    def compile(self, path, options):
+        session = super().compile(path, options)
+        regions, how = session.plan().regions, "bad" if session._fault else "good"
+        names = tuple(name for region in regions for name in region.nodes)
+        session.plan = lambda: Plan((Region("all", names, implementation=how),))
+        return session
 
 class Half:
     """Every second build computes in fp16."""
@@ -88,6 +98,14 @@ def test_an_engine_that_is_wrong_in_every_second_build(tmp_path, engines):
     assert verdict.culprits[0].local_error == pytest.approx(0.05, rel=1e-3)  # what was planted
     targets = int((tmp_path / "count").read_text())
     assert targets <= 10  # five of the model, one or two exploded, and what a remedy takes
+
+
+def test_a_region_of_many_ops_is_no_culprit(tmp_path, engines):
+    """That it goes with failure tells no more than that builds differ; the exploded model tells the op."""
+    verdict, _ = ask(tmp_path, softmax_chain(), CHAIN_FEED, f"{engines}:Whole,{FAULT}", repro=False)
+    assert (verdict.verdict, verdict.culprits[0].node) == ("intermittent", "softmax"), verdict.summary
+    assert verdict.culprits[0].local_error == pytest.approx(0.05, rel=1e-3)
+    assert "scale ... last" in verdict.summary  # not every node of it
 
 
 def test_a_build_that_is_right_is_made_again_where_its_engine_promises_nothing(tmp_path, engines):

@@ -1,6 +1,7 @@
 """How long a run may take: the user's word, else 60 s or twenty times what the reference needed."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from tensortriage.engines.base import Limits
 from tensortriage.engines.process import workers
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.errors import EngineHung
+from tensortriage.errors import BuildFailed, EngineHung
 from tensortriage.runs.runner import Runner, Tally, engine_identity
 from tensortriage.runs.workspace import Workspace
 
@@ -49,6 +50,63 @@ def test_a_slow_run_is_no_hang_where_the_reference_is_slow_too(sleepy, tmp_path,
         patient = Tally(reference_run_seconds=0.5)  # so 10 s are allowed
         with Runner(sleepy, models.chain(1), workspace=workspace, tally=patient) as runner:
             np.testing.assert_array_equal(runner.run(FEED)["y"], FEED["x"])
+
+
+class Fed:
+    """A session that builds for what it is fed, in so many seconds each."""
+
+    def __init__(self, *, opened: int) -> None:
+        self.made = [5.0] * opened
+
+    def builds_made(self):
+        return tuple(self.made)
+
+    def run(self, feed):
+        if feed["x"].shape[0] != len(self.made):
+            self.made.append(7.0)
+        return {"y": feed["x"]}
+
+    def plan(self):
+        return None
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("opened", "seconds"), [(0, [7.0, 14.0]), (1, [0.0, 7.0])])
+def test_what_a_session_builds_when_it_is_fed_is_counted_as_builds(tmp_path, monkeypatch, opened, seconds):
+    """One build a shape, and its time is no time of a run. A session opened without one builds for its first feed.
+
+    The opening itself takes next to nothing here.
+    """
+    engine = types.SimpleNamespace(compile=lambda path, options: Fed(opened=opened))
+    monkeypatch.setattr("tensortriage.runs.runner.create", lambda spec, limits=None: engine)
+    tally = Tally()
+    with (
+        Workspace(tmp_path / "work") as workspace,
+        Runner(EngineSpec("fed"), models.chain(1), workspace=workspace, tally=tally) as runner,
+    ):
+        runner.run({"x": np.ones((1, 3), np.float32)})
+        assert (tally.builds, runner.rebuilt()) == (1, False)
+        assert tally.build_seconds == pytest.approx(seconds[0], abs=1.0)
+        runner.run({"x": np.ones((1, 3), np.float32)})
+        runner.run({"x": np.ones((2, 3), np.float32)})
+        assert (tally.builds, runner.rebuilt()) == (2, True)
+        assert tally.build_seconds == pytest.approx(seconds[1], abs=1.0)
+        assert tally.run_seconds < 1.0
+
+
+def test_an_engine_from_a_file_is_not_run_in_place_of_a_part(tmp_path):
+    """It would run as a whole, and what it answers be put down to the part."""
+    (tmp_path / "a.engine").write_bytes(b"engine")
+    spec = EngineSpec("tensorrt", {"load_engine": str(tmp_path / "a.engine")})
+    with (
+        Workspace(tmp_path / "work") as workspace,
+        Runner(spec, models.chain(1), workspace=workspace) as runner,
+        pytest.raises(BuildFailed, match="runs as a whole") as caught,
+    ):
+        runner.build()
+    assert caught.value.slug == "engine-given"
 
 
 def test_the_users_limit_holds_however_slow_the_reference_is(sleepy, tmp_path):

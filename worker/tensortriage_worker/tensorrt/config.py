@@ -10,7 +10,9 @@ import os
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
+from tensortriage_worker.tensorrt.dtypes import word
 from tensortriage_worker.tensorrt.library import member
+from tensortriage_worker.tensorrt.network import layers
 
 PROFILE = "profile."
 STEADY_TIMINGS = 8
@@ -37,6 +39,8 @@ _FLAGS = {
     "no_compilation_cache": ("DISABLE_COMPILATION_CACHE", "switch for the compilation cache"),
     "debug_sync": ("DEBUG", "synchronisation after every layer"),
 }
+_SIZED_BY_DATA = ("NMS", "NON_ZERO")
+"""Types of layers whose outputs are as large as the data make them."""
 WEAK = {"fp16": ["FP16"], "bf16": ["BF16"], "fp8": ["FP8"], "int8": ["INT8"]}
 
 
@@ -148,7 +152,7 @@ def allow_types(trt: Any, config: Any, types: Iterable[str]) -> None:
         types: Member names of ``trt.DataType``.
     """
     names = {"HALF": "FP16", "BF16": "BF16", "FP8": "FP8", "INT8": "INT8"}
-    for name in sorted(names[word] for word in set(types) if word in names):
+    for name in sorted(names[each] for each in set(types) if each in names):
         flag(trt, config, name, "{} tensors".format(name.lower()))
 
 
@@ -224,7 +228,8 @@ def profiles(options: Mapping[str, str]) -> Dict[str, Shapes]:
 def add_profile(trt: Any, builder: Any, config: Any, network: Any, shapes: Mapping[str, Shapes]) -> Dict[str, Shapes]:
     """Add one optimization profile for all inputs that need one; return the ranges it got.
 
-    Inputs that the ranges leave out are taken as having size 1 in every open dimension.
+    Inputs that the ranges leave out are taken as having size 1 in every open dimension. A network whose inner shapes
+    depend on data gets a profile too, which says nothing: 8.5 refuses it without one.
 
     Raises:
         AdapterError: When a range does not fit its input.
@@ -248,7 +253,7 @@ def add_profile(trt: Any, builder: Any, config: Any, network: Any, shapes: Mappi
             except (ValueError, TypeError, RuntimeError) as error:
                 raise _no_range(tensor.name, "does not take it: {}".format(error)) from error
             used[tensor.name] = values
-    if used:
+    if used or any(word(layer.type) in _SIZED_BY_DATA for layer in layers(network)):
         added = config.add_optimization_profile(profile)
         if added is not None and int(added) < 0:
             raise _no_range(", ".join(used), "does not take its range")

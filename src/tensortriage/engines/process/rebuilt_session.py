@@ -1,5 +1,6 @@
 """What sessions have in common that build their engine when a feed needs it, and again when another feed does."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,11 +25,16 @@ class RebuiltSession:
         self._built: IsolatedSession | None = None
         self._run_seconds: float | None = None
         self._closed = False
+        self._build_seconds: list[float] = []
 
     @property
     def info(self) -> Mapping[str, Any]:
         """What the worker tells about the build; empty before there is one."""
         return self._built.info if self._built is not None else {}
+
+    def builds_made(self) -> Sequence[float]:
+        """Return the wall seconds of the builds for the shapes of feeds; see `BuildsWhenFed`."""
+        return tuple(self._build_seconds)
 
     def allow(self, run_seconds: float) -> None:
         """Let every later run take so many seconds before it counts as a hang."""
@@ -47,7 +53,9 @@ class RebuiltSession:
         old, self._built = self._built, None
         if old is not None:
             old.close()
+        started = time.perf_counter()
         self._built = build()
+        self._build_seconds.append(time.perf_counter() - started)
         if self._run_seconds is not None:
             self._built.allow(self._run_seconds)
         return self._built

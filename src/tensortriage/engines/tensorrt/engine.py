@@ -154,6 +154,10 @@ class TensorRtEngine:
         """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
         return "load_engine" not in options
 
+    def given(self, options: Mapping[str, str]) -> bool:
+        """Say whether option ``load_engine`` names a file; see `tensortriage.engines.base.RunsGivenEngines`."""
+        return "load_engine" in options
+
     def tells_plan(self, options: Mapping[str, str]) -> bool:
         """Say that sessions tell their plan at once: the engine inspector reads it."""
         return True

@@ -11,7 +11,14 @@ from tensorrt_stand_in import Runtime
 from tensortriage_worker.adapter import AdapterError, AdapterFailure
 from tensortriage_worker.shards import write_shard
 from tensortriage_worker.tensorrt import adapter, calibration, memory
-from tensortriage_worker.tensorrt.config import allow_types, configure, profiles, set_precision, tactic_sources
+from tensortriage_worker.tensorrt.config import (
+    add_profile,
+    allow_types,
+    configure,
+    profiles,
+    set_precision,
+    tactic_sources,
+)
 from tensortriage_worker.tensorrt.network import constrain, constrain_as_typed, owners
 
 DataType = enum.Enum("DataType", ["FLOAT", "HALF", "INT32"])
@@ -144,6 +151,21 @@ def test_shape_ranges_of_options():
         "x": ((1, 3), (2, 3), (4, 3)),
         "s": ((7,), (7,), (7,)),
     }
+
+
+@pytest.mark.parametrize(("kinds", "profiles"), [(["CONVOLUTION"], 0), (["CONVOLUTION", "NMS"], 1)])
+def test_shapes_that_depend_on_data_need_a_profile_even_where_no_input_is_open(kinds, profiles):
+    """8.5.3 on a GPU: "Profile kOPT values are not self-consistent. Assertion profile != nullptr failed"."""
+    added = []
+    builder = types.SimpleNamespace(create_optimization_profile=object)
+    config = types.SimpleNamespace(add_optimization_profile=lambda profile: added.append(profile) or 0)
+    tensor = types.SimpleNamespace(name="x", shape=(1, 3), is_shape_tensor=False)
+    made = [types.SimpleNamespace(type=types.SimpleNamespace(name=kind)) for kind in kinds]
+    net = types.SimpleNamespace(
+        num_inputs=1, get_input=lambda index: tensor, num_layers=len(made), get_layer=lambda index: made[index]
+    )
+    assert add_profile(TRT, builder, config, net, {}) == {}
+    assert len(added) == profiles
 
 
 def calibrated(tmp_path, options, feeds=()):

@@ -10,9 +10,11 @@ from tensortriage.diagnose.consistency.relations import ROWS, EqualityClaim, row
 from tensortriage.diagnose.consistency.self_check import ClaimOutcome, SelfAnswer, SelfCheck
 from tensortriage.diagnose.measurements.evidence import Evidence, Findings
 from tensortriage.diagnose.measurements.outputs import FeedResult, Unsound, deployed, judge, output_floors
+from tensortriage.diagnose.measurements.soundness import builds_vary
 from tensortriage.diagnose.rungs.number_format.predicted import beyond_format
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.investigation import Investigation
+from tensortriage.engines.base import BuildsWhenFed
 from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.generated.batch_rows import batch_axes, gather_rows
 
@@ -34,10 +36,10 @@ def contradictions(inv: Investigation, evidence: Evidence) -> Answer | None:
     """Add the results of batches on which the target contradicts itself; not asked where it fails already."""
     if inv.question.tolerance is not None or any(beyond_format(inv, result) for result in evidence.results):
         return None
-    claims = _claims(inv)
-    if not claims:
-        return None
     try:
+        claims = _claims(inv)
+        if not claims:
+            return None
         answers = _answers(inv, claims)
     except (EngineError, UsageError) as error:
         inv.answered(QUESTION, f"unknown: {error.message}")
@@ -63,11 +65,17 @@ def _claims(inv: Investigation) -> list[EqualityClaim]:
     if axes is None or not own:
         return []
     slow = inv.tally.seconds_a_build(inv.question.target.name) > SLOW_BUILD_SECONDS
-    if slow and axes.fixed is None:
+    if (slow or _would_be_replaced(inv)) and axes.fixed is None:
         axes = dataclasses.replace(axes, fixed=own)
     wanted = axes.fixed or max(ROWS, own)
     rows = gather_rows(inv.model, inv.question.feeds, axes, wanted)
     return row_relations(rows, whole=False) if len(rows.rows) > 1 else []
+
+
+def _would_be_replaced(inv: Investigation) -> bool:
+    """Say whether feeding another batch size would replace the deployed engine by one that may differ from it."""
+    session = inv.runner(inv.question.target, inv.model).build()
+    return isinstance(session, BuildsWhenFed) and bool(session.builds_made()) and builds_vary(inv) is not False
 
 
 def _answers(inv: Investigation, claims: list[EqualityClaim]) -> tuple[SelfAnswer, ...]:

@@ -30,6 +30,8 @@ from tensortriage.diagnose.rungs.variation.rebuilds import (
 )
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import VerdictKind
+from tensortriage.engines.base import RunsGivenEngines
+from tensortriage.engines.registry import create
 from tensortriage.errors import EngineError
 from tensortriage.runs.tactics import feature_digest
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
@@ -135,6 +137,9 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
     Raises:
         EngineError: When the deployed build does not run any more.
     """
+    engine, options = create(inv.question.target), inv.question.target.options
+    if isinstance(engine, RunsGivenEngines) and engine.given(options):
+        return []
     if inv.question.builds is not None:
         return rebuilds(inv, evidence, inv.question.builds)
     passes, vary = evidence.worst.passes, builds_vary(inv)

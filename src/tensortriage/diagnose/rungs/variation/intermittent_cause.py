@@ -1,7 +1,8 @@
 """Why are the bad builds bad? What they compute that the format cannot hold, what they run differently, or which op.
 
 Asked in this order: the overflow that emulated rounding shows where bad builds compute in the format; the tactic or
-region that goes with failure; and the op that is wrong on golden inputs in some builds of the exploded model.
+region that goes with failure, where that is one op; the op that is wrong on golden inputs in some builds of the
+exploded model; and the last op of a small region.
 """
 
 import dataclasses
@@ -23,9 +24,14 @@ from tensortriage.envelope.floors import ROUNDED
 from tensortriage.errors import EngineError, ModelError
 from tensortriage.search.statistics.association import Suspect, Trial, rank
 from tensortriage.search.statistics.repeats import QUICK_RISK, runs_needed
+from tensortriage.values.text import count
 
 MOST_CULPRITS = 3
 """Regions that cannot be told apart by so few builds: more of them are no answer."""
+
+MOST_IN_REGION = 4
+"""Nodes of a region whose last one stands for it: a product with what engines fuse into it (bias, scale, activation).
+A region that a compiler makes of half a model says no more than that the builds differ."""
 
 MOST_EXPLODED = 12
 """Exploded builds in which a bad op is looked for; 12 miss one that is in every fourth build with 3 %."""
@@ -69,13 +75,15 @@ def _cause(
         return Cause(words, overflow.culprits, overflow.confidence, overflow.next)
     culprits = [_culprit(inv, suspect) for suspect in equals] if len(equals) <= MOST_CULPRITS else []
     named = tuple(culprit for culprit in culprits if culprit is not None)
-    if named:
-        words = f"; the failing ones run '{equals[0].item[0]}' as {equals[0].item[1] or 'another region'}"
+    words = f"; the failing ones run '{_region(equals[0])}' as {equals[0].item[1] or 'another region'}" if named else ""
+    if named and all(len(_nodes(inv, suspect)) == 1 for suspect in equals):
         return Cause(words, named, blamed(equals[0].probability))
-    differ = f"; they differ in {len(equals)} regions" if equals else ""
+    differ = words or (f"; they differ in {count(len(equals), 'region')}" if equals else "")
     alone = _alone(inv, evidence, sum(bad) / len(bad))
     if alone:
         return Cause(f"{differ}; {alone[0].op_type} '{alone[0].node}' is wrong in some: {alone[0].reason}", alone)
+    if named:
+        return Cause(words, named, blamed(equals[0].probability))
     return Cause(differ or "; the engine does not report what it runs differently")
 
 
@@ -96,10 +104,15 @@ def _overflow(inv: Investigation, evidence: Evidence, builds: Sequence[Build], b
     return out_of_range(inv, evidence.with_(results=(worst,)))
 
 
+def _nodes(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> list[str]:
+    """Return the nodes of a suspect's region that the model has."""
+    return [name for name in suspect.item[0].split(", ") if name in inv.model.graph]
+
+
 def _culprit(inv: Investigation, suspect: Suspect[tuple[str, str]]) -> Culprit | None:
-    """Return the last ONNX node of a region, whose value the region makes."""
-    names = [name for name in suspect.item[0].split(", ") if name in inv.model.graph]
-    if not names:
+    """Return the last ONNX node of a region, whose value the region makes; None for a large region: any may be it."""
+    names = _nodes(inv, suspect)
+    if not names or len(names) > MOST_IN_REGION:
         return None
     node = inv.model.graph.node(names[-1])
     reason = f"{suspect.bad_with} failing and {suspect.good_with} passing builds run it as {suspect.item[1] or 'this'}"

@@ -17,7 +17,7 @@ from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import measure
 from tensortriage.diagnose.measurements.evidence import Evidence
 from tensortriage.diagnose.measurements.outputs import FeedResult, deployed
-from tensortriage.diagnose.measurements.soundness import failed, run_once
+from tensortriage.diagnose.measurements.soundness import builds_vary, failed, run_once
 from tensortriage.diagnose.rungs.rung import rung
 from tensortriage.diagnose.rungs.variation.race import first_to_differ, same
 from tensortriage.diagnose.state.confidence import MOVES_UNNAMED, OBSERVED
@@ -47,7 +47,7 @@ def run_to_run(inv: Investigation, evidence: Evidence) -> Verdict | None:
         for runs, repeat in enumerate(repeats(inv, worst.feed), 1):
             if runs == 1:
                 first = {name: np.array(repeat[name]) for name in worst.metrics}
-                moved = {name: from_first(inv, worst, name, first[name]) for name in first}
+                moved = {name: _since_first(inv, worst, name, first[name]) for name in first}
             elif any(not same(first[name], repeat[name]) for name in first):
                 differing += 1
                 figures = compare_all(((name, repeat[name]) for name in first), MemoryStore(first)).metrics
@@ -82,6 +82,13 @@ def repeats(inv: Investigation, feed: Feed) -> Iterator[Mapping[str, np.ndarray]
         if number >= LEAST_RUNS and time.perf_counter() > until:
             return
         yield run_once(inv, inv.question.target, inv.model, feed)
+
+
+def _since_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndarray) -> float:
+    """Return `from_first`; 0 where the session was built again since, for another shape: another question."""
+    if inv.runner(inv.question.target, inv.model).rebuilt() and builds_vary(inv) is not False:
+        return 0.0
+    return from_first(inv, worst, name, repeat)
 
 
 def from_first(inv: Investigation, worst: FeedResult, name: str, repeat: np.ndarray) -> float:
