@@ -70,6 +70,27 @@ def decoder(rows: int = 64, *, steps: int = 4, vocabulary: int = 60) -> onnx.Mod
     return g.finish("decoder", [floats("x", rows, WIDTH)], [integers("tokens", rows, steps)])
 
 
+def neighbours(seed: int, *, points: int = 40, nearest: int = 6, width: int = 32) -> onnx.ModelProto:
+    """x -> distances of points -> the nearest of each -> the largest features among them -> a layer."""
+    g = GraphWriter(seed)
+    to, other = (g.op("Unsqueeze", "x", g.indices(f"axis{axis}", axis), name=f"/Unsqueeze_{axis}") for axis in (2, 1))
+    away = g.op("Sub", to, other, name="/Sub")
+    square = g.op("Mul", away, away, name="/Mul")
+    inputs = [g.op("ReduceSum", square, g.indices("last", -1), name="/Sum", keepdims=0), g.indices("k", nearest)]
+    g._nodes.append(helper.make_node("TopK", inputs, ["near", "picked"], name="/TopK", axis=-1, largest=0))
+    x = g.op("Relu", g.op("MatMul", "x", g.normal("w0", (3, width), 1.0), name="/MatMul_0"), name="/Relu_0")
+    every = g.op("Expand", g.op("Unsqueeze", x, "axis1", name="/All"), g.indices("all", 2, points, points, width),
+                 name="/Expand_0")  # fmt: skip
+    wide = g.op("Unsqueeze", "picked", g.indices("axis3", 3), name="/Wide")
+    wide = g.op("Expand", wide, g.indices("wide", 2, points, nearest, width), name="/Expand_1")
+    x = g.op("GatherElements", every, wide, name="/Gather", axis=2)
+    x = g.op("Relu", g.op("MatMul", x, g.normal("w1", (width, width), width**-0.5), name="/MatMul_1"), name="/Relu_1")
+    x = g.op("ReduceMax", x, name="/Max", axes=[2], keepdims=0)
+    g.op("MatMul", x, g.normal("w2", (width, 8), width**-0.5), name="/MatMul_2")
+    g.publish("y")
+    return g.finish("neighbours", [floats("x", 2, points, 3)], [floats("y", 2, points, 8)])
+
+
 def feed(rows: int, seed: int = 1) -> dict[str, np.ndarray]:
     """Return normal numbers."""
     return {"x": np.random.default_rng(seed).standard_normal((rows, WIDTH)).astype(np.float32)}

@@ -64,6 +64,49 @@ def test_onnx_runtime_in_fp32_matches(tmp_path: Path, name: str) -> None:
     assert diagnosed(tmp_path, model, rows, "onnxruntime")[0].verdict == "match"
 
 
+UNSEEN = """
+from tensortriage.engines.reference.engine import ReferenceEngine
+from tensortriage.model.model import Model
+
+class Session:
+    def __init__(self, model, options):
+        self.session = ReferenceEngine().compile(model, options)
+
+    def run(self, feed):
+        found = self.session.run(feed)
+        return {**found, "y": found["y"] * SCALE} if "y" in found else found
+
+class Engine:
+    options = {"precision": "of results"}
+
+    def compile(self, model, options):
+        outputs = [spec.name for spec in Model.load(model).outputs]
+        return Session(model, {"format": "bf16", **({"fused": "true"} if outputs == ["y"] else {})})
+"""
+"""An engine that fuses element-wise operators unless it is asked for anything but the outputs: it computes in bf16, one
+rounding more or less, so that other neighbours are near. `reference` rounds as told."""
+
+
+def test_decisions_that_change_when_they_are_asked_for_are_no_fault(tmp_path: Path) -> None:
+    """Picks seen beside marked tensors were taken for those of the whole model, and the outputs held against them."""
+    verdict = unseen(tmp_path, scale=1.0)
+    assert verdict.verdict == "rounding", verdict.summary
+    assert "of 480 ranks differ" in verdict.summary
+
+
+def test_an_error_that_no_healthy_pick_makes_is_not_excused(tmp_path: Path) -> None:
+    verdict = unseen(tmp_path, scale=1.05)
+    assert verdict.verdict not in ("rounding", "match"), verdict.summary
+
+
+def unseen(folder: Path, *, scale: float):
+    """Return the verdict about `UNSEEN` with its outputs scaled, on neighbours of which one pair is a tie in bf16."""
+    (folder / "unseen.py").write_text(UNSEEN.replace("SCALE", str(scale)))
+    rng = np.random.default_rng(1)
+    feed = {"x": rng.standard_normal((2, 40, 3)).astype(np.float32)}
+    return ask(folder, nets.neighbours(1), feed, f"script:{folder / 'unseen.py'},precision=bf16", random_too=False)[0]
+
+
 FAULTS = [
     ("classifier", f"kind=noise,node=/b/MatMul_1,amount=0.2,{BF16}", "/b/MatMul_1"),
     ("classifier", "kind=off-by-one,node=/head/ArgMax", "/head/ArgMax"),

@@ -4,14 +4,20 @@ First the decision: is what the target picked a valid pick of scores that are of
 Then the rest: the reference computes on *with the target's picks*, and what it makes of them is what the target's
 outputs should be. So boxes in another order, a token that was a tie and all that follows from it, are compared with
 what they should be then, by the same floors as any output, and floors are not blown up by picks that rounding changes.
+
+Decisions that no output shows are asked for. Where that moves the outputs, because the engine fuses other ops then,
+what it decides by itself is not seen; picks of healthy engines are tried as well, valid ones only.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.ranked import RankedComparison, compare_extremes, compare_top_k
+from tensortriage.compare.judgement.relative_error import error_of, ratio_of
 from tensortriage.compare.judgement.suppressed import SuppressionLimits, compare_suppressed
 from tensortriage.compare.measured import compare_all
 from tensortriage.compare.metrics.tensor_metrics import Metrics
@@ -19,8 +25,9 @@ from tensortriage.diagnose.measurements.floors import floors_of
 from tensortriage.diagnose.measurements.score_noise import Radii, radii_of
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.engines.spec import EngineSpec
-from tensortriage.envelope.floors import Floors
-from tensortriage.errors import EngineError
+from tensortriage.envelope.floors import Floors, format_members, fp32_members
+from tensortriage.envelope.members import CENTRE
+from tensortriage.errors import EngineError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.inspect.decisions import (
     Decision,
@@ -83,12 +90,15 @@ class Picks:
         ours: The reference's indices, by the name of the value.
         theirs: The target's.
         reach: The values that depend on each.
+        unsure: Values whose indices the target was asked for, where asking moved its outputs: what it decides when it
+            is not asked may be something else.
     """
 
     decisions: tuple[Decision, ...]
     ours: Arrays
     theirs: Arrays
     reach: Mapping[str, frozenset[str]]
+    unsure: tuple[str, ...] = ()
 
 
 def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, ask: Asked | None) -> Decided | None:
@@ -110,9 +120,46 @@ def follow(inv: Investigation, feed: Feed, *, golden: Arrays, outputs: Arrays, a
         if picks is None:
             return None
         reached = frozenset().union(*picks.reach.values())
-        return _followed(inv, feed, picks, golden, {name: outputs[name] for name in names if name in reached})
+        behind = {name: outputs[name] for name in names if name in reached}
+        found = _followed(inv, feed, picks, golden, behind)
+        if not picks.unsure or _unexplained(found) <= 1.0:
+            return found
+        others = [_followed(inv, feed, other, golden, behind) for other in _healthy_picks(inv, feed, picks)]
+        return min([found, *others], key=_unexplained)
     except EngineError:
         return None
+
+
+def _unexplained(decided: Decided) -> float:
+    """Return the largest error of an output over what the target's format costs it, once decided."""
+    ratios = [
+        (ratio_of(error_of(figure), decided.floors.target.get(name)) or 0.0)
+        if decided.valid(name, rounded=True)
+        else math.inf
+        for name, figure in decided.metrics.items()
+    ]
+    return max(ratios, default=0.0)
+
+
+def _healthy_picks(inv: Investigation, feed: Feed, picks: Picks) -> Iterator[Picks]:
+    """Yield what healthy engines decide, and the reference, in the place of what the target does when it is asked.
+
+    Of valid picks nobody saw, those are likely the target's that make its outputs.
+    """
+    model = inv.model
+    specs = value_specs(model, {name: ValueSpec.of(name, array) for name, array in feed.tensors.items()})
+    members = format_members(model, inv.precision, inv.question.kept) or fp32_members(model)
+    fused = [
+        EngineSpec(each.name, {**each.options, "fused": "true"})
+        for each in members.values()
+        if each.name == CENTRE.name
+    ]
+    yield dataclasses.replace(picks, theirs={**picks.theirs, **{name: picks.ours[name] for name in picks.unsure}})
+    for spec in (*members.values(), *fused):
+        with contextlib.suppress(EngineError, UsageError):
+            made = dict(inv.capture(spec, model, feed, picks.unsure, specs=specs))
+            own = {name: array.reshape(picks.theirs[name].shape).astype(np.int64) for name, array in made.items()}
+            yield dataclasses.replace(picks, theirs={**picks.theirs, **own})
 
 
 def picks_of(
@@ -131,7 +178,11 @@ def picks_of(
         return None
     unseen = [value for value, name in shown.items() if name != value]
     ours = dict(inv.capture(inv.question.reference, inv.model, feed, unseen, specs=specs)) if unseen else {}
-    asked = dict(inv.capture(*ask, feed, hidden, specs=specs)) if ask and hidden else {}
+    reach = {each.value: decided_values(graph, each) for each in decisions}
+    beside = [name for name in names if any(name in reach[value] for value in hidden)]
+    asked = dict(inv.capture(*ask, feed, [*hidden, *beside], specs=specs)) if ask and hidden else {}
+    moved = any(not np.array_equal(asked[name], outputs[name], equal_nan=asked[name].dtype.kind == "f")
+                for name in beside if name in asked)  # fmt: skip
     mine, theirs = {}, {}
     for each in decisions:
         name = shown[each.value]
@@ -139,7 +190,7 @@ def picks_of(
         shape = (-1, 3) if each.kind is DecisionKind.BOXES else own.shape
         mine[each.value] = (golden[name].reshape(shape) if name else own).astype(np.int64)
         theirs[each.value] = (outputs[name] if name else asked[each.value]).reshape(shape).astype(np.int64)
-    return Picks(decisions, mine, theirs, {each.value: decided_values(graph, each) for each in decisions})
+    return Picks(decisions, mine, theirs, reach, tuple(hidden) if moved else ())
 
 
 def _followed(inv: Investigation, feed: Feed, picks: Picks, golden: Arrays, outputs: Arrays) -> Decided:
