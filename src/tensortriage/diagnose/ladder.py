@@ -56,6 +56,8 @@ from tensortriage.diagnose.rungs.variation.repeated import run_to_run
 from tensortriage.diagnose.state.confidence import UNDECIDED, unfailing
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.engines.base import RunsGivenEngines
+from tensortriage.engines.registry import create
 from tensortriage.runs.budget import BudgetSpent
 
 BEFORE: tuple[Rung, ...] = (left_in_training, network_changed, reference_is_sound)
@@ -216,21 +218,26 @@ def match(inv: Investigation, evidence: Evidence) -> Verdict:
 def inconclusive(inv: Investigation, evidence: Evidence) -> Verdict:
     """Nothing was decisive: say what is known and what was excluded."""
     name, _, _ = evidence.worst.worst
-    if evidence.influence is not None:
+    target = inv.question.target
+    look = inv.command("run", "--target", str(target), "--onnx-outputs", "mark", "all")
+    commands = [reduce_command(inv), look]
+    engine = create(target)
+    anew = engine.without_file(target.options) if isinstance(engine, RunsGivenEngines) else None
+    if anew is not None:
+        known = "an engine from a file runs as a whole: give the options that it was built with to learn the op"
+        commands = [inv.command("diagnose", "--target", str(target.with_options(anew)))]
+    elif evidence.influence is not None:
         known = f"the ops that are wrong by themselves explain only {evidence.influence.explained:.0%} of the error"
-    elif evidence.local is not None:
+    elif evidence.local is not None and evidence.local.metrics:
         known = "no op and no group of ops reproduces it alone: an effect of the whole graph is likely"
     else:
         known = "the ops could not be run one by one"
     return inv.verdict(
         VerdictKind.INCONCLUSIVE,
         UNDECIDED,
-        f"{inv.question.target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}, rounding does "
+        f"{target} fails: output '{name}' {evidence.worst.in_words(name, noise_of(inv))}, rounding does "
         f"not explain it, and {known}",
-        next=[
-            reduce_command(inv),
-            inv.command("run", "--target", str(inv.question.target), "--onnx-outputs", "mark", "all"),
-        ],
+        next=commands,
     )
 
 

@@ -312,8 +312,8 @@ class Observes(Protocol):
 class RunsGivenEngines(Protocol):
     """Capability of an engine: it runs what was built elsewhere, from a file, whatever model it is handed with it."""
 
-    def given(self, options: Mapping[str, str]) -> bool:
-        """Say whether these options name such a file: it stands for one model, no part and no change of it."""
+    def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options without such a file, which stands for one model as a whole; None where they name none."""
 
 
 @runtime_checkable

@@ -160,7 +160,9 @@ class Runner:
             BuildFailed: When it would be: it would run as a whole, and its answers would be put down to the part.
         """
         engine = self._engine
-        if self.model.path is None and isinstance(engine, RunsGivenEngines) and engine.given(self.spec.options):
+        if self.model.path is not None or not isinstance(engine, RunsGivenEngines):
+            return
+        if engine.without_file(self.spec.options) is not None:
             raise BuildFailed(
                 "the engine was given as a file, which runs as a whole: neither a part nor a change of it can be tried",
                 slug="engine-given",

@@ -154,17 +154,22 @@ class TensorRtEngine:
         """Say whether two builds may differ: tactics are timed anew for each, unless an engine is loaded."""
         return "load_engine" not in options
 
-    def given(self, options: Mapping[str, str]) -> bool:
-        """Say whether option ``load_engine`` names a file; see `tensortriage.engines.base.RunsGivenEngines`."""
-        return "load_engine" in options
+    def without_file(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return options without ``load_engine``; see `tensortriage.engines.base.RunsGivenEngines`."""
+        left = {key: value for key, value in options.items() if key != "load_engine"}
+        return left if len(left) < len(options) else None
 
     def tells_plan(self, options: Mapping[str, str]) -> bool:
         """Say that sessions tell their plan at once: the engine inspector reads it."""
         return True
 
     def ladder(self, options: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        """Return fp32 without optimizations first, then with them, then the options as they are."""
-        return ladder(options)
+        """Return fp32 without optimizations first, then with them, then the options as they are.
+
+        Levels of optimization are left out where the release, which has been asked by then, has none (8.5).
+        """
+        known = _PROBED.get(_place(options))
+        return ladder(options, levels=known is None or bool(known["opt_level"]))
 
     def observing(self, options: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return options with which inner values are shown: those that fusion leaves (10.12 and later), else all.
@@ -202,10 +207,9 @@ class TensorRtEngine:
         return self._isolated.answer("capability", model.absolute(), settings.words)[0]
 
     def _features(self, settings: BuildSettings) -> Mapping[str, Any]:
-        words = {key: settings.words[key] for key in ("worker", "library", "device") if key in settings.words}
-        key = tuple(sorted(words.items()))
+        key = _place(settings.words)
         if key not in _PROBED:
-            _PROBED[key] = self._isolated.probe(words)
+            _PROBED[key] = self._isolated.probe(dict(key))
         return _PROBED[key]
 
     def keep_in(self, folder: Path, *, engines: bool) -> None:
@@ -257,6 +261,11 @@ class TensorRtEngine:
         self, loaded: "Model", model: Path, settings: BuildSettings, ranges: Mapping[str, Range]
     ) -> "Prepared":
         return Prepared(loaded, model, settings, ranges, self._features)
+
+
+def _place(words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the options that choose release and device."""
+    return tuple(sorted((key, words[key]) for key in ("worker", "library", "device") if key in words))
 
 
 def _taken(

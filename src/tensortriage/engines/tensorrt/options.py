@@ -141,20 +141,26 @@ def read_settings(given: Options) -> BuildSettings:
     )
 
 
-def ladder(options: Mapping[str, str]) -> list[tuple[str, Mapping[str, str]]]:
+def ladder(options: Mapping[str, str], *, levels: bool = True) -> list[tuple[str, Mapping[str, str]]]:
     """Return rungs from fp32 without optimizations to the options given, with the words for what each sets.
 
     A typed model keeps its types (``precision=mixed``), and an engine that is loaded is what it is.
+
+    Args:
+        options: Those given.
+        levels: Whether the release has levels of optimization.
     """
     given = ("as given", dict(options))
     if "load_engine" in options:
         return [given]
     lowest = ("opt_level=0", {**options, "opt_level": "0"})
     if options.get("precision", "").strip().lower() == MIXED:
-        return [lowest, given]
+        return [lowest, given] if levels else [given]
     wide = {**options, "precision": Precision.FP32.value}
-    rungs = [("precision=fp32, opt_level=0", {**wide, "opt_level": "0"}), ("precision=fp32", wide), lowest]
-    return [*(rung for rung in rungs if rung[1] != given[1]), given]
+    safest: tuple[str, Mapping[str, str]] = ("precision=fp32, opt_level=0", {**wide, "opt_level": "0"})
+    rungs = [safest, ("precision=fp32", wide), lowest] if levels else [("precision=fp32", wide)]
+    once = {tuple(sorted(rung[1].items())): rung for rung in reversed(rungs) if rung[1] != given[1]}
+    return [*reversed(once.values()), given]
 
 
 def kept_words(nodes: Iterable[str], values: Mapping[str, str]) -> str:

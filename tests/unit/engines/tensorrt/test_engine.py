@@ -125,6 +125,23 @@ def test_rungs_go_from_fp32_without_optimizations_to_what_was_asked():
     typed = engine.ladder({"precision": "mixed"})
     assert [options for _, options in typed] == [{"precision": "mixed", "opt_level": "0"}, {"precision": "mixed"}]
     assert len(engine.ladder({"load_engine": "model.plan"})) == 1
+    assert [words for words, _ in engine.ladder({"precision": "fp32"})] == ["precision=fp32, opt_level=0", "as given"]
+
+
+def test_a_release_without_levels_has_no_rungs_of_them(monkeypatch):
+    """8.5 was started twice, and refused twice, to learn that it has none."""
+    monkeypatch.setitem(tensorrt._PROBED, (("worker", "python3.10"),), {"opt_level": False})
+    engine, place = create(EngineSpec("tensorrt")), {"worker": "python3.10"}
+    assert [words for words, _ in engine.ladder({**place, "precision": "fp16"})] == ["precision=fp32", "as given"]
+    assert [words for words, _ in engine.ladder({**place, "precision": "fp32"})] == ["as given"]
+    assert [words for words, _ in engine.ladder({**place, "precision": "mixed"})] == ["as given"]
+    assert len(engine.ladder({"precision": "fp16"})) == 4  # of another place nothing is known
+
+
+def test_an_engine_from_a_file_has_options_without_it():
+    engine = create(EngineSpec("tensorrt"))
+    assert engine.without_file({"load_engine": "model.plan", "precision": "fp16"}) == {"precision": "fp16"}
+    assert engine.without_file({"precision": "fp16"}) is None
 
 
 def test_a_typed_model_is_recognised(path):

@@ -92,7 +92,9 @@ def weighed(inv: Investigation, evidence: Evidence, local: Local) -> tuple[Blame
     above = suspects(local)
     if not above:
         hidden = f"; {local.unseen.sentence()}" if local.unseen.values else ""
-        inv.answered(question, f"no: all {len(local.metrics)} ops are within their floors alone{hidden}")
+        seen = len(local.metrics)
+        answer = f"no: all {seen} ops are within their floors alone" if seen else "unknown: no op was seen alone"
+        inv.answered(question, answer + hidden)
         return None, None
     ratios = dict(above)
     exceeding = "exceeds its" if len(above) == 1 else "exceed their"

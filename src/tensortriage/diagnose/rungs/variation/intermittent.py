@@ -138,7 +138,7 @@ def _built_again(inv: Investigation, evidence: Evidence) -> list[Build]:
         EngineError: When the deployed build does not run any more.
     """
     engine, options = create(inv.question.target), inv.question.target.options
-    if isinstance(engine, RunsGivenEngines) and engine.given(options):
+    if isinstance(engine, RunsGivenEngines) and engine.without_file(options) is not None:
         return []
     if inv.question.builds is not None:
         return rebuilds(inv, evidence, inv.question.builds)
