@@ -1,9 +1,9 @@
 """Engines as the user names them: the default reference, and the check that a named engine can be used here."""
 
-from tensortriage.engines.base import ChecksOptions, Limits
+from tensortriage.engines.base import ChecksOptions, Limits, RunsGivenEngines
 from tensortriage.engines.registry import create
 from tensortriage.engines.spec import PLAIN, EngineSpec
-from tensortriage.errors import EngineMissing
+from tensortriage.errors import EngineMissing, UsageError
 from tensortriage.runs.environment_folder import installed_python
 from tensortriage.runs.runner import precision_of
 
@@ -11,7 +11,7 @@ REFERENCE = str(PLAIN)
 """The default reference: every op as written, none fused."""
 
 
-def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
+def usable(text: str, *, limits: Limits | None = None, anew: bool = False) -> EngineSpec:
     """Parse an engine spec and make sure that the engine can be used here, as far as that shows without a model.
 
     An engine that this Python lacks runs in the environment that ``triage engines install`` made for it, if there is
@@ -20,14 +20,22 @@ def usable(text: str, *, limits: Limits | None = None) -> EngineSpec:
     Args:
         text: NAME[:key=value,...].
         limits: Bounds on asking an engine that answers in a process of its own.
+        anew: Whether it is to build parts, changes, or the model once more, which an engine from a file cannot.
 
     Raises:
-        UsageError: When the spec is malformed, or the engine or an option unknown.
+        UsageError: When the spec is malformed, the engine or an option unknown, or the engine one from a file that is
+            to be built anew (slug ``engine-given``).
         EngineMissing: When it is not usable here, or cannot compute in the precision that is asked for.
         EngineError: When it crashes or hangs while it is asked.
     """
     spec = in_its_environment(EngineSpec.parse(text))
     engine = create(spec, limits=limits)
+    if anew and isinstance(engine, RunsGivenEngines) and (options := engine.without_file(spec.options)) is not None:
+        raise UsageError(
+            f"{spec} is an engine from a file, which runs as a whole and is not built again",
+            slug="engine-given",
+            cure=f"name what it was built with in place of the file, e.g. {spec.with_options(options)}",
+        )
     available = engine.availability()
     if not available.usable and "worker" not in spec.options:  # another Python is asked when it is started
         raise EngineMissing(

@@ -80,7 +80,8 @@ class _Heard:
 
 def _by_engine(request: PrecisionRequest, case: Case, listener: PrecisionListener) -> PrecisionPlan:
     """Find the nodes to keep by asking an engine."""
-    target, reference = usable(request.target, limits=request.limits), usable(request.reference, limits=request.limits)
+    target = usable(request.target, limits=request.limits, anew=True)
+    reference = usable(request.reference, limits=request.limits)
     precision = low_precision(request, target)
     model = load_model(request)
     question = Question(

@@ -153,7 +153,7 @@ def reduce(request: ReduceRequest, *, listener: ReduceListener) -> Reduction:
         TriageError: For bad input, a whole that does not fail, a check that always does, or a missing engine.
     """
     for spec in (request.target, request.reference) if request.target else ():
-        usable(spec, limits=request.limits)
+        usable(spec, limits=request.limits, anew=True)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     for output in (request.output, request.min_good):
         check_output(output, *model.files)
@@ -257,7 +257,7 @@ def _asking(
         model=model,
         feeds=tuple(feeds(request.feeding, model)),
         reference=usable(request.reference, limits=request.limits),
-        target=usable(request.target, limits=request.limits),
+        target=usable(request.target, limits=request.limits, anew=True),
         tolerance=request.tolerance,
         limits=request.limits,
         input_paths=tuple(request.feeding.paths),

@@ -98,7 +98,7 @@ def study_builds(request: BuildRequest, listener: BuildListener) -> BuildStudy:
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
     """
-    target = usable(request.target, limits=request.limits)
+    target = usable(request.target, limits=request.limits, anew=True)
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
     check_output(request.output, *model.files)
     check_ability(target, takes_tactics=request.load_tactics is not None, saves=request.output is not None)
