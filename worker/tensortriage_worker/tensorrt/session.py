@@ -199,7 +199,13 @@ class DeserializedEngine:
         try:
             return to_bytes(item.array, item.label, wanted)
         except (TypeError, OverflowError) as error:
-            raise AdapterError(AdapterFailure.USAGE, "input '{}': {}".format(name, error), "feed-mismatch") from error
+            raise AdapterError(
+                AdapterFailure.USAGE,
+                "input '{}': {}".format(name, error),
+                "feed-mismatch",
+                "feed values that the engine's type holds, or build it with inputs and outputs of the model's types: "
+                "trtexec --inputIOFormats=fp32:chw --outputIOFormats=fp32:chw",
+            ) from error
 
     def _set_outputs(self, held: Dict[str, Any]) -> Dict[str, Any]:
         lacking = list(self._context.infer_shapes())

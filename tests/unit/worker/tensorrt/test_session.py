@@ -80,6 +80,14 @@ def test_an_engine_of_fixed_shapes_is_fed_no_other(runtime, shape):
     assert (caught.value.kind, caught.value.slug) == (AdapterFailure.USAGE, "profile-exceeded")
 
 
+def test_an_engine_with_inputs_of_another_type_is_told_how_to_be_built(runtime):
+    """``trtexec --inputIOFormats=fp16:chw`` makes such of a model in float32."""
+    engine = Engine([Tensor("x", "HALF", (2,)), Tensor("y", "HALF", (2,), output=True)], doubled)
+    with pytest.raises(AdapterError, match="takes float16, fed is float32") as caught:
+        session(engine).run(feed(x=np.ones(2, np.float32)))
+    assert "--inputIOFormats=fp32:chw" in caught.value.cure
+
+
 @pytest.mark.parametrize("place", ["x", "y"])
 def test_an_engine_with_channels_in_blocks_is_refused(runtime, place):
     """``trtexec --inputIOFormats=fp16:chw16`` makes such; its bytes are not those of a numpy array."""
