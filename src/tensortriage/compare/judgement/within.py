@@ -112,6 +112,11 @@ def near_prediction(gap_db: float) -> bool:
     return gap_db <= PREDICTION_GAP_DB
 
 
+def near_limit(predicted: float) -> float:
+    """Return the largest error of which `near_prediction` says that it is this prediction."""
+    return predicted * amplitude(PREDICTION_GAP_DB)
+
+
 def explained_by_format(figure: Metrics, error: float, predicted: float) -> bool:
     """Whether what rounding to a format is predicted to cost explains an error; NaN and Inf it never does."""
     return math.isfinite(error) and within_prediction(prediction_gap_db(figure, error, predicted), figure.count)

@@ -15,6 +15,7 @@ from tensortriage.compare.judgement.relative_error import least_floor
 from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
+from tensortriage.errors import EngineError, ModelError, UsageError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.model import Model
 from tensortriage.values.dtype import Precision
@@ -81,4 +82,29 @@ class FloorJudge:
                 limits = output_limits(inv, feed, names, golden=golden, figures=metrics)
             finally:
                 inv.close()
-        return {name: judged_by(limits[name], metrics[name], format_name=inv.precision.value) for name in names}
+        judged = {name: judged_by(limits[name], metrics[name], format_name=inv.precision.value) for name in names}
+        if failing := [name for name in names if not judged[name].within]:
+            judged |= self._by_chance(feed, {name: metrics[name] for name in failing})
+        return judged
+
+    def _by_chance(self, feed: Feed, failing: Mapping[str, Metrics]) -> dict[str, Judgement]:
+        """Judge outputs that are beyond one draw of rounding by several, as `diagnose` does; empty where it would not.
+
+        Values inside the model are not judged that way: who has them shown looks for the op.
+        """
+        from tensortriage.diagnose.rungs.number_format.drawn import limits_by_chance
+        from tensortriage.diagnose.state.investigation import Investigation, Question
+        from tensortriage.runs.case import Case
+
+        if not {*failing} <= {spec.name for spec in self._model.outputs}:
+            return {}
+        question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
+        with Case(self._folder / "chance") as case:
+            inv = Investigation(question, case)
+            try:
+                found = limits_by_chance(inv, feed, failing)
+            except (EngineError, ModelError, UsageError):
+                return {}
+            finally:
+                inv.close()
+        return {name: judged_by(Limit(error, Basis.FORMAT), failing[name]) for name, error in found.items()}

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import error_of, say, say_gap
-from tensortriage.compare.judgement.within import near_prediction, prediction_gap_db
-from tensortriage.compare.metrics.tensor_metrics import measure
+from tensortriage.compare.judgement.within import near_limit, near_prediction, prediction_gap_db, within_limit
+from tensortriage.compare.metrics.tensor_metrics import Metrics, measure
 from tensortriage.diagnose.measurements.evidence import Evidence
+from tensortriage.diagnose.measurements.local_errors.local import local_errors
 from tensortriage.diagnose.measurements.local_errors.representatives import suspicious
 from tensortriage.diagnose.rungs.number_format.predicted import precision_command
 from tensortriage.diagnose.rungs.number_format.sensitivity import first_numbers, moved_feed
@@ -80,6 +81,31 @@ def rounding_by_chance(inv: Investigation, evidence: Evidence) -> Verdict | None
             *precision_command(inv),
         ],
     )
+
+
+def limits_by_chance(inv: Investigation, feed: Feed, figures: Mapping[str, Metrics]) -> dict[str, float]:
+    """Return how far off outputs beyond their floors may be by chance, as `rounding_by_chance` would find.
+
+    Args:
+        inv: The investigation.
+        feed: The feed.
+        figures: The outputs that are beyond their floors.
+
+    Returns:
+        Relative errors by output; empty where chance does not explain all of them, or an op is wrong alone.
+
+    Raises:
+        EngineError: When the model cannot be evaluated, or the target does not run its ops one by one.
+        ModelError: Likewise.
+        UsageError: Likewise.
+    """
+    if inv.precision not in ROUNDED or inv.precision is Precision.INT8:
+        return {}
+    if any(figure.exact or figure.nonfinite_mismatch for figure in figures.values()):
+        return {}
+    limits = {name: near_limit(max(drawn, default=0.0)) for name, drawn in drawn_errors(inv, feed, [*figures]).items()}
+    beyond = any(not within_limit(error_of(figure), limits[name]) for name, figure in figures.items())
+    return {} if beyond or suspicious(local_errors(inv, feed)) else limits
 
 
 def drawn_errors(inv: Investigation, feed: Feed, names: Sequence[str]) -> Mapping[str, Sequence[float]]:

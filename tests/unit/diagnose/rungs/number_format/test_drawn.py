@@ -5,6 +5,8 @@ import pytest
 from onnx import numpy_helper
 
 from diagnosing import ask, named, step
+from models import write
+from running_cli import triage
 from tensortriage.diagnose.rungs.number_format.drawn import DRAWS, QUESTION
 
 pytestmark = pytest.mark.slow
@@ -43,17 +45,37 @@ SEED = 104
 """Of 300 one of eight whose prediction is less than half of what this engine is off by (3.4 times)."""
 
 
-def test_an_unlucky_draw_of_rounding_is_no_fault_of_a_fusion(tmp_path):
+def unlucky(folder, *, factor=1.0):
+    """Write the model, its feed and the engine, whose outputs are off by a factor; return the words of a command."""
     rng = np.random.default_rng(SEED)
     model = named(MODEL, "first", "bend", "one", "spread")
     for name, shape in (("w", (16, 16)), ("u", (16, 1)), ("v", (1, 64))):
         weight = rng.normal(0, 0.3, shape).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(weight, name))
-    (tmp_path / "engine.py").write_text(ENGINE)
+    (folder / "engine.py").write_text(
+        ENGINE.replace(
+            "rounded(array) for name, array in zip",
+            f"rounded(array * np.asarray({factor}, array.dtype)) for name, array in zip",
+        )
+    )
     feed = {"x": rng.normal(size=(1, 16)).astype(np.float32)}
-    target = f"script:{tmp_path / 'engine.py'},precision=bf16"
+    return model, feed, f"script:{folder / 'engine.py'},precision=bf16"
+
+
+def test_an_unlucky_draw_of_rounding_is_no_fault_of_a_fusion(tmp_path):
+    model, feed, target = unlucky(tmp_path)
     verdict, _ = ask(tmp_path, model, feed, target, random_too=False)
     assert step(verdict, "does rounding to bf16 explain the error?").answer.startswith("no")
     drawn = step(verdict, QUESTION).evidence["drawn"]["y"]
     assert (len(drawn), max(drawn) > 4 * min(drawn)) == (DRAWS, True)
     assert verdict.verdict == "rounding", verdict.summary
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.03, 1)], ids=["healthy", "wrong"])
+def test_run_is_of_one_mind_with_diagnose(tmp_path, factor, code):
+    """`run` held the outputs against one draw; another 3 % are more than any of twelve explains."""
+    model, feed, target = unlucky(tmp_path, factor=factor)
+    write(tmp_path / "model.onnx", model)
+    np.savez(tmp_path / "feed.npz", **feed)
+    found = triage("run", tmp_path / "model.onnx", "--inputs", tmp_path / "feed.npz", "--target", target, cwd=tmp_path)
+    assert found.returncode == code, found.stdout
