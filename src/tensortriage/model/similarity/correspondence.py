@@ -22,6 +22,8 @@ from tensortriage.model.transforms.widen import narrow_nodes, widened
 from tensortriage.values.dtype import DType, Precision
 
 _LEAST_COSINE = 0.3
+_SAME_DIRECTION = 12
+"""Decimals to which a cosine in float64 is exact, for as many numbers as a weight has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,15 +109,51 @@ class Correspondence:
         return freeze(self.plain, back) if back else self.plain
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the originals of quantized weights, by the result of the DequantizeLinear; those that may be it."""
+        """Return the originals of quantized weights, by the result of the DequantizeLinear; those that may be it.
+
+        What reads a weight may have been rewritten before it was quantized, as MatMul and Add to Gemm: no node of the
+        original stands for it then. So a weight that is not found by what reads it is looked for by its numbers.
+        """
         found, graph = {}, self.original.graph
         for pair in quantizers(self.changed.graph):
-            before = self.constants.get(pair.result, "") if pair.of_weight else ""
-            if before and graph.constants[before].shape == self.changed.graph.constants[pair.stored].shape:
-                weight = graph.weight(before)
-                if _is_kin(weight, dequantized(self.changed.graph, pair)):
-                    found[pair.result] = weight
+            if not pair.of_weight:
+                continue
+            now = dequantized(self.changed.graph, pair)
+            before = self.constants.get(pair.result, "")
+            if before and graph.constants[before].shape == now.shape and _is_kin(graph.weight(before), now):
+                found[pair.result] = graph.weight(before)
+            elif not before and (weight := self._most_alike(now)) is not None:
+                found[pair.result] = weight
         return found
+
+    def _most_alike(self, now: np.ndarray) -> np.ndarray | None:
+        """Return the constant of the original that is most like some numbers, transposed where that makes it so.
+
+        By the cosine, so that a wrong scale hides nothing; of the constants in one direction, as all single numbers of
+        a sign are, the nearest.
+        """
+        best, closeness = None, (_LEAST_COSINE, -np.inf)
+        wide = now.astype(np.float64)
+        for was in self._floats.get(tuple(sorted(now.shape)), ()):
+            turned = (was, was.T) if was.ndim == 2 else (was,)
+            for array in (one for one in turned if one.shape == now.shape):
+                other = array.astype(np.float64)
+                norms = float(np.linalg.norm(other) * np.linalg.norm(wide))
+                cosine = float(other.ravel() @ wide.ravel()) / norms if norms else float(np.array_equal(other, wide))
+                alike = (round(cosine, _SAME_DIRECTION), -float(np.linalg.norm(other - wide)))
+                if alike > closeness:
+                    best, closeness = array, alike
+        return best
+
+    @cached_property
+    def _floats(self) -> Mapping[tuple[int, ...], tuple[np.ndarray, ...]]:
+        """Float32 constants of the original by their lengths in ascending order."""
+        found: dict[tuple[int, ...], list[np.ndarray]] = {}
+        for name, spec in self.original.graph.constants.items():
+            if spec.dtype is DType.FLOAT:
+                array = self.original.graph.weight(name)
+                found.setdefault(tuple(sorted(array.shape)), []).append(array)
+        return {lengths: tuple(arrays) for lengths, arrays in found.items()}
 
 
 def _is_kin(weight: np.ndarray, quantized: np.ndarray) -> bool:

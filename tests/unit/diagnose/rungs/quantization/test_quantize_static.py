@@ -8,7 +8,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from diagnosing import ask, step
-from tensortriage.testing import save_model
+from tensortriage.testing import encoder, feed_for, save_model
 
 PLAIN = "onnxruntime:optimization=none"
 FEED = {"x": np.random.default_rng(1).standard_normal((4, 3, 12, 12)).astype(np.float32)}
@@ -16,8 +16,8 @@ QUESTION = "is the target's model a sound"
 
 
 class Samples(CalibrationDataReader):
-    def __init__(self):
-        self.left = [FEED]
+    def __init__(self, feed=FEED):
+        self.left = [feed]
 
     def get_next(self):
         return self.left.pop() if self.left else None
@@ -90,3 +90,28 @@ def test_another_weight_is_not_excused_by_folding(tmp_path):
     tensor = next(t for t in changed.graph.initializer if t.data_type == onnx.TensorProto.INT8 and len(t.dims) == 4)
     tensor.CopyFrom(numpy_helper.from_array(-numpy_helper.to_array(tensor), tensor.name))
     assert verdict_of(tmp_path, changed).verdict == "model-changed"
+
+
+def transformer(folder, feed):
+    """Quantize an encoder whose MatMul and Add the pre-processing rewrote to Gemm between two Reshapes."""
+    source = save_model(encoder(layers=1), folder / "net.onnx")
+    quant_pre_process(str(source), str(folder / "fused.onnx"), skip_symbolic_shape=True)
+    assert sum(node.op_type == "Gemm" for node in onnx.load(folder / "fused.onnx").graph.node) > 1
+    quantize_static(
+        str(folder / "fused.onnx"), str(folder / "int8.onnx"), Samples(feed), quant_format=QuantFormat.QDQ,
+        weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gemm"],
+    )  # fmt: skip
+    return onnx.load(folder / "int8.onnx")
+
+
+@pytest.mark.parametrize("factor", [1.0, 40.0])
+def test_weights_whose_readers_were_rewritten_are_found_by_their_numbers(tmp_path, factor):
+    feed = feed_for(encoder(layers=1))
+    changed = transformer(tmp_path, feed)
+    node = [n for n in changed.graph.node if n.op_type == "QuantizeLinear"][9]
+    tensor = next(t for t in changed.graph.initializer if t.name == node.input[1])
+    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(factor), tensor.name))
+    path = save_model(changed, tmp_path / "changed.onnx")
+    verdict = ask(tmp_path, tmp_path / "net.onnx", feed, PLAIN, target_model=path)[0]
+    found = [culprit.node for culprit in verdict.culprits]
+    assert (verdict.verdict, found) == (("rounding", []) if factor == 1.0 else ("quantization", [node.name]))
