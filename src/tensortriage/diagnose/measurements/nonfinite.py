@@ -7,7 +7,6 @@ was only rounded to the format (what the format alone does), and on the target's
 
 import contextlib
 import dataclasses
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -24,7 +23,7 @@ from tensortriage.envelope.members import CENTRE
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph, Node
 from tensortriage.runs.ranges import USUAL, RangeRow, RangeScan, largest_sum, range_scan
-from tensortriage.values.dtype import Precision
+from tensortriage.values.dtype import DType, Precision
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,10 +92,12 @@ _SCANNED = "what number formats cannot hold"
 
 
 def largest_number(precision: Precision) -> float:
-    """Return the largest finite number of a format; inf for formats as wide as fp32 (bf16 and tf32 share its range)."""
-    if precision not in ROUNDED or precision is Precision.BF16 or not precision.dtype.is_float:
-        return math.inf
-    return float(precision.dtype.finfo.max)
+    """Return the largest finite number of a format; of integers, which no result is kept in, that of fp32.
+
+    That of bf16 is 0.4 % below that of fp32: the lowest fp32 number, which masks are often made of, is -Inf there.
+    """
+    dtype = precision.dtype if precision in ROUNDED and precision.dtype.is_float else DType.FLOAT
+    return float(dtype.finfo.max)
 
 
 def origins(graph: Graph, nonfinite: Collection[str], *, tainted: Collection[str] = ()) -> list[Node]:

@@ -30,8 +30,6 @@ from tensortriage.values.text import enumeration
 MOST_NODES = 4
 """Origins whose operands are looked at."""
 
-FP32_MAX = float(np.finfo(np.float32).max)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provenance:
@@ -138,7 +136,7 @@ def look_into(
         for name in node.inputs:
             operands[name] = known_operand(inv, feed, name) if operands.get(name) is None else operands[name]
         index = tuple(int(i) for i in np.argwhere(where)[0])
-        limit = min(largest_number(inv.precision), FP32_MAX)
+        limit = largest_number(inv.precision)
         rule = rule_of(node, [operands.get(name) for name in node.inputs], result, index, largest=limit)
         others = {
             word: also(inv, feed, node, who, operands, index)
