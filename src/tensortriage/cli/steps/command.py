@@ -29,7 +29,8 @@ Examples:
 
 \b
 Exit codes: 0 every step is right, and drift is as predicted; 1 a step is wrong, or drifts farther; 2 usage or bad
-input; 3 an engine cannot be used here; 4 a step is beyond its limit, and its diagnosis finds nothing wrong.
+input; 3 an engine cannot be used here; 4 a step is beyond its limit, and its diagnosis finds nothing wrong, or the
+reference stops before the last step, and none until then is wrong.
 """
 ENGINES, STEPS = "Engines", "Steps"
 

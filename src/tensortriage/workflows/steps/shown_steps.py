@@ -55,6 +55,8 @@ def remarks_of(report: StepsReport) -> Iterator[str]:
     yield from (_self(value) for value in report.self_values if value not in kept)
     if kept:
         yield f"{count(len(kept), 'state')}: the same"
+    if report.stopped and report.stopped not in report.summary:
+        yield f"note: the reference stops: {report.stopped}"
     yield from (f"note: {note}" for note in report.notes)
 
 

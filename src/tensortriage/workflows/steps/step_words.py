@@ -8,8 +8,11 @@ from tensortriage.workflows.steps.steps_request import StepRow, StepsReport
 
 def summary_of(report: StepsReport) -> str:
     """Return the finding of a report as a sentence."""
-    if report.verdict in ("fault", "inconclusive"):
+    if report.first is not None and report.verdict in ("fault", "inconclusive"):
         return _fault(report)
+    if report.stopped and report.verdict == "inconclusive":
+        right = "step 0 is" if len(report.rows) == 1 else f"the first {len(report.rows):,} steps are"
+        return f"{right} right, and then the reference stops: {report.stopped}"
     if report.self_values:
         return _with_itself(report)
     steps = count(len(report.rows), "step")

@@ -192,7 +192,7 @@ class StepsReport:
             no more than it is predicted to cost), ``fault`` (a step is wrong by itself), ``drift-beyond`` (every step
             is right on the reference's states, and on its own the target leaves what is predicted), ``tokens`` (alone
             the target chooses a token that is no tie), ``self-contradiction``, or ``inconclusive`` (a step is beyond
-            its limit, and its diagnosis finds nothing wrong).
+            its limit, and its diagnosis finds nothing wrong; or the reference stops, and until then nothing is wrong).
         summary: One sentence.
         rows: One per step.
         first: The first step that is wrong; None when none is.
@@ -201,6 +201,7 @@ class StepsReport:
         diagnosis: Of that step; None when there was none.
         free: What both generate alone; None when that was not asked.
         self_values: Prefill against decode; empty when that was not asked.
+        stopped: Why the reference gives no step after ``rows``, with the cure; empty when it gives all.
         notes: What was not measured, and why.
         next: Commands to run next.
     """
@@ -219,6 +220,7 @@ class StepsReport:
     diagnosis: StepDiagnosis | None = None
     free: FreeRun | None = None
     self_values: tuple[SelfValue, ...] = ()
+    stopped: str = ""
     notes: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     format: str = STEPS_FORMAT

@@ -11,6 +11,7 @@ from tensortriage.diagnose.state.verdict import VerdictKind
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.envelope.floors import PREDICTED
 from tensortriage.envelope.healthy_runs import HealthyRuns
+from tensortriage.errors import DataError, EngineError
 from tensortriage.inputs.feed import Origin
 from tensortriage.inputs.files.data_file import Iteration, Kind
 from tensortriage.inputs.files.save_data import save
@@ -56,7 +57,7 @@ def walk(
 
     Raises:
         TriageError: For bad input, an unknown engine, or an engine that is not usable here.
-        EngineError: When the reference fails.
+        EngineError: When the reference fails at the first step; at a later one the report says so.
     """
     reference, target = (usable(text, limits=request.limits) for text in (request.reference, request.target))
     model = Model.load(request.model, external_data_dir=request.external_data_dir)
@@ -101,10 +102,15 @@ def _measured(
             folder=case.temporary,
             drift=request.drift,
         )
-        rows = with_typical_limits(tuple(steps.rows(say)))
+        made, stopped = _made(steps, say)
+        if stopped:
+            lab.drop_runner(reference, model)  # its process may be gone, and a wrong step is run again
+        rows = with_typical_limits(made)
         wrong = next((row.step for row in rows if row.outside), None)
         free: FreeRun | None = None
-        if request.free_running and feeds.roles.generates:
+        if request.free_running and stopped:
+            steps.notes.append("nothing was generated alone, since the reference stops")
+        elif request.free_running and feeds.roles.generates:
             say("generating")
             with lab.new_runner(target, model) as fresh:
                 free = free_run(steps, feeds, lab.runner(reference, model), fresh)
@@ -115,8 +121,28 @@ def _measured(
     finally:
         lab.close()
     report = _report(request, target, feeds, rows, free, steps.notes)
-    report = dataclasses.replace(report, again=again)
+    report = dataclasses.replace(report, again=again, stopped=stopped)
+    if stopped and report.verdict in ("match", "drift"):  # what was asked beyond these steps is not known
+        report = dataclasses.replace(report, verdict="inconclusive")
     return dataclasses.replace(report, summary=summary_of(report)), None if wrong is None else steps.open_feeds[wrong]
+
+
+def _made(steps: MeasuredSteps, say: Callable[[str], None]) -> tuple[tuple[StepRow, ...], str]:
+    """Return the steps that there are, and why the reference gives no more: what was measured until then holds.
+
+    Raises:
+        EngineError: When the reference fails at the first step.
+        DataError: When it gives NaN there.
+    """
+    made: list[StepRow] = []
+    try:
+        for row in steps.rows(say):
+            made.append(row)  # one by one: those before an error are kept
+    except (EngineError, DataError) as error:
+        if not made:
+            raise
+        return tuple(made), f"{error.message}; {error.cure}"
+    return tuple(made), ""
 
 
 def _self_checked(

@@ -137,18 +137,72 @@ def test_a_model_that_takes_one_token_has_no_whole_sequence(ask, tmp_path):
     assert caught.value.slug == "steps-nothing-carried"
 
 
-def test_a_reference_that_fails_names_the_step(ask, tmp_path):
-    """The table of positions has five rows."""
+@pytest.fixture
+def few_positions(tmp_path):
+    """A model whose table of positions has five rows, so that two tokens and three more is all it can take."""
     graph = _with_memo()
     graph.node[0].CopyFrom(helper.make_node("Gather", ["table", "position_ids"], ["e"], "embed"))
     graph.input.append(helper.make_tensor_value_info("position_ids", TensorProto.INT64, (1, "sequence")))
     path = tmp_path / "few.onnx"
     save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     np.savez(tmp_path / "two.npz", input_ids=np.array([[1, 2]]))
-    feeding = FeedRequest(paths=[str(tmp_path / "two.npz")])
-    with pytest.raises(EngineError, match="at step 4: ") as caught:
-        ask(path, steps=9, carry=("memo=scratch",), feeding=feeding)
-    assert "--steps 4" in caught.value.cure
+    return {
+        "model": path,
+        "carry": ("memo=scratch",),
+        "feeding": FeedRequest(paths=[str(tmp_path / "two.npz")]),
+    }
+
+
+def test_a_reference_that_fails_names_the_step_and_leaves_what_was_measured(ask, few_positions, tmp_path):
+    report = ask(**few_positions, steps=9, free_running=True)
+    assert (report.verdict, report.exit_code, report.first) == ("inconclusive", 4, None)
+    assert [row.step for row in report.rows] == [0, 1, 2, 3]
+    assert "the first 4 steps are right, and then the reference stops: at step 4: " in report.summary
+    assert "--steps 4" in report.summary
+    assert (tmp_path / "case" / "report.html").read_text().count("✓ right") == 4
+    assert ask(**few_positions, steps=4).verdict == "match"  # the cure
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"),
+    [
+        ("os._exit(3)", "crashed"),
+        ("return {n: a * a.dtype.type('nan') for n, a in outputs.items()}", "holds NaN on step 4"),
+        ("raise ValueError('full')", "full"),
+    ],
+)
+def test_a_wrong_step_before_the_reference_fails_is_the_finding(ask, folder, tmp_path, failing, reason):
+    """The target is wrong where the cache is 9 rows long; the reference ends, or goes wrong, after 11 rows."""
+    script = tmp_path / "ends.py"
+    script.write_text(
+        "import os\n"
+        "import onnxruntime as ort\n"
+        "class Engine:\n"
+        "    def compile(self, model, options):\n"
+        "        return Session(str(model))\n"
+        "class Session:\n"
+        "    def __init__(self, path):\n"
+        "        self.inner = ort.InferenceSession(path)\n"
+        "    def run(self, feed):\n"
+        "        names = [o.name for o in self.inner.get_outputs()]\n"
+        "        outputs = dict(zip(names, self.inner.run(None, feed)))\n"
+        "        if feed['past_key_values.0.key'].shape[2] >= 11:\n"
+        f"            {failing}\n"
+        "        return outputs\n"
+    )
+    node = "/model/layers.1/self_attn/Concat_value"
+    target = faulty(folder, "stale-row", node, 9)
+    report = ask("gpt2.onnx", target, reference=f"script:{script}:Engine", steps=6)
+    assert (report.verdict, report.exit_code, report.first, report.again) == ("fault", 1, 1, True)
+    assert len(report.rows) == 4
+    assert reason in report.stopped
+    assert "the reference stops: " in (tmp_path / "case" / "report.html").read_text()
+
+
+def test_a_reference_that_fails_at_once_is_an_error(ask, few_positions, tmp_path):
+    np.savez(tmp_path / "two.npz", input_ids=np.array([[1, 2, 3, 1, 2, 3]]))  # six positions
+    with pytest.raises(EngineError):
+        ask(**few_positions, steps=9)
 
 
 def test_tokens_may_be_given_step_by_step(ask, tmp_path):
