@@ -3,17 +3,19 @@
 Rounding moves a number by half a step at most, and only what is cut off by more. So where half of the numbers of a row
 or column are more than a step away from the original's, the integers were made of other numbers. Without any quantizer
 these weights alone must then make most of the difference between the two models: tools that quantize may move weights
-together, which leaves the model what it was.
+together, which leaves the model what it was, or make up for the errors of others. Where all numbers of a row are
+another row's, or a multiple of their own, no such tool made them, and it is enough that the model is another one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.compare.judgement.within import beyond_a_step, is_decisive
+from tensortriage.compare.judgement.within import beyond_a_step, is_decisive, within_fp32
+from tensortriage.compare.quantization.weight_moves import WeightMove, weight_moves
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
-from tensortriage.diagnose.state.confidence import blamed
+from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Culprit, Verdict, VerdictKind
 from tensortriage.inputs.feed import Feed
@@ -30,6 +32,7 @@ def of_other_weights(
     feed: Feed,
     weights: Mapping[str, np.ndarray],
     before: Mapping[str, float],
+    floors: Mapping[str, float],
 ) -> Verdict | None:
     """Return the verdict that weights are others than the original's, rounded; None when they are its.
 
@@ -39,6 +42,7 @@ def of_other_weights(
         feed: The feed.
         weights: The original's numbers by the result of the DequantizeLinear.
         before: Relative errors of the outputs of the quantized model.
+        floors: fp32 floors of the outputs of the original.
 
     Raises:
         EngineError: When the reference cannot run a model.
@@ -54,7 +58,9 @@ def of_other_weights(
     shares = {name: (own[name] / error) ** 2 for name, error in before.items() if 0.0 < error < np.inf}
     output = max(shares or before, key=lambda name: shares.get(name, 0.0))
     explained = min(shares.get(output, 0.0), 1.0)
-    decisive = is_decisive(explained)
+    moves = {name: found for name in away if (found := moves_of(graph, name, weights))}
+    other = any(not within_fp32(error, floors.get(name, 0.0)) for name, error in own.items())
+    decisive = is_decisive(explained) or bool(moves and other)
     makes = f"make an error of {say(own[output])} at output '{output}', of {say(before[output])}"
     inv.answered(
         QUESTION,
@@ -64,7 +70,12 @@ def of_other_weights(
     )
     if not decisive:
         return None
-    culprits = [_culprit(graph, name, share) for name, share in sorted(away.items(), key=lambda item: -item[1])]
+    if not is_decisive(explained):
+        output = max(own, key=lambda name: own[name])
+        away, explained = {name: away[name] for name in moves}, LEAST_BLAMED
+        makes = f"make an error of {say(own[output])} at output '{output}', of {say(before.get(output, own[output]))}"
+    ordered = sorted(away.items(), key=lambda item: (item[0] not in moves, -item[1]))
+    culprits = [_culprit(graph, name, share, moves.get(name, ())) for name, share in ordered]
     first = culprits[0]
     others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     target, reference = str(beside.changed.path), str(inv.question.reference)
@@ -78,27 +89,48 @@ def of_other_weights(
     )
 
 
-def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) -> float:
-    """Return the share of rows, or columns, of a weight half of whose numbers are over a step from the original's."""
+def moves_of(graph: Graph, value: str, weights: Mapping[str, np.ndarray]) -> tuple[WeightMove, ...]:
+    """Return the rows of a dequantized weight that were put elsewhere or rescaled before it was quantized."""
+    pair = next(pair for pair in quantizers(graph) if pair.result == value)
+    numbers = _numbers(graph, pair, weights)
+    return () if numbers is None else weight_moves(*numbers)
+
+
+def _numbers(
+    graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the original's numbers of a weight, the dequantized ones, and the steps; None where there are none."""
     if not pair.of_weight or pair.result not in weights or pair.dtype.is_float:
-        return 0.0
+        return None
     was, now = weights[pair.result].astype(np.float64), dequantized(graph, pair).astype(np.float64)
     if was.shape != now.shape or not was.size:
-        return 0.0
+        return None
     shape = [1] * was.ndim
     scale = graph.weight(pair.scale).astype(np.float64)
     if scale.size > 1:
         shape[pair.axis % was.ndim] = -1
-    away = np.abs(now - was) / np.maximum(scale.reshape(shape), np.finfo(np.float64).tiny)
+    return was, now, np.maximum(scale.reshape(shape), np.finfo(np.float64).tiny)
+
+
+def _beyond(graph: Graph, pair: Quantizer, weights: Mapping[str, np.ndarray]) -> float:
+    """Return the share of rows, or columns, of a weight half of whose numbers are over a step from the original's."""
+    numbers = _numbers(graph, pair, weights)
+    if numbers is None:
+        return 0.0
+    was, now, step = numbers
+    away = np.abs(now - was) / step
     if was.ndim < 2:
         return beyond_a_step(away.reshape(1, -1))
     return max(beyond_a_step(np.moveaxis(away, axis, 0).reshape(away.shape[axis], -1)) for axis in (0, was.ndim - 1))
 
 
-def _culprit(graph: Graph, value: str, share: float) -> Culprit:
+def _culprit(graph: Graph, value: str, share: float, moves: Sequence[WeightMove]) -> Culprit:
     """Return the op that reads a weight."""
     user = next(iter(graph.consumers(value)), None) or graph.producer(value)
     assert user is not None
     where = "all its rows or columns" if share == 1.0 else f"{share:.0%} of its rows or columns"
     reason = f"has a weight '{value}' that is not the original's rounded: in {where} it is more than a step away"
+    if moves:
+        more = f", and likewise {len(moves) - 1} more" if len(moves) > 1 else ""
+        reason += f"; {moves[0].words}{more}"
     return Culprit(user.name, user.op_type, user.outputs[0], reason=reason, change="weight")

@@ -8,6 +8,7 @@ the bits are too few, which is nobody's mistake).
 """
 
 import dataclasses
+import functools
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
@@ -19,7 +20,7 @@ from tensortriage.compare.quantization.quantizer_fit import QuantizerFit, calibr
 from tensortriage.diagnose.measurements.evidence import Calibrated, Evidence, Findings, SoundQuantization
 from tensortriage.diagnose.measurements.floors import fp32_floors
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
-from tensortriage.diagnose.rungs.quantization.other_weights import of_other_weights
+from tensortriage.diagnose.rungs.quantization.other_weights import moves_of, of_other_weights
 from tensortriage.diagnose.rungs.rung import Answer, rung
 from tensortriage.diagnose.state.confidence import QUANTIZATION_COSTS, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -81,10 +82,18 @@ def quantized_model(inv: Investigation, evidence: Evidence) -> Answer | None:
         return None
     if all(within_fp32(error, floors.get(name, 0.0)) for name, error in before.items()):
         return None
+    others = functools.partial(of_other_weights, inv, beside, feed, weights, before, floors)
+    try:  # integers of another row fit no scale: they are no matter of calibration
+        if any(move.other != move.row for m in misfits for move in moves_of(changed.graph, m.pair.result, weights)):
+            other = others()
+            if other is not None:
+                return Answer(other)
+    except EngineError:  # nothing more is known
+        pass
     answer = guilty_pairs(inv, changed, feed, misfits, before, len(pairs))
     try:
-        other = None if answer.verdict else of_other_weights(inv, beside, feed, weights, before)
-    except EngineError:  # nothing more is known
+        other = None if answer.verdict else others()
+    except EngineError:
         other = None
     return Answer(other) if other else answer
 

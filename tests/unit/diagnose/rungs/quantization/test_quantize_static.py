@@ -50,9 +50,17 @@ def net():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-def small(folder, **options):
-    """Return the model quantized as the documentation of ONNX Runtime says: pre-processed, then calibrated."""
-    source = save_model(net(), folder / "net.onnx")
+def small(folder, plant=None, **options):
+    """Return the model quantized as the documentation of ONNX Runtime says: pre-processed, then calibrated.
+
+    ``plant`` changes a weight (name to a function of its array) of what is quantized, not of ``net.onnx``.
+    """
+    source, other = save_model(net(), folder / "net.onnx"), net()
+    for tensor in other.graph.initializer:
+        if plant and tensor.name in plant:
+            tensor.CopyFrom(numpy_helper.from_array(plant[tensor.name](numpy_helper.to_array(tensor)), tensor.name))
+    if plant:
+        source = save_model(other, folder / "other.onnx")
     quant_pre_process(str(source), str(folder / "folded.onnx"), skip_symbolic_shape=True)
     assert not any(n.op_type == "BatchNormalization" for n in onnx.load(folder / "folded.onnx").graph.node)
     quantize_static(
@@ -90,6 +98,27 @@ def test_another_weight_is_not_excused_by_folding(tmp_path):
     tensor = next(t for t in changed.graph.initializer if t.data_type == onnx.TensorProto.INT8 and len(t.dims) == 4)
     tensor.CopyFrom(numpy_helper.from_array(-numpy_helper.to_array(tensor), tensor.name))
     assert verdict_of(tmp_path, changed).verdict == "model-changed"
+
+
+def rescaled(weight):
+    return weight * np.where(np.arange(8) == 1, 1.05, 1.0).astype(np.float32).reshape(8, 1, 1, 1)
+
+
+def exchanged(weight):
+    return weight[[0, 2, 1, *range(3, 8)]]
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize(("change", "words"), [(rescaled, "times the original's"), (exchanged, "holds the original's")])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_weight_changed_before_it_was_quantized(tmp_path, place, change, words, per_channel):
+    """A channel 5 % off moves the outputs less than quantization does; exchanged ones fit no scale of a channel."""
+    verdict = verdict_of(tmp_path, small(tmp_path, {f"w{place}": change}, per_channel=per_channel))
+    if verdict.verdict == "rounding":  # per tensor, a grouped channel whose numbers are small beside the step
+        assert (place, change, per_channel) == (2, rescaled, False)
+        return
+    assert (verdict.verdict, verdict.culprits[0].node) == ("model-changed", f"conv{place}"), verdict.summary
+    assert words in verdict.culprits[0].reason
 
 
 def transformer(folder, feed):

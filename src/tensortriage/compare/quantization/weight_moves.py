@@ -1,0 +1,102 @@
+"""How a quantized weight came to hold other numbers than the original's: rows of another place, or rescaled ones.
+
+Rounding moves a number by half a step. A row all of whose numbers are half a step from those of another row, or from a
+multiple of its own, was that before it was rounded: methods that choose among roundings, or make up for them, move
+numbers one by one. Methods that rescale rows do it in two places, which leaves the model what it was; so whoever asks
+has to know that the model is another one.
+"""
+
+import dataclasses
+
+import numpy as np
+
+_HALF_A_STEP = 0.5 + 1e-3
+"""In steps; a folded normalization is computed in float32, which moves an int8 by a 10^-5th of the step at most."""
+
+_LEAST_NUMBERS = 9
+"""Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
+one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
+
+MOST_ROWS = 64
+"""Rows looked at: enough to tell what was done to a weight."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WeightMove:
+    """What one row became.
+
+    Attributes:
+        row: Its index.
+        axis: Along which rows are counted.
+        other: Row of the original whose numbers it has; its own index where they are its own.
+        factor: By which they were multiplied, as far as rounding lets it be told.
+    """
+
+    row: int
+    axis: int
+    other: int
+    factor: float = 1.0
+
+    @property
+    def words(self) -> str:
+        """What became of it, after "in index 3 of axis 0"."""
+        where = f"index {self.row} of axis {self.axis}"
+        if self.other != self.row:
+            return f"{where} holds the original's index {self.other}, times {self.factor:.3g}"
+        return f"{where} is {self.factor:.3g} times the original's"
+
+
+def weight_moves(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> tuple[WeightMove, ...]:
+    """Return the rows of a weight, or else the columns, that were put elsewhere or rescaled before they were quantized.
+
+    Args:
+        was: The original's numbers.
+        now: The dequantized ones, of the same shape.
+        step: Distance between neighbouring numbers of the format; broadcasts to the shape.
+
+    Returns:
+        At most `MOST_ROWS` of them.
+    """
+    steps = np.broadcast_to(step, was.shape)
+    if was.ndim < 2:
+        return ()
+    for axis in (0, was.ndim - 1):
+        if found := _moves(_rows(was, axis), _rows(now, axis), _rows(steps, axis), axis):
+            return found
+    return ()
+
+
+def _rows(array: np.ndarray, axis: int) -> np.ndarray:
+    return np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1).astype(np.float64)
+
+
+def _moves(was: np.ndarray, now: np.ndarray, steps: np.ndarray, axis: int) -> tuple[WeightMove, ...]:
+    """Return the moves of rows, all three arrays [rows, numbers]."""
+    if was.shape[1] < _LEAST_NUMBERS:
+        return ()
+    found = []
+    directions = was / np.maximum(np.linalg.norm(was, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    for row in np.flatnonzero(np.median(np.abs(now - was) / steps, axis=1) > 1.0)[:MOST_ROWS]:
+        factor = _factor(was[row], now[row], steps[row])
+        if factor is not None:
+            found.append(WeightMove(int(row), axis, int(row), factor))
+            continue
+        other = int(np.argmax(np.abs(directions @ now[row])))
+        factor = _factor(was[other], now[row], steps[row])
+        if factor:
+            found.append(WeightMove(int(row), axis, other, factor))
+    return tuple(found)
+
+
+def _factor(was: np.ndarray, now: np.ndarray, steps: np.ndarray) -> float | None:
+    """Return a factor by which numbers, multiplied and rounded, are others; None when there is none.
+
+    Each number leaves an interval of factors; what is looked for lies in all of them.
+    """
+    room = _HALF_A_STEP * steps
+    some = was != 0.0
+    if (np.abs(now[~some]) > room[~some]).any() or not some.any():
+        return None
+    ends = (now[some] - room[some]) / was[some], (now[some] + room[some]) / was[some]
+    least, most = float(np.minimum(*ends).max()), float(np.maximum(*ends).min())
+    return (least + most) / 2.0 if least <= most else None
