@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import Figures, first_input, least_sqnr_db, number, require, study_figures, verdict_figures
 
 SMALL = ("cnn", "transformer", "depthwise", "mask", "quantized", "dynamic")
 TIMEOUT = "400"
-Figures = dict[str, Any]
 
 
 def target(**options: str) -> str:
@@ -87,12 +87,12 @@ def small(step: Step) -> Figures:
         rows = [row for item in document["comparisons"] for row in item["comparison"]["rows"]]
         figures[name] = {
             "within": code == 0,
-            "sqnr_db": [round(_number(row["metrics"]["sqnr_db"]), 1) for row in rows],
-            "ratio": [round(_number(row["judgement"]["ratio"]), 3) for row in rows],
+            "sqnr_db": [round(number(row["metrics"]["sqnr_db"]), 1) for row in rows],
+            "ratio": [round(number(row["judgement"]["ratio"]), 3) for row in rows],
             "seconds": round(time.perf_counter() - started, 1),
             "outcome": {k: v["kind"] for k, v in document["outcomes"].items()},
         }
-    _require(all(row["within"] for row in figures.values()), figures)
+    require(all(row["within"] for row in figures.values()), figures)
     return figures
 
 
@@ -118,7 +118,7 @@ def plan(step: Step) -> Figures:
     code, document = step.triage("inspect", "plan", str(step.nets / "cnn.onnx"), "--target", target(precision="fp16"),
                                  codes=(0, 1))  # fmt: skip
     figures["audit"] = {"exit_code": code, "regions": len(document["regions"])}
-    _require(all(row["nodes_placed"] for name, row in figures.items() if name != "audit"), figures)
+    require(all(row["nodes_placed"] for name, row in figures.items() if name != "audit"), figures)
     return figures
 
 
@@ -126,7 +126,7 @@ def transformer(step: Step) -> Figures:
     """The 4-block transformer on FP16: verdict, what marking moved, what differs between builds."""
     words = (*step.net("transformer4"), "--target", target(precision="fp16"), "--builds", "2", "--timeout", TIMEOUT)
     _, report = step.triage("diagnose", *words, codes=(0, 1, 4))
-    figures = _verdict(report)
+    figures = verdict_figures(report)
     figures["between_builds"] = [s["evidence"] for s in report["verdict"]["steps"] if "build to build" in s["question"]]
     return figures
 
@@ -141,8 +141,12 @@ def builds(step: Step) -> Figures:
     shared = target(precision="fp16", timing_cache=str(step.folder / "timing.cache"))
     _, cached = step.triage("debug", "build", *words, "--target", shared, "--until", "3", "--no-tactics", "--case",
                             "cached", codes=(0, 4))  # fmt: skip
-    figures = {"as_deployed": _study(free), "recorded": _study(study), "one_timing_cache": _study(cached)}
-    _require(free["distinct_outputs"] > 1, figures)
+    figures = {
+        "as_deployed": study_figures(free),
+        "recorded": study_figures(study),
+        "one_timing_cache": study_figures(cached),
+    }
+    require(free["distinct_outputs"] > 1, figures)
     return figures
 
 
@@ -150,14 +154,14 @@ def pinned(step: Step) -> Figures:
     """Tactics of a CNN recorded and given back: bit-equal outputs."""
     _, study = step.triage("debug", "build", *step.net("cnn"), "--target", target(precision="fp16"), "--until", "2",
                            "-o", "pinned.engine", "--save-tactics", "tactics.json", "--timeout", TIMEOUT)  # fmt: skip
-    figures = _study(study)
+    figures = study_figures(study)
     _, record = step.triage("inspect", "tactics", "tactics.json")
     figures["choices"] = len(record["choices"])
     figures["engine_bytes"] = (step.folder / "pinned.engine").stat().st_size
     loaded = target(precision="fp16", load_engine=str(step.folder / "pinned.engine"))
     code, _ = step.triage("run", *step.net("cnn"), "--target", loaded, "--rtol", "0.05", "--atol", "0.05", codes=(0, 1))
     figures["pinned_engine_runs"] = code == 0
-    _require(study["pinned"]["same_outputs"] and study["pinned"]["again_same"], figures)
+    require(study["pinned"]["same_outputs"] and study["pinned"]["again_same"], figures)
     return figures
 
 
@@ -171,15 +175,15 @@ def guilty(step: Step) -> Figures:
         engine = str(step.folder / "first" / trial["files"]["engine"])
         _, document = step.triage("run", *words, "--target", target(precision="fp16", load_engine=engine), codes=(0, 1))
         rows = [row for item in document["comparisons"] for row in item["comparison"]["rows"]]
-        errors[trial["name"]] = max(_number(row["metrics"]["max_abs_error"]) for row in rows)
+        errors[trial["name"]] = max(number(row["metrics"]["max_abs_error"]) for row in rows)
     limit = (min(errors.values()) + max(errors.values())) / 2
     loaded = target(precision="fp16", load_engine=str(step.folder / "polygraphy_debug.engine"))
     check = (sys.executable, "-c", "from tensortriage.cli import main; main()", "run", *words, "--target", loaded)
     _, study = step.triage("debug", "build", *words, "--target", spec, "--max-builds", "8", "--check", *check, "--atol",
                            str(limit), "--rtol", "0", codes=(0, 4))  # fmt: skip
-    figures = {"max_abs_error": errors, "limit": limit, **_study(study)}
-    _require(study["good"] and study["bad"], figures)
-    _require(study["blame"] and study["blame"]["guilty"] and study["blame"]["cured"], figures)
+    figures = {"max_abs_error": errors, "limit": limit, **study_figures(study)}
+    require(study["good"] and study["bad"], figures)
+    require(study["blame"] and study["blame"]["guilty"] and study["blame"]["cured"], figures)
     return figures
 
 
@@ -187,12 +191,12 @@ def overflow(step: Step) -> Figures:
     """A planted overflow diagnosed: NaN or Inf with its origin."""
     _, report = step.triage("diagnose", *step.net("overflowing"), "--target", target(precision="fp16"), "--timeout",
                             TIMEOUT, codes=(0, 1, 4))  # fmt: skip
-    figures = _verdict(report)
+    figures = verdict_figures(report)
     remedy = report["verdict"]["remedy"] or {}
     figures["remedy"] = {key: remedy.get(key) for key in ("summary", "nodes", "error_after")}
     told = figures["verdict"] in ("range-overflow", "non-finite")
     told = told or (figures["verdict"] == "intermittent" and "the failing ones overflow" in figures["summary"])
-    _require(told and remedy.get("kind") == "keep-fp32", figures)
+    require(told and remedy.get("kind") == "keep-fp32", figures)
     return figures
 
 
@@ -215,7 +219,7 @@ def kept(step: Step) -> Figures:
             (step.folder / f"{name}.info.json").write_text(json.dumps(dict(session.info), indent=1, default=str))
         figures[name] = {"kept": words, "finite": bool(np.isfinite(output).all()), "precisions": precisions}
         session.close()
-    _require(figures["predicted"]["finite"], figures)
+    require(figures["predicted"]["finite"], figures)
     return figures
 
 
@@ -226,7 +230,7 @@ def reduce(step: Step) -> Figures:
     _, reduction = step.triage("debug", "reduce", *words, "-o", "reduced.onnx", codes=(0, 4))
     figures = {key: reduction[key] for key in ("nodes_before", "checks", "minimality", "verified")}
     figures["kept"] = [node["op_type"] + " " + node["name"] for node in reduction["kept"]]
-    _require(reduction["verified"], figures)
+    require(reduction["verified"], figures)
     return figures
 
 
@@ -248,7 +252,7 @@ def precision(step: Step) -> Figures:
         again = ["--target", target(precision="mixed"), "--target-model", f"{name}.onnx", "--timeout", TIMEOUT]
         _, after = step.triage("run", *net, *again, codes=(0, 1))
         figures[name] = {
-            "fp16_sqnr_db": _sqnr_db(before),
+            "fp16_sqnr_db": least_sqnr_db(before),
             "kept": len(plan["kept"]),
             "candidates": plan["candidates"],
             "first": plan["kept"][:6],
@@ -256,12 +260,12 @@ def precision(step: Step) -> Figures:
             "minimality": plan["minimality"],
             "error": {key: plan["error"][key] for key in ("goal", "as_asked", "predicted", "measured", "metric")},
             "low_share": round(plan["low_share"], 3),
-            "fresh_build_sqnr_db": _sqnr_db(after),
+            "fresh_build_sqnr_db": least_sqnr_db(after),
             "least_db": least_db,
             "seconds": plan["seconds"],
         }
     rows = figures.values()
-    _require(all(row["fresh_build_sqnr_db"] >= row["least_db"] and row["builds"] <= 10 for row in rows), figures)
+    require(all(row["fresh_build_sqnr_db"] >= row["least_db"] and row["builds"] <= 10 for row in rows), figures)
     return figures
 
 
@@ -275,8 +279,8 @@ def eight_bits(step: Step) -> Figures:
     _, after = step.triage("run", *net, "--target", engine, "--target-model", "mixed.onnx", "--timeout", TIMEOUT,
                            codes=(0, 1))  # fmt: skip
     keys = ("kept", "candidates", "builds", "minimality", "error", "low_share", "honoured")
-    figures = {**{key: plan[key] for key in keys}, "fresh_build_sqnr_db": _sqnr_db(after)}
-    _require(figures["fresh_build_sqnr_db"] >= 33.0, figures)
+    figures = {**{key: plan[key] for key in keys}, "fresh_build_sqnr_db": least_sqnr_db(after)}
+    require(figures["fresh_build_sqnr_db"] >= 33.0, figures)
     return figures
 
 
@@ -287,7 +291,7 @@ def resnet50(step: Step) -> Figures:
     source = Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx"
     step.triage("surgeon", "sanitize", str(source), "-o", "resnet50.onnx", "--fold-constants")
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
-    np.savez(step.folder / "x.npz", **{_first_input(step.folder / "resnet50.onnx"): image})
+    np.savez(step.folder / "x.npz", **{first_input(step.folder / "resnet50.onnx"): image})
     engine = target(precision="fp16", timing_cache=str(step.folder / "timing.cache"))
     words = (
         "resnet50.onnx",
@@ -303,8 +307,8 @@ def resnet50(step: Step) -> Figures:
         "480",
     )
     _, report = step.triage("diagnose", *words, codes=(0, 1, 4))
-    figures = _verdict(report)
-    _require(figures["verdict"] in ("range-overflow", "non-finite"), figures)
+    figures = verdict_figures(report)
+    require(figures["verdict"] in ("range-overflow", "non-finite"), figures)
     return figures
 
 
@@ -369,56 +373,6 @@ def run(out: Path, name: str) -> bool:
     print(f"{name}: {'ok' if record['ok'] else 'FAILED'} {record['seconds']} s {record['notes'][:600]}", flush=True)
     print("   ", json.dumps(record["figures"])[:1500], flush=True)
     return bool(record["ok"])
-
-
-def _verdict(report: Mapping[str, Any]) -> Figures:
-    verdict = report["verdict"]
-    return {
-        "verdict": verdict["verdict"],
-        "summary": verdict["summary"],
-        "culprits": [f"{c['op_type']} {c['node']}" for c in verdict["culprits"]][:5],
-        "steps": [f"{s['question']} {s['answer']} ({s['seconds']} s)" for s in verdict["steps"]],
-        "cost": verdict["cost"],
-    }
-
-
-def _study(study: Mapping[str, Any]) -> Figures:
-    keys = ("good", "bad", "unresolved", "distinct_outputs", "distinct_plans", "spread")
-    seconds = [round(trial["seconds"], 1) for trial in study["trials"]]
-    made_again = study["pinned"] or {}
-    return {
-        **{key: study[key] for key in keys},
-        "build_seconds": seconds,
-        "reasons": [trial["reason"] for trial in study["trials"]][:3],
-        "pinned": {key: made_again.get(key) for key in ("same_outputs", "again_same")},
-        "pinned_reason": (made_again.get("trial") or {}).get("reason", ""),
-        "blame": study["blame"],
-        "deployed": {key: (study["deployed"] or {}).get(key) for key in ("seen", "moved")},
-    }
-
-
-def _sqnr_db(document: Mapping[str, Any]) -> float:
-    """Return the smallest signal to noise ratio of an output."""
-    rows = [row for item in document["comparisons"] for row in item["comparison"]["rows"]]
-    found = [_number(row["metrics"]["sqnr_db"]) for row in rows]
-    return round(min((db if db == db else float("-inf") for db in found), default=float("-inf")), 1)
-
-
-def _first_input(path: Path) -> str:
-    import onnx
-
-    model = onnx.load(path, load_external_data=False)
-    weights = {w.name for w in model.graph.initializer}
-    return next(value.name for value in model.graph.input if value.name not in weights)
-
-
-def _number(value: Any) -> float:
-    return float(value) if value is not None else float("nan")
-
-
-def _require(condition: Any, figures: Figures) -> None:
-    if not condition:
-        raise AssertionError(json.dumps(figures)[:1500])
 
 
 if __name__ == "__main__":
