@@ -44,8 +44,9 @@ class CheckCache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hits = 0
-        with self._translated():
+        with self._translated(), contextlib.ExitStack() as failing:
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            failing.callback(self._db.close)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(
@@ -53,6 +54,7 @@ class CheckCache:
                 " seconds REAL NOT NULL, created REAL NOT NULL, crc32 INTEGER NOT NULL)"
             )
             self._db.execute("SELECT key, question, answer, seconds, created, crc32 FROM checks LIMIT 1")
+            failing.pop_all()
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """Return the stored answer as ``kind``; None when never asked, damaged, or written by another version."""

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +39,7 @@ def test_an_answer_of_another_shape_is_asked_for_again(tmp_path):
     assert cache.get("key", Answer) is None
     assert cache.remember("key", "question", Answer, lambda: Answer(1.0)) == Answer(1.0)
     assert cache.get("key", Answer) == Answer(1.0)
+    cache.close()
 
 
 def test_a_file_that_is_no_cache_is_an_error_and_is_left_alone(tmp_path):
@@ -47,6 +49,7 @@ def test_a_file_that_is_no_cache_is_an_error_and_is_left_alone(tmp_path):
         CheckCache(path)
     assert caught.value.slug == "check-cache-unusable"
     assert path.read_bytes().startswith(b"not a database")
+    assert str(path) not in {file.path for file in psutil.Process().open_files()}
 
 
 WRITE_FOREVER = """
@@ -91,9 +94,9 @@ def test_a_digest_ignores_the_order_of_a_dictionary_and_nothing_else(mapping, wo
 
 def read_all(path, count):
     """Read every answer."""
-    cache = CheckCache(path)
-    for number in range(count):
-        cache.get(f"key {number}", str)
+    with contextlib.closing(CheckCache(path)) as cache:
+        for number in range(count):
+            cache.get(f"key {number}", str)
 
 
 def test_a_cache_that_is_damaged_or_foreign_is_an_error_whenever_it_shows(tmp_path):
@@ -120,9 +123,8 @@ def test_a_damaged_answer_is_asked_for_again(tmp_path):
     cache.put("key", "question", 1.5, seconds=0.0)
     cache.put("other", "question", 2.5, seconds=0.0)
     cache.close()
-    with sqlite3.connect(path) as db:
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE checks SET answer = '9.5' WHERE key = 'key'")
-    db.close()
     cache = CheckCache(path)
     assert cache.get("key", float) is None
     assert cache.remember("key", "question", float, lambda: 1.5) == 1.5

@@ -1,5 +1,6 @@
 """A search that is killed, really: the process gets SIGKILL in the middle of a check, and another one goes on."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -43,10 +44,8 @@ if __name__ == "__main__":
 def stored(folder):
     if not (folder / "checks.sqlite").exists():
         return set()
-    with sqlite3.connect(folder / "checks.sqlite") as file:
-        known = {key for (key,) in file.execute("SELECT key FROM checks")}
-    file.close()
-    return known
+    with contextlib.closing(sqlite3.connect(folder / "checks.sqlite")) as file:
+        return {key for (key,) in file.execute("SELECT key FROM checks")}
 
 
 @pytest.mark.parametrize("how", ["serial", "parallel"])
