@@ -7,6 +7,7 @@ has to know that the model is another one.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,8 +18,8 @@ _LEAST_NUMBERS = 9
 """Numbers of a row that can be told from others: at 4 bits one in six lies within half a step of any, and a factor fits
 one; so that of a thousand rows of nine a row meets one by chance in one of a thousand cases."""
 
-MOST_ROWS = 64
-"""Rows looked at: enough to tell what was done to a weight."""
+_MOST_SOUGHT = 64
+"""Rows that are looked for in other places: enough to tell what was done to a weight."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,9 +54,6 @@ def weight_moves(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> tuple[We
         was: The original's numbers.
         now: The dequantized ones, of the same shape.
         step: Distance between neighbouring numbers of the format; broadcasts to the shape.
-
-    Returns:
-        At most `MOST_ROWS` of them.
     """
     steps = np.broadcast_to(step, was.shape)
     if was.ndim < 2:
@@ -66,6 +64,25 @@ def weight_moves(was: np.ndarray, now: np.ndarray, step: np.ndarray) -> tuple[We
     return ()
 
 
+def moved(was: np.ndarray, now: np.ndarray, moves: Sequence[WeightMove]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the original's weight with rows that moved as they are now, and with them only rounded as they are now.
+
+    Args:
+        was: The original's numbers.
+        now: The dequantized ones, of the same shape.
+        moves: What `weight_moves` found.
+    """
+    there, rounded = was.astype(np.float32), was.astype(np.float32)
+    for move in moves:
+        at: list[slice | int] = [slice(None)] * was.ndim
+        at[move.axis] = move.row
+        source = list(at)
+        source[move.axis] = move.other
+        there[tuple(at)] = now[tuple(at)]
+        rounded[tuple(at)] += (now[tuple(at)] - move.factor * was[tuple(source)]).astype(np.float32)
+    return there, rounded
+
+
 def _rows(array: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1).astype(np.float64)
 
@@ -74,12 +91,15 @@ def _moves(was: np.ndarray, now: np.ndarray, steps: np.ndarray, axis: int) -> tu
     """Return the moves of rows, all three arrays [rows, numbers]."""
     if was.shape[1] < _LEAST_NUMBERS:
         return ()
-    found = []
+    found, sought = [], 0
     directions = was / np.maximum(np.linalg.norm(was, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    for row in np.flatnonzero(np.median(np.abs(now - was) / steps, axis=1) > 1.0)[:MOST_ROWS]:
+    for row in np.flatnonzero(np.median(np.abs(now - was) / steps, axis=1) > 1.0):
         factor = _factor(was[row], now[row], steps[row])
         if factor is not None:
             found.append(WeightMove(int(row), axis, int(row), factor))
+            continue
+        sought += 1
+        if sought > _MOST_SOUGHT:
             continue
         other = int(np.argmax(np.abs(directions @ now[row])))
         factor = _factor(was[other], now[row], steps[row])

@@ -4,16 +4,17 @@ Rounding moves a number by half a step at most, and only what is cut off by more
 or column are more than a step away from the original's, the integers were made of other numbers. Without any quantizer
 these weights alone must then make most of the difference between the two models: tools that quantize may move weights
 together, which leaves the model what it was, or make up for the errors of others. Where all numbers of a row are
-another row's, or a multiple of their own, no such tool made them, and it is enough that the model is another one.
+another row's, or a multiple of their own, no such tool made them, and it is enough that they move the outputs by more
+than their rounding does: weights that were rescaled together do not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from tensortriage.compare.judgement.relative_error import say
-from tensortriage.compare.judgement.within import beyond_a_step, is_decisive, within_fp32
-from tensortriage.compare.quantization.weight_moves import WeightMove, weight_moves
+from tensortriage.compare.judgement.within import beyond_a_step, format_limit, fp32_limit, is_decisive
+from tensortriage.compare.quantization.weight_moves import WeightMove, moved, weight_moves
 from tensortriage.diagnose.rungs.quantization.model_errors import output_errors
 from tensortriage.diagnose.state.confidence import LEAST_BLAMED, blamed
 from tensortriage.diagnose.state.investigation import Investigation
@@ -59,8 +60,10 @@ def of_other_weights(
     output = max(shares or before, key=lambda name: shares.get(name, 0.0))
     explained = min(shares.get(output, 0.0), 1.0)
     moves = {name: found for name in away if (found := moves_of(graph, name, weights))}
-    other = any(not within_fp32(error, floors.get(name, 0.0)) for name, error in own.items())
-    decisive = is_decisive(explained) or bool(moves and other)
+    decisive = is_decisive(explained)
+    if moves:
+        all_moved = all(name in moves or weights[name].ndim < 2 for name in away)
+        decisive = _beyond_rounding(inv, beside, feed, weights, moves, away, floors) or (decisive and not all_moved)
     makes = f"make an error of {say(own[output])} at output '{output}', of {say(before[output])}"
     inv.answered(
         QUESTION,
@@ -87,6 +90,34 @@ def of_other_weights(
         culprits=culprits[:10],
         next=[inv.command("run", "--reference", reference, "--target", reference, "--target-model", target)],
     )
+
+
+def _beyond_rounding(
+    inv: Investigation,
+    beside: Correspondence,
+    feed: Feed,
+    weights: Mapping[str, np.ndarray],
+    moves: Mapping[str, Sequence[WeightMove]],
+    away: Collection[str],
+    floors: Mapping[str, float],
+) -> bool:
+    """Whether rows that moved make more of an error than their rounding alone.
+
+    They do not where two weights were rescaled together, to share the range of integers between them.
+    """
+    graph, golden = beside.changed.graph, inv.golden_outputs(feed)
+    pairs = {pair.result: pair for pair in quantizers(graph)}
+    there = {name: dequantized(graph, pairs[name]) for name in away if weights[name].ndim < 2}  # biases, in fine steps
+    rounded: dict[str, np.ndarray] = {}
+    for name, found in moves.items():
+        there[name], rounded[name] = moved(weights[name], dequantized(graph, pairs[name]), found)
+    least = output_errors(inv, beside.unquantized({**weights, **rounded}), feed)
+    limits = {
+        name: format_limit(max(error, fp32_limit(floors.get(name, 0.0))), golden[name].size)
+        for name, error in least.items()
+    }
+    errors = output_errors(inv, beside.unquantized({**weights, **there}), feed)
+    return any(error > limits[name] for name, error in errors.items())
 
 
 def moves_of(graph: Graph, value: str, weights: Mapping[str, np.ndarray]) -> tuple[WeightMove, ...]:

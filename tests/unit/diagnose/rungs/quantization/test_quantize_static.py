@@ -8,7 +8,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from diagnosing import ask, step
-from tensortriage.testing import encoder, feed_for, save_model
+from tensortriage.testing import encoder, feed_for, mlp, save_model
 
 PLAIN = "onnxruntime:optimization=none"
 FEED = {"x": np.random.default_rng(1).standard_normal((4, 3, 12, 12)).astype(np.float32)}
@@ -119,6 +119,27 @@ def test_a_weight_changed_before_it_was_quantized(tmp_path, place, change, words
         return
     assert (verdict.verdict, verdict.culprits[0].node) == ("model-changed", f"conv{place}"), verdict.summary
     assert words in verdict.culprits[0].reason
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_weights_that_were_rescaled_together_are_the_originals(tmp_path, per_channel):
+    """Equalization: a Relu between two Gemms lets a factor through, so that the network is what it was."""
+    model, other, feed = mlp(), mlp(), feed_for(mlp())
+    first, second = [node for node in model.graph.node if node.op_type == "Gemm"][:2]
+    tensors = {tensor.name: tensor for tensor in other.graph.initializer}
+    width = tensors[first.input[1]].dims[1]
+    factors = np.random.default_rng(3).uniform(0.5, 2.0, width).astype(np.float32)
+    shaped = {first.input[1]: factors, first.input[2]: factors, second.input[1]: 1.0 / factors[:, None]}
+    for name, factor in shaped.items():
+        tensors[name].CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensors[name]) * factor, name))
+    save_model(model, tmp_path / "net.onnx")
+    quantize_static(
+        str(save_model(other, tmp_path / "other.onnx")), str(tmp_path / "int8.onnx"), Samples(feed),
+        weight_type=QuantType.QInt8, per_channel=per_channel,
+    )  # fmt: skip
+    path = save_model(onnx.load(tmp_path / "int8.onnx"), tmp_path / "changed.onnx")
+    verdict = ask(tmp_path, tmp_path / "net.onnx", feed, PLAIN, target_model=path)[0]
+    assert verdict.verdict == "rounding", verdict.summary
 
 
 def transformer(folder, feed):
