@@ -1,10 +1,10 @@
-"""Scales of QuantizeLinear and DequantizeLinear: impossible, along a wrong axis, or for ranges that are never reached.
+"""Scales of quantizers and quantized operators: impossible, along a wrong axis, or for ranges that are never reached.
 
 Source for axes: TensorRT quantizes weights per output channel only; ONNX Runtime simulates whatever it is given, which
 is how a model that is right there goes wrong elsewhere (TensorRT issues 2103, 4079; Model-Optimizer issue 869).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -32,12 +32,33 @@ _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _WEIGHT_AXES = {"Conv": (1, 0), "ConvTranspose": (1, 1), "MatMul": (1, -1), "Gemm": (1, 1)}
 """Operator to the position of its weight and the axis of the output channels (Gemm: unless it transposes)."""
 
-_INTEGER_USERS = frozenset({"ConvInteger", "MatMulInteger", "DequantizeLinear"})
+_INTEGER_USERS = frozenset(
+    {"ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "DequantizeLinear", "QGemm", "QAttention"}
+)
+
+_SCALES: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul"), (1, 4, 6)),
+    **dict.fromkeys(("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QLinearReduceMean"), (1, 3)),
+    **dict.fromkeys(("QLinearAveragePool", "QLinearGlobalAveragePool"), (1, 3)),
+    "QLinearWhere": (2, 5, 7),
+    "QGemm": (1, 4, 7),
+    "QAttention": (3, 4),
+    "DynamicQuantizeMatMul": (2,),
+    "MatMulIntegerToFloat": (2, 3),
+    "DynamicQuantizeLSTM": (8, 10),
+}
+"""Operators that work on quantized numbers to the positions of their scales, by the operators' schemas."""
+
+_BLOCK_SCALES: Mapping[str, tuple[int, ...]] = {"MatMulNBits": (2,), "GatherBlockQuantized": (2,)}
+"""Likewise for blocks of a weight, whose scales may be negative, since ONNX Runtime's quantizer lets the largest number
+of a block be the lowest integer, and zero where a block is."""
+
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def check(subject: LintSubject) -> Iterator[LintFinding]:
     """Yield what is wrong with the quantizers of a graph."""
-    for node in subject.standard(*_QUANTIZERS):
+    for node in _quantizers(subject, *_QUANTIZERS):
         if len(node.inputs) < 2:
             continue
         scale = subject.constant(node.inputs[1])
@@ -45,20 +66,48 @@ def check(subject: LintSubject) -> Iterator[LintFinding]:
             yield from _scale(subject, node, scale.astype(np.float64))
         yield from _weight(subject, node, scale)
         yield from _axis(subject, node)
+    yield from _operators(subject)
     yield from _unreached(subject)
 
 
-def _scale(subject: LintSubject, node: Node, scale: np.ndarray) -> Iterator[LintFinding]:
-    bad = ~(np.isfinite(scale) & (scale > 0))
+def _quantizers(subject: LintSubject, *op_types: str) -> Iterator[Node]:
+    """Yield the nodes of some operators: of the standard, or ONNX Runtime's of these names."""
+    return (node for node in subject.graph.nodes if node.op_type in op_types and node.domain in _DOMAINS)
+
+
+def _operators(subject: LintSubject) -> Iterator[LintFinding]:
+    """Look at the scales of operators that work on quantized numbers themselves."""
+    for node in _quantizers(subject, "QLinearConcat", *_SCALES, *_BLOCK_SCALES):
+        blocks = node.op_type in _BLOCK_SCALES
+        places: Sequence[int] = _BLOCK_SCALES[node.op_type] if blocks else _SCALES.get(node.op_type, ())
+        if node.op_type == "QLinearConcat":  # scale and zero point of the result, then three for each operand
+            places = (0, *range(3, len(node.inputs), 3))
+        for name in dict.fromkeys(node.inputs[place] for place in places if place < len(node.inputs)):
+            scale = subject.constant(name) if name else None
+            if scale is not None:
+                yield from _impossible(subject, node, name, scale.astype(np.float64), blocks=blocks)
+
+
+def _impossible(
+    subject: LintSubject, node: Node, name: str, scale: np.ndarray, *, blocks: bool = False
+) -> Iterator[LintFinding]:
+    bad = ~np.isfinite(scale) if blocks else ~(np.isfinite(scale) & (scale > 0))
     if bad.any():
+        what = "finite" if blocks else "positive and finite"
         yield subject.finding(
             "scale-not-positive",
             Severity.PROBLEM,
             node,
-            f"{int(bad.sum())} of {scale.size} scales are not positive and finite, e.g. {scale[bad].ravel()[0]:.3g}",
-            "calibrate again; a channel that is always zero needs a scale of 1",
-            value=node.inputs[1],
+            f"{int(bad.sum())} of {scale.size} scales are not {what}, e.g. {scale[bad].ravel()[0]:.3g}",
+            "quantize the weight again"
+            if blocks
+            else "calibrate again; a channel that is always zero needs a scale of 1",
+            value=name,
         )
+
+
+def _scale(subject: LintSubject, node: Node, scale: np.ndarray) -> Iterator[LintFinding]:
+    yield from _impossible(subject, node, node.inputs[1], scale)
     shape = subject.shape(node.inputs[0])
     axis = _axis_of(node, shape)
     if shape is None or axis is None or node.attributes.get("block_size") or scale.ndim != 1 or scale.size == 1:
@@ -146,7 +195,7 @@ def _axis(subject: LintSubject, node: Node) -> Iterator[LintFinding]:
 
 
 def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
-    for node in subject.standard("QuantizeLinear", "DynamicQuantizeLinear"):
+    for node in _quantizers(subject, "QuantizeLinear", "DynamicQuantizeLinear"):
         users = subject.graph.consumers(node.outputs[0])
         if not users or node.op_type == "DynamicQuantizeLinear" or subject.is_output(node.outputs[0]):
             continue
@@ -159,7 +208,7 @@ def _unreached(subject: LintSubject) -> Iterator[LintFinding]:
                 "its result is never dequantized: no integer kernel and no DequantizeLinear follows",
                 "remove it, or dequantize behind it",
             )
-    for node in subject.standard(*_QUANTIZERS):
+    for node in _quantizers(subject, *_QUANTIZERS):
         if not any(subject.graph.consumers(value) or subject.is_output(value) for value in node.outputs if value):
             yield subject.finding(
                 "quantizer-unreached",

@@ -93,3 +93,57 @@ def test_quantizers_that_lead_nowhere():
             c = Cast <to = 1> (b)
             y = Add(c, x) }"""
     assert found(text) == [("quantizer-unreached", "hint", "raw"), ("quantizer-unreached", "hint", "dead")]
+
+
+MICROSOFT = "com.microsoft."
+
+
+@pytest.mark.parametrize("bad", [0.0, np.inf])
+def test_scales_of_quantizers_in_the_domain_of_onnx_runtime(bad):
+    text = f"""
+        g (float[2] x) => (float[2] y) <float s = {{{bad}}}, uint16 z = {{0}}> {{
+            [q] a = {MICROSOFT}QuantizeLinear(x, s, z)  [dq] y = {MICROSOFT}DequantizeLinear(a, s, z) }}"""
+    text = text.replace("inf", "1.0")
+    rows = found(text, edit=lambda message: set_scale(message, bad))
+    assert rows == [("scale-not-positive", "problem", "q"), ("scale-not-positive", "problem", "dq")]
+
+
+def set_scale(message, value):
+    from onnx import numpy_helper
+
+    scale = next(tensor for tensor in message.graph.initializer if tensor.name == "s")
+    scale.CopyFrom(numpy_helper.from_array(np.full(list(scale.dims), value, np.float32), "s"))
+
+
+@pytest.mark.parametrize(
+    ("node", "places"),
+    [
+        ("QLinearMatMul(x, s, z, x, t, z, t, z)", 1),
+        (f"{MICROSOFT}QLinearAdd(x, t, z, x, s, z, t, z)", 1),
+        (f"{MICROSOFT}QLinearConcat <axis = 0> (t, z, x, t, z, x, s, z)", 1),
+        (f"{MICROSOFT}QLinearSigmoid(x, t, z, s, z)", 1),
+        (f"{MICROSOFT}QGemm(x, t, z, x, s, z)", 1),
+        (f"{MICROSOFT}QLinearAdd(x, t, z, x, t, z, t, z)", 0),
+    ],
+)
+def test_scales_of_operators_on_integers(node, places):
+    text = f"""
+        g (uint8[2, 2] x) => (uint8[n, m] y) <float s = {{-1.0}}, float t = {{1.0}}, uint8 z = {{0}}> {{
+            [op] y = {node} }}"""
+    rows = [row for row in found(text) if row[2] == "op" and row[0].startswith("scale")]
+    assert rows == [("scale-not-positive", "problem", "op")] * places
+
+
+@pytest.mark.parametrize(("value", "told"), [(-0.5, 0), (0.0, 0), (np.nan, 1)])
+def test_scales_of_blocks_may_be_negative(value, told):
+    """ONNX Runtime's quantizer of blocks makes the scale negative where the largest number of a block is positive."""
+    text = f"""
+        g (float[2, 32] x) => (float[2, 4] y) <float[4] s = {{1.0, 1.0, 1.0, 1.0}}> {{
+            [op] y = {MICROSOFT}MatMulNBits <K = 32, N = 4, bits = 4, block_size = 32> (x, w, s) }}"""
+
+    def edit(message):
+        with_weight("w", np.zeros((4, 1, 16), np.uint8))(message)
+        set_scale(message, value)
+
+    rows = [row[0] for row in found(text, edit=edit) if row[2] == "op" and row[0].startswith("scale")]
+    assert rows == ["scale-not-positive"] * told
