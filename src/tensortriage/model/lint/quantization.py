@@ -145,7 +145,7 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
     reached = max(
         (int(array.max()) - int(array.min())) / (high - low), abs(int(array.max())) / high if low < 0 else 0.0
     )
-    cut_off = float(((array == high) | (array == low)).mean())
+    cut_off = _cut_off(array, None if scale is None or scale.size == 1 else _axis_of(node, array.shape), low, high)
     if reached < LEAST_RANGE_USED and scale is not None and scale.size == 1:
         yield subject.finding(
             "scale-too-large",
@@ -164,6 +164,17 @@ def _weight(subject: LintSubject, node: Node, scale: np.ndarray | None) -> Itera
             "calibrate again with the largest magnitude, or clip less",
             value=node.inputs[1],
         )
+
+
+def _cut_off(array: np.ndarray, axis: int | None, low: int, high: int) -> float:
+    """Return the share of integers at the ends of a range without being what the range was made for.
+
+    Of each group with a scale of its own one number at either end may be, and all where they are the same.
+    """
+    groups = array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
+    ends = [np.maximum((groups == end).sum(axis=1) - 1, 0) for end in (low, high)]
+    varied = groups.min(axis=1) != groups.max(axis=1)
+    return float((ends[0] + ends[1])[varied].sum()) / array.size
 
 
 def _axis(subject: LintSubject, node: Node) -> Iterator[LintFinding]:

@@ -147,3 +147,14 @@ def test_scales_of_blocks_may_be_negative(value, told):
 
     rows = [row[0] for row in found(text, edit=edit) if row[2] == "op" and row[0].startswith("scale")]
     assert rows == ["scale-not-positive"] * told
+
+
+def test_the_largest_number_of_a_channel_is_not_cut_off():
+    """Nine numbers a channel, of which the largest made the scale; and a weight of ones."""
+    weight = RNG.integers(-100, 100, (9, 16)).astype(np.int8)
+    weight[4] = 127
+    assert dequantized([0.1] * 16, axis=1, weight=weight, shape="n, 16") == []
+    assert dequantized(0.1, weight=np.full((8, 8), 127, np.int8)) == []
+    weight[:3] = 127
+    rows = dequantized([0.1] * 16, axis=1, weight=weight, shape="n, 16")
+    assert rows == [("scale-too-small", "hint", "dq")]
