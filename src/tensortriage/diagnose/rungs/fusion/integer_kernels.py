@@ -15,12 +15,14 @@ from tensortriage.diagnose.rungs.fusion.joint_ops import Together
 from tensortriage.diagnose.state.confidence import INTEGER_ARITHMETIC
 from tensortriage.diagnose.state.investigation import Investigation
 from tensortriage.diagnose.state.verdict import Verdict, VerdictKind
+from tensortriage.model.ir.graph import Graph
+from tensortriage.values.dtype import DType
 
 QUESTION = "are they off by more than an integer kernel is that cuts off?"
 
 
 def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Verdict | None:
-    """Return the verdict on sets of ops all of whose wrong results are integers of a QuantizeLinear, a step off.
+    """Return the verdict on sets of ops all of whose wrong results are integers, dequantized or not, a step off.
 
     Args:
         inv: The investigation.
@@ -28,18 +30,17 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
         joint: Sets that are wrong only together, and make the failure.
     """
     graph, golden = inv.model.graph, inv.golden(evidence.feed)
-    ends = [value for item in joint.sets for value in item.errors]
-    makers = [graph.producer(value) for value in ends]
-    if not ends or any(maker is None or maker.op_type != "QuantizeLinear" for maker in makers):
+    units = {value: _unit(graph, value) for item in joint.sets for value in item.errors}
+    if not units or None in units.values():
         return None
     made = wrong_ends(inv, evidence.feed, joint.sets)
-    steps = {
-        value: made[value].astype(np.int64) - np.asarray(golden[value]).astype(np.int64)
-        for value in ends
-        if value in made
-    }
+    steps: dict[str, np.ndarray] = {}
+    for value, unit in units.items():
+        sides = [in_units(array, unit or 1.0) for array in (made.get(value), golden[value]) if array is not None]
+        if len(sides) == 2 and sides[0] is not None and sides[1] is not None:
+            steps[value] = sides[0] - sides[1]
     share = max((float(np.mean(away != 0)) for away in steps.values()), default=1.0)
-    fine = len(steps) == len(set(ends)) and all(map(cuts_off, steps.values()))
+    fine = len(steps) == len(units) and all(map(cuts_off, steps.values()))
     largest = max((int(np.abs(away).max(initial=0)) for away in steps.values()), default=0)
     inv.answered(
         QUESTION,
@@ -62,3 +63,26 @@ def off_by_a_step(inv: Investigation, evidence: Evidence, joint: Together) -> Ve
         f"relative error {say(error)}, of which that explains {joint.explained:.0%}",
         next=[inv.command("run", "--target", target, "--onnx-outputs", "mark", "all")],
     )
+
+
+def _unit(graph: Graph, value: str) -> float | None:
+    """Return how far apart neighbouring results of a quantizer are: 1 for integers, the scale once dequantized.
+
+    None for what no quantizer makes, and for scales that are no constant or several numbers, as no activation has.
+    """
+    maker = graph.producer(value)
+    if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        return None
+    if maker.op_type == "QuantizeLinear":
+        return 1.0
+    scale = graph.weight(maker.inputs[1]) if maker.inputs[1] in graph.constants else None
+    return float(scale.reshape(-1)[0]) if scale is not None and scale.size == 1 else None
+
+
+def in_units(values: np.ndarray, unit: float) -> np.ndarray | None:
+    """Return values in units, int64; None where they are no whole numbers of them, by more than a product rounds."""
+    array = np.asarray(values)
+    dtype = DType.from_numpy(array.dtype)
+    whole = np.rint(scaled := array.astype(np.float64) / unit)
+    exact = np.abs(scaled - whole) <= np.abs(whole) * (float(dtype.finfo.eps) if dtype.is_float else 0.0)
+    return whole.astype(np.int64) if bool(exact.all()) else None

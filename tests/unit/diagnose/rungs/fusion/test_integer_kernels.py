@@ -1,12 +1,14 @@
 """One integer kernel for DequantizeLinear, Softmax and QuantizeLinear cuts off where these round: no fault."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, quantize_static
 
 from diagnosing import ask, step
 from tensortriage.compare.judgement.within import cuts_off
-from tensortriage.diagnose.rungs.fusion.integer_kernels import QUESTION
+from tensortriage.diagnose.rungs.fusion.integer_kernels import QUESTION, in_units
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,55 @@ def test_an_integer_softmax_is_no_fusion_fault(tmp_path):
     assert verdict.verdict == "rounding", verdict.summary
     assert step(verdict, QUESTION).evidence["largest_step"] == 1
     assert "'softmax'" in verdict.summary
+
+
+class Feeds(CalibrationDataReader):
+    def __init__(self):
+        self._seeds = iter(range(3))
+
+    def get_next(self):
+        seed = next(self._seeds, None)
+        return None if seed is None else {"x": drawn(seed)}
+
+
+def drawn(seed):
+    return np.random.default_rng(seed).standard_normal((64, 16)).astype(np.float32)
+
+
+def router():
+    """Product, Softmax, the four largest shares, product: the choice of experts."""
+    random = np.random.default_rng(1)
+    constants = {"a": random.standard_normal((16, 16)).astype(np.float32), "four": np.array([4]),
+                 "w": random.standard_normal((4, 4)).astype(np.float32)}  # fmt: skip
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["scores"], "project"),
+        helper.make_node("Softmax", ["scores"], ["soft"], "softmax"),
+        helper.make_node("TopK", ["soft", "four"], ["largest", "places"], "pick"),
+        helper.make_node("MatMul", ["largest", "w"], ["y"], "mix"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [64, 16])],
+        [helper.make_tensor_value_info("y", 1, [64, 4])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.slow
+def test_nor_is_one_whose_integers_are_seen_behind_a_dequantizer(tmp_path):
+    onnx.save(router(), tmp_path / "float.onnx")
+    quantize_static(tmp_path / "float.onnx", tmp_path / "quantized.onnx", Feeds())
+    verdict, _ = ask(tmp_path, onnx.load(tmp_path / "quantized.onnx"), {"x": drawn(9)}, "onnxruntime", random_too=False)
+    assert verdict.verdict == "rounding", verdict.summary
+    assert step(verdict, QUESTION).evidence["largest_step"] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_what_is_dequantized_is_a_number_of_steps(dtype):
+    """An integer times its scale, rounded once; a number between two steps is none."""
+    unit = np.dtype(dtype).type(0.0123)
+    steps = np.arange(-128, 128)
+    assert np.array_equal(in_units((steps.astype(dtype) * unit).astype(dtype), float(unit)), steps)
+    assert in_units(np.array([10.4], dtype) * unit, float(unit)) is None
