@@ -347,6 +347,6 @@ def headline(request: CompareRequest) -> str:
     elif request.saved:
         reference = request.saved[0].name
     else:
-        return f"running {targets} on {request.model}; nothing to compare with"
+        return f"running {targets or 'no engine'} on {request.model}; nothing to compare with"
     model = f"model {request.model}" if request.model else "no model: judged by tolerances alone"
     return f"reference {reference}, target {targets or 'none'}, {model}"

@@ -71,6 +71,7 @@ def calibrate(
     axis: int,
     dtype: DType,
     symmetric: bool = False,
+    seven_bits: bool = False,
 ) -> QuantizerFit:
     """Judge a quantizer by the numbers that it meets.
 
@@ -81,6 +82,7 @@ def calibrate(
         axis: Axis of several scales.
         dtype: An integer type of at most 16 bits.
         symmetric: Whether a zero point of 0 is known to be meant, whatever the numbers.
+        seven_bits: Whether only 7 of 8 bits are known to be meant, see `qdq.uses_seven_bits`.
     """
     x = numbers.astype(np.float64)
     scales = np.asarray(scale, np.float64)
@@ -88,7 +90,7 @@ def calibrate(
         np.zeros(scales.shape) if zero_point is None else np.broadcast_to(zero_point, scales.shape).astype(np.float64)
     )
     axis = axis % x.ndim if x.ndim else 0
-    limits = integer_range(dtype)
+    limits = _SEVEN_BITS[dtype] if seven_bits and dtype in _SEVEN_BITS else integer_range(dtype)
     centred = dtype.name.startswith("INT") and not zeros.any()
     best, best_zeros = _best(x, scales.shape, axis, limits, symmetric=centred)
     least = _error(x, best, best_zeros, axis, limits)
@@ -113,6 +115,9 @@ def calibrate(
     kind, words, cure = _mistake(fit, x, scales, zeros, axis, limits, meant=symmetric and centred)
     return dataclasses.replace(fit, kind=kind, words=words, cure=cure)
 
+
+_SEVEN_BITS = {DType.INT8: (-64.0, 64.0), DType.UINT8: (0.0, 128.0)}
+"""What ONNX Runtime's quantizers use of the types with ``reduce_range``."""
 
 _WIDE = 0.9
 """A quantizer without zero point may be symmetric on purpose. Only if its range, were it shifted, would hold this share

@@ -198,6 +198,21 @@ def are_symmetric(graph: Graph, pairs: Collection[Quantizer]) -> bool:
     return len(signed) > 1 and not any(pair.zero_point and graph.weight(pair.zero_point).any() for pair in signed)
 
 
+def uses_seven_bits(graph: Graph, pairs: Collection[Quantizer]) -> bool:
+    """Whether the 8-bit weights of a model use 7 bits on purpose: several, and none goes further.
+
+    ONNX Runtime's quantizers do so where it is asked for (``reduce_range``), for kernels that sum in int16: -64 to 64,
+    or 0 to 128 of uint8.
+    """
+    stored = {pair.stored: pair for pair in pairs if pair.of_weight and pair.dtype in (DType.INT8, DType.UINT8)}
+    weights = [(graph.weight(name), pair.dtype) for name, pair in stored.items()]
+    several = sum(array.ndim > 1 for array, _ in weights) > 1
+    return several and all(
+        int(array.max(initial=0)) <= (64 if dtype is DType.INT8 else 128) and int(array.min(initial=0)) >= -64
+        for array, dtype in weights
+    )
+
+
 MULTIPLIES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 """Operators that have kernels for quantized operands everywhere."""
 

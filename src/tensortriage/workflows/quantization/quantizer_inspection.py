@@ -19,7 +19,14 @@ from tensortriage.engines.spec import PLAIN
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, bypass, is_quantizer, quantizers
+from tensortriage.model.quantization.qdq import (
+    Quantizer,
+    are_symmetric,
+    bypass,
+    is_quantizer,
+    quantizers,
+    uses_seven_bits,
+)
 from tensortriage.model.quantization.qdq_pairs import QuantizerSwitches, switch_pairs
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.precision.quantization.calibration_search import errors_of
@@ -229,7 +236,7 @@ def _fits(
     seen: dict[str, list[tuple[str, np.ndarray]]] = {}
     for feed, name, array in _numbers(model, {pair.value for pair in pairs}, weights, feeds, workspace):
         seen.setdefault(name, []).append((feed, array))
-    found, symmetric = {}, are_symmetric(model.graph, pairs)
+    found, symmetric, seven_bits = {}, are_symmetric(model.graph, pairs), uses_seven_bits(model.graph, pairs)
     for pair in pairs:
         numbers = weights.get(pair.result)
         if pair.value in model.graph.constants:
@@ -245,7 +252,10 @@ def _fits(
         if np.isfinite(numbers).all():
             zero = model.graph.weight(pair.zero_point) if pair.zero_point else None
             scale = model.graph.weight(pair.scale)
-            fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
+            fit = calibrate(
+                numbers, scale, zero,
+                axis=pair.axis, dtype=pair.dtype, symmetric=symmetric, seven_bits=seven_bits and pair.of_weight,
+            )  # fmt: skip
             found[pair.dequantize] = _Fit(fit, feed)
     return found
 

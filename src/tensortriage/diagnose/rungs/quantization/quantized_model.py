@@ -29,7 +29,7 @@ from tensortriage.errors import EngineError
 from tensortriage.inputs.feed import Feed
 from tensortriage.model.ir.graph import Graph
 from tensortriage.model.model import Model
-from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, quantizers
+from tensortriage.model.quantization.qdq import Quantizer, are_symmetric, quantizers, uses_seven_bits
 from tensortriage.model.similarity.correspondence import Correspondence
 from tensortriage.model.transforms.mark_outputs import freeze
 
@@ -202,7 +202,7 @@ def misfits_of(
     graph: Graph, pairs: Sequence[Quantizer], known: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> list[QuantizerMisfit]:
     """Return the quantizers that do not fit the values they quantize, worst first; unknown numbers fit."""
-    misfits, symmetric = [], are_symmetric(graph, pairs)
+    misfits, symmetric, seven_bits = [], are_symmetric(graph, pairs), uses_seven_bits(graph, pairs)
     for pair in pairs:
         weight = weights.get(pair.result)
         numbers = weight if pair.of_weight else known.get(pair.value)
@@ -214,7 +214,10 @@ def misfits_of(
             continue
         zero = graph.weight(pair.zero_point) if pair.zero_point else None
         scale = graph.weight(pair.scale)
-        fit = calibrate(numbers, scale, zero, axis=pair.axis, dtype=pair.dtype, symmetric=symmetric)
+        fit = calibrate(
+            numbers, scale, zero,
+            axis=pair.axis, dtype=pair.dtype, symmetric=symmetric, seven_bits=seven_bits and pair.of_weight,
+        )  # fmt: skip
         if fit.kind != "fits":
             misfits.append(QuantizerMisfit(pair, fit, weight))
     return sorted(misfits, key=lambda misfit: -misfit.fit.gap_db)

@@ -100,6 +100,27 @@ def test_another_weight_is_not_excused_by_folding(tmp_path):
     assert verdict_of(tmp_path, changed).verdict == "model-changed"
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("weight_type", [QuantType.QInt8, QuantType.QUInt8])
+@pytest.mark.parametrize("planted", [False, True])
+def test_weights_in_seven_bits_on_purpose(tmp_path, per_channel, weight_type, planted):
+    """As ``reduce_range`` makes them; a scale four times too large among them is named still."""
+    model, feed = mlp(), feed_for(mlp())
+    quantize_static(
+        str(save_model(model, tmp_path / "net.onnx")), str(tmp_path / "int8.onnx"), Samples(feed),
+        activation_type=QuantType.QUInt8, weight_type=weight_type, per_channel=per_channel, reduce_range=True,
+    )  # fmt: skip
+    changed = onnx.load(tmp_path / "int8.onnx")
+    scale = next(t for t in changed.graph.initializer if t.name.endswith("layer.2.weight_scale"))
+    if planted:
+        scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(4), scale.name))
+    path = save_model(changed, tmp_path / "changed.onnx")
+    verdict = ask(tmp_path, tmp_path / "net.onnx", feed, PLAIN, target_model=path)[0]
+    assert verdict.verdict == ("quantization" if planted else "rounding"), verdict.summary
+    if planted:
+        assert "layer.2.weight" in verdict.culprits[0].node
+
+
 def rescaled(weight):
     return weight * np.where(np.arange(8) == 1, 1.05, 1.0).astype(np.float32).reshape(8, 1, 1, 1)
 
