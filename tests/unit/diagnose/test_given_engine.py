@@ -7,6 +7,7 @@ import pytest
 
 from diagnosing import CHAIN_FEED, ask, softmax_chain, step
 from models import write
+from tensortriage.engines.base import RunsGivenEngines
 from tensortriage.engines.openvino import OpenVinoEngine
 
 pytest.importorskip("openvino")
@@ -38,6 +39,9 @@ def given(monkeypatch):
             old = getattr(OpenVinoEngine, name)
             monkeypatch.setattr(OpenVinoEngine, name, lambda self, options, old=old: old(self, plain(options)))
     monkeypatch.setattr(OpenVinoEngine, "ladder", lambda self, options: [("as given", dict(options))])
+    RunsGivenEngines._abc_caches_clear()  # isinstance remembers what a class had when it was asked first
+    yield
+    RunsGivenEngines._abc_caches_clear()
 
 
 def wrong_chain():
