@@ -234,6 +234,11 @@ def healthy_limit(count: int, fp32_floor: float, predicted: float | None, chosen
     for prediction, basis in ((predicted, Basis.FORMAT), (chosen, Basis.HARDWARE)):
         if prediction is not None and (allowed := format_limit(prediction, count)) > limit.error:
             limit = Limit(allowed, basis)
+    return half_at_most(limit)
+
+
+def half_at_most(limit: Limit) -> Limit:
+    """Return a limit that lets no more than half of the signal go; a floor that is infinite stays so."""
     if limit.error > LOST and (limit.basis is not Basis.FLOOR or math.isfinite(limit.error)):
         return Limit(LOST, Basis.LOST)
     return limit

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from tensortriage.compare.judgement.judgement import Basis, Judgement
-from tensortriage.compare.judgement.relative_error import least_floor
-from tensortriage.compare.judgement.within import Limit, fp32_limit, judged_by
+from tensortriage.compare.judgement.relative_error import error_of, least_floor
+from tensortriage.compare.judgement.within import Limit, fp32_limit, half_at_most, is_lost, judged_by
 from tensortriage.compare.metrics.tensor_metrics import Metrics
 from tensortriage.engines.spec import EngineSpec
 from tensortriage.errors import EngineError, ModelError, UsageError
@@ -98,6 +98,8 @@ class FloorJudge:
 
         if not {*failing} <= {spec.name for spec in self._model.outputs}:
             return {}
+        if any(is_lost(error_of(figure)) for figure in failing.values()):  # whatever it may cost, it does not pass
+            return {}
         question = Question(model=self._model, feeds=[feed], reference=self._reference, target=self._target)
         with Case(self._folder / "chance") as case:
             inv = Investigation(question, case)
@@ -107,4 +109,6 @@ class FloorJudge:
                 return {}
             finally:
                 inv.close()
-        return {name: judged_by(Limit(error, Basis.FORMAT), failing[name]) for name, error in found.items()}
+        limits = {name: half_at_most(Limit(error, Basis.FORMAT)) for name, error in found.items()}
+        words = inv.precision.value
+        return {name: judged_by(limit, failing[name], format_name=words) for name, limit in limits.items()}
