@@ -19,6 +19,18 @@ def test_one_step_in_half_of_the_results_is_cut_off(steps, fine):
     assert cuts_off(np.array(steps, np.int64)) is fine
 
 
+def model_of(nodes, constants):
+    """Return the message of a model of 64 rows, from 16 numbers of x to 4 of y."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [64, 16])],
+        [helper.make_tensor_value_info("y", 1, [64, 4])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def quantized_softmax():
     def pair(value, name):
         return [
@@ -32,14 +44,7 @@ def quantized_softmax():
     weight = np.random.default_rng(1).standard_normal((16, 4)).astype(np.float32)
     constants = {"scores_scale": np.float32(0.05), "scores_zero": np.uint8(128), "shares_scale": np.float32(1 / 255),
                  "shares_zero": np.uint8(0), "w": weight}  # fmt: skip
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [64, 16])],
-        [helper.make_tensor_value_info("y", 1, [64, 4])],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model_of(nodes, constants)
 
 
 @pytest.mark.slow
@@ -75,14 +80,7 @@ def router():
         helper.make_node("TopK", ["soft", "four"], ["largest", "places"], "pick"),
         helper.make_node("MatMul", ["largest", "w"], ["y"], "mix"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [64, 16])],
-        [helper.make_tensor_value_info("y", 1, [64, 4])],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model_of(nodes, constants)
 
 
 @pytest.mark.slow
